@@ -1,0 +1,195 @@
+"""The nouns every room shares, as frozen values: change means a new value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Json = Any  # str | int | float | bool | None | list[Json] | dict[str, Json]; spelled Any because mypy has no recursive alias here that pays its way
+
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Node:
+    """A thing in a graph: its id, its labels (types), and what is known of it."""
+
+    id: str
+    labels: tuple[str, ...] = ()
+    properties: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    @property
+    def text(self) -> str:
+        """What a reader would call the node: its text, description or name, or else its id."""
+        for key in ("text", "description", "name"):
+            if self.properties.get(key):
+                return str(self.properties[key])
+        return self.id
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A typed relation from one node to another; `key` tells parallel edges of one type apart."""
+
+    source: str
+    type: str
+    target: str
+    properties: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    key: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What makes it this edge and no other: source, type, target, key."""
+        return self.source, self.type, self.target, self.key
+
+
+@dataclass(frozen=True)
+class Triple:
+    """Subject, relation, object: the smallest statement a graph can hold."""
+
+    subject: str
+    relation: str
+    object: str
+
+    def __str__(self) -> str:
+        return f"{self.subject} --[{self.relation}]--> {self.object}"
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Exactly what one write changed, old values included, so that it can be applied, drawn and undone.
+
+    A changed node or edge is a pair (before, after). Removing a node lists its edges among the removed ones.
+    """
+
+    added_nodes: tuple[Node, ...] = ()
+    removed_nodes: tuple[Node, ...] = ()
+    changed_nodes: tuple[tuple[Node, Node], ...] = ()
+    added_edges: tuple[Edge, ...] = ()
+    removed_edges: tuple[Edge, ...] = ()
+    changed_edges: tuple[tuple[Edge, Edge], ...] = ()
+
+    def __bool__(self) -> bool:
+        return any((self.added_nodes, self.removed_nodes, self.changed_nodes, self.added_edges, self.removed_edges, self.changed_edges))
+
+    def __str__(self) -> str:
+        parts = (
+            ("+{} nodes", self.added_nodes), ("-{} nodes", self.removed_nodes), ("~{} nodes", self.changed_nodes),
+            ("+{} edges", self.added_edges), ("-{} edges", self.removed_edges), ("~{} edges", self.changed_edges),
+        )  # fmt: skip
+        return ", ".join(template.format(len(items)) for template, items in parts if items) or "nothing changed"
+
+
+Rows = tuple[Json, ...]
+
+
+# --- documents and rankings -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text one can find: its id, title and words."""
+
+    id: str
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question put to a retriever."""
+
+    text: str
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document found, with its score; higher is better."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a retriever returns: hits from best to worst, ties broken by id."""
+
+    query: Query
+    hits: tuple[Hit, ...]
+    system: str = ""
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids alone, from best to worst."""
+        return [hit.id for hit in self.hits]
+
+
+def ranked(query: Query, scores: Mapping[str, float], system: str = "") -> Ranking:
+    """The ranking of some scores: best first, ties broken by id so that two runs agree."""
+    order = sorted(scores, key=lambda id: (-scores[id], id))
+    return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system)
+
+
+# --- language models --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation; role is system, user or assistant."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Everything a model is asked with, so that the same prompt is the same value."""
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Json] | None = field(default=None, hash=False)  # JSON schema the reply must follow
+    temperature: float = 0.0
+    seed: int | None = None
+    max_tokens: int = 512
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one reply cost: tokens, seconds of wall time, US dollars."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = field(default=0.0, compare=False)  # a replay takes another time and is still equal
+    cost: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+            self.cost + other.cost,
+        )
+
+    @staticmethod
+    def total(usages: Iterable[Usage]) -> Usage:
+        """The sum of several usages."""
+        return sum(usages, Usage())
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model said, and what it cost."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+class LLM(Protocol):
+    """Anything that answers a prompt. `name` goes into traces and tapes; it never holds a key."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, prompt: Prompt) -> Reply: ...  # raises LLMError
