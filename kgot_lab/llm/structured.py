@@ -1,0 +1,94 @@
+"""Replies with a shape: a pydantic model becomes a JSON schema, and the reply becomes the model again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from kgot_lab.errors import BadReply
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
+    """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys allowed."""
+    schema = shape.model_json_schema()
+    return dict(_small(schema, schema.get("$defs", {})))
+
+
+def parse(text: str, shape: type[Shape]) -> Shape:
+    """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short reason."""
+    try:
+        return shape.model_validate(_json_in(text))
+    except ValidationError as error:
+        raise BadReply(_reason(error), text) from None
+
+
+def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
+    """The prompt that asks again: the same conversation, the bad reply, and what was wrong with it."""
+    wrong = (
+        f"That reply cannot be used: {error.reason}. "
+        "Answer the same question again, with one JSON value of the shape asked for and nothing else."
+    )
+    return replace(prompt, messages=(*prompt.messages, Message("assistant", reply), Message("user", wrong)))
+
+
+def structured(llm: LLM, prompt: Prompt, shape: type[Shape]) -> Shape:
+    """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply, LLMError."""
+    prompt = replace(prompt, schema=schema_of(shape))
+    text = llm(prompt).text
+    try:
+        return parse(text, shape)
+    except BadReply as error:
+        return parse(llm(mending(prompt, text, error)).text, shape)
+
+
+def in_words(prompt: Prompt) -> Prompt:
+    """The same prompt with its schema written into the last message, for models that take no schema."""
+    if prompt.schema is None:
+        return prompt
+    *before, last = prompt.messages
+    asked = f"{last.text}\n\nAnswer with one JSON value and nothing else. It must follow this JSON schema:\n{json.dumps(prompt.schema)}"
+    return replace(prompt, messages=(*before, Message(last.role, asked)), schema=None)
+
+
+def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
+    """A schema without titles and defaults, with its references written out; a recursive one does not end and is refused."""
+    if isinstance(part, list):
+        return [_small(item, definitions) for item in part]
+    if not isinstance(part, Mapping):
+        return part
+    if "$ref" in part:
+        name = str(part["$ref"]).rsplit("/", 1)[-1]
+        rest = {key: value for key, value in definitions.items() if key != name}  # so that recursion fails instead of running for ever
+        return _small(definitions[name], rest)
+    kept = {key: _small(value, definitions) for key, value in part.items() if key not in {"title", "default", "$defs", "properties"}}
+    if "properties" in part:  # a property may itself be called title
+        kept["properties"] = {key: _small(value, definitions) for key, value in part["properties"].items()}
+        kept.setdefault("additionalProperties", False)
+    return kept
+
+
+def _json_in(text: str) -> Json:
+    """The first JSON object or list in a text that decodes; raises BadReply."""
+    decoder, problem = json.JSONDecoder(), ""
+    for start, letter in enumerate(text):
+        if letter not in "{[":
+            continue
+        try:
+            return decoder.raw_decode(text, start)[0]
+        except json.JSONDecodeError as error:
+            problem = problem or f"the JSON breaks at character {error.pos} of {len(text)}: {error.msg}"  # the outermost failure tells most
+    raise BadReply(problem or "there is no JSON in it", text)
+
+
+def _reason(error: ValidationError) -> str:
+    """The first thing pydantic found, in a few words."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(step) for step in first["loc"]) or "the value"
+    return f"{where}: {first['msg']}"[:200]

@@ -1,0 +1,167 @@
+"""From rows to an answer: compute if needed, parse, choose, and say what the answer rests on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.loop import prompts
+from kgot_lab.loop.cut import fit, joined, shorten, tokens
+from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
+from kgot_lab.loop.read import Candidate
+from kgot_lab.loop.render import fact
+from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
+from kgot_lab.loop.shapes import Answer, Code, Needed, Number
+from kgot_lab.types import Edge, Json, Rows
+
+_COUNTING = re.compile(
+    r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b", re.I
+)
+
+
+def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
+    """Answer from what was read; when nothing was, the model must guess, and the answer says so."""
+    found = [Candidate(tuple(row for candidate in found for row in candidate.rows))] if found and run.limits.pool else found
+    parsed: list[str] = []
+    texts: list[str] = []
+    for candidate in found:
+        facts = yield from _facts(run, candidate)
+        facts += yield from _computed(run, facts)
+        texts.append(facts)
+        parsed += yield from _parses(run, facts)
+    if not parsed:
+        yield from _guess(run)
+        return
+    chosen = yield from _choose(run, joined(distinct(texts)), parsed)
+    rows = tuple(row for candidate in found for row in candidate.rows)
+    evidence = evidence_of(run, rows, chosen)
+    yield run.happened(
+        Answered,
+        text=chosen,
+        forced=run.state.forced,
+        evidence=tuple(fact(edge) for edge in evidence),
+        passages=tuple(distinct([id for edge in evidence for id in sources_of(run, edge)])),
+    )
+
+
+def _facts(run: Run, candidate: Candidate) -> Steps[str]:
+    """The rows as lines, the most relevant when they pass the budget, under the answer a ballot gave, if any."""
+    lines = distinct([row_text(row) for row in candidate.rows])
+    kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
+    if left_out:
+        yield run.happened(Cut, what="rows", kept=sum(tokens(lines[number]) for number in kept), left_out=left_out)
+    facts = joined(shorten(lines[number], run.limits.row_tokens) for number in kept)
+    return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
+
+
+def row_text(row: Json) -> str:
+    """A row as one line: a triple with the sentence it came from, or plain JSON."""
+    if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
+        triple = f"{row['subject']} {row['relation']} {row['object']}"
+        hidden = {"subject", "relation", "object", "source", "sentence"}
+        more = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
+        return triple + (f" ({more})" if more else "") + (f' ("{row["sentence"]}")' if row.get("sentence") else "")
+    return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
+
+
+def _computed(run: Run, facts: str) -> Steps[str]:
+    """What Python makes of the facts, when they must be computed with; "" when not."""
+    if run.compute is None or not _may_need_arithmetic(run, facts):
+        return ""
+    question = run.state.question
+    try:
+        if not (yield from ask(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed, max_tokens=20)).needed:
+            return ""
+        code = (yield from ask(run, "arithmetic", prompts.arithmetic(question, facts), Code, execution=True)).code
+    except BadReply as error:
+        yield run.happened(Computed, code=error.text[:500], output=error.reason, failed=True)
+        return ""
+    try:
+        output = run.compute(code).strip()
+    except QueryFailed as error:
+        yield run.happened(Computed, code=code, output=error.reason, failed=True)
+        return ""
+    yield run.happened(Computed, code=code, output=output)
+    return f"\nComputed: {output}" if output else ""
+
+
+def _may_need_arithmetic(run: Run, facts: str) -> bool:
+    if run.limits.arithmetic == "numbers":
+        return bool(_COUNTING.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
+    return run.limits.arithmetic == "always"
+
+
+def _parses(run: Run, facts: str) -> Steps[list[str]]:
+    """Formatted answers: the first at the set temperature, the others sampled; stops when a majority agrees."""
+    limits = run.limits
+    possible = limits.parses if limits.vote_temperature > 0 else 1
+    parsed: list[str] = []
+    for number in range(possible):
+        temperature = limits.vote_temperature if number else limits.temperature
+        messages = prompts.answer(run.state.question, facts, limits.answer_format)
+        try:
+            text = (yield from ask(run, "parse", messages, Answer, temperature=temperature, seed=number, max_tokens=200)).answer.strip()
+        except BadReply as error:
+            yield run.happened(Parsed, text="", problem=error.reason)
+            continue
+        yield run.happened(Parsed, text=text)
+        if text:
+            parsed.append(text)
+        if parsed and Counter(map(plain, parsed)).most_common(1)[0][1] * 2 > possible:
+            break
+    return parsed
+
+
+def plain(answer: str) -> str:
+    """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
+    words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
+    return " ".join(word for word in words if word not in {"a", "an", "the"})
+
+
+def _choose(run: Run, facts: str, parsed: Sequence[str]) -> Steps[str]:
+    """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
+    counts = Counter(map(plain, parsed))
+    options = list({plain(text): text for text in reversed(parsed)}.values())[::-1]  # the first spelling of each
+    if len(options) == 1:
+        return options[0]
+    most_common = max(options, key=lambda text: (counts[plain(text)], -options.index(text)))
+    if run.limits.pool:
+        return most_common
+    messages = prompts.choose(run.state.question, shorten(facts, run.limits.row_tokens), options)
+    try:
+        number = (yield from ask(run, "choose", messages, Number, max_tokens=20)).number
+    except BadReply:
+        return most_common  # the Asked event shows the reply that could not be used
+    return options[number - 1] if 1 <= number <= len(options) else most_common
+
+
+def _guess(run: Run) -> Steps[None]:
+    yield run.happened(Forced, what="answer")
+    text = yield from situation(run)
+    messages = prompts.guess(text, run.limits.answer_format)
+    answer = (yield from ask(run, "guess", messages, Answer, temperature=run.limits.temperature, max_tokens=200)).answer.strip()
+    if not answer:
+        raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
+    yield run.happened(Answered, text=answer, forced=run.state.forced)
+
+
+def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
+    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
+    text = joined(map(row_text, rows)).lower()
+    written = {edge.identity: edge for diff in run.state.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+    named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
+    lines = [fact(edge) for edge in named]
+    wanted = f"{run.state.question} {answer}"
+    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain(answer) not in plain(lines[number]), number))
+    return [named[number] for number in order[:most]]
+
+
+def sources_of(run: Run, edge: Edge) -> list[str]:
+    """The ids of the documents an edge was taken from: its own note, or else those of the tool call that it was written after."""
+    if edge.properties.get("source"):
+        return [str(edge.properties["source"])]
+    calls = {write.source for write in run.state.writes if edge.identity in [added.identity for added in write.diff.added_edges]}
+    return [document.id for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]

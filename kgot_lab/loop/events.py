@@ -1,0 +1,271 @@
+"""What happens in a run, as typed values: the loop yields them, a trace stores them, every view reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from kgot_lab.errors import TraceError
+from kgot_lab.types import Diff, Document, Edge, Json, Message, Node, Prompt, Rows, Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened; `step` counts the INSERT turns begun before it."""
+
+    step: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started(Event):
+    """A run began: the question, what it may use, and how long it may try."""
+
+    question: str
+    attachments: tuple[str, ...] = ()
+    preset: str = ""
+    limits: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    planning: str = ""
+    execution: str = ""
+    dialect: str = ""
+    tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Event):
+    """A model was asked; `role` says what for (vote, merge, tools, write, mend, read, ...)."""
+
+    role: str
+    model: str
+    prompt: Prompt
+    reply: str
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut(Event):
+    """Something was too long for its token budget; the least relevant parts were left out."""
+
+    what: str
+    kept: int  # tokens, estimated
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ballot(Event):
+    """One vote: INSERT or RETRIEVE, or "" when the reply was neither."""
+
+    number: int
+    choice: str
+    text: str  # the reason for INSERT; the read statement (or the answer) for RETRIEVE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voted(Event):
+    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT."""
+
+    choice: str
+    inserts: int
+    retrieves: int
+    invalid: int
+    possible: int  # ballots the limits allow; fewer are asked once the outcome cannot change
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """How many ballots were cast."""
+        return self.inserts + self.retrieves + self.invalid
+
+    @property
+    def agreement(self) -> float:
+        """Share of the ballots cast that chose the winner, 0 to 1."""
+        winners = self.retrieves if self.choice == "RETRIEVE" else self.inserts
+        return winners / self.asked if self.asked else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged(Event):
+    """Several reasons to INSERT became one."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool and the arguments to call it with."""
+
+    tool: str
+    arguments: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chose(Event):
+    """The tool calls of this step; `skipped` were proposed but had been made before."""
+
+    calls: tuple[ToolCall, ...]
+    skipped: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolReturned(Event):
+    """A tool's text, with the documents it came from; `failed` when the text is an error message."""
+
+    call: ToolCall
+    text: str
+    sources: tuple[Document, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed(Event):
+    """The store refused the read of a ballot; if RETRIEVE wins, it will be mended."""
+
+    statement: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repaired(Event):
+    """A statement failed and the model mended it."""
+
+    statement: str
+    error: str
+    mended: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrote(Event):
+    """A statement changed the graph, exactly so."""
+
+    statement: str
+    diff: Diff
+    source: str = ""  # the tool call whose text the statement was made from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Event):
+    """A statement was run against the graph without changing it."""
+
+    statement: str
+    rows: Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused(Event):
+    """A statement was given up: the store refused it and repairs ran out."""
+
+    statement: str
+    reason: str
+    writing: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forced(Event):
+    """The steps ran out: from here on the model must answer."""
+
+    what: str  # "read": read what is there; "answer": nothing could be read, guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed(Event):
+    """Arithmetic the rows needed, done by Python in the sandbox; `failed` when the output is an error."""
+
+    code: str
+    output: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed(Event):
+    """One candidate answer, in the format asked for; `problem` says why there is none."""
+
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered(Event):
+    """The end: the answer, whether it is a guess, and what it rests on."""
+
+    text: str
+    forced: bool  # no read gave rows: the answer does not rest on the graph
+    evidence: Rows = ()  # graph facts
+    passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
+
+
+EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        Started, Asked, Cut, Ballot, Voted, Merged, Chose, ToolReturned,
+        Failed, Repaired, Wrote, Read, Refused, Forced, Computed, Parsed, Answered,
+    )
+}  # fmt: skip
+
+
+def to_json(event: Event) -> dict[str, Json]:
+    """The event as plain JSON values, with its kind under "event"."""
+    return {"event": type(event).__name__, **_plain(event)}
+
+
+def _plain(value: Any) -> Json:
+    if is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def from_json(data: Mapping[str, Json]) -> Event:
+    """The event that `to_json` described; raises TraceError."""
+    kind = EVENTS.get(str(data.get("event")))
+    if kind is None:
+        raise TraceError(f"not an event: {str(data)[:120]}")
+    try:
+        values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
+        return kind(**{name: _READERS.get((kind, name), _tuples)(value) for name, value in values.items()})
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise TraceError(f"a damaged {kind.__name__} event: {error!r}") from error
+
+
+def _tuples(value: Json) -> Json:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _prompt(data: Json) -> Prompt:
+    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
+
+
+def _node(data: Json) -> Node:
+    return Node(data["id"], tuple(data["labels"]), data["properties"])
+
+
+def diff_from_json(data: Json) -> Diff:
+    """The diff that `to_json` wrote as part of an event."""
+    return Diff(
+        tuple(map(_node, data["added_nodes"])),
+        tuple(map(_node, data["removed_nodes"])),
+        tuple((_node(before), _node(after)) for before, after in data["changed_nodes"]),
+        tuple(Edge(**edge) for edge in data["added_edges"]),
+        tuple(Edge(**edge) for edge in data["removed_edges"]),
+        tuple((Edge(**before), Edge(**after)) for before, after in data["changed_edges"]),
+    )
+
+
+def _calls(data: Json) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(**call) for call in data)
+
+
+_READERS: dict[tuple[type[Event], str], Any] = {
+    (Asked, "prompt"): _prompt,
+    (Asked, "usage"): lambda data: Usage(**data),
+    (Chose, "calls"): _calls,
+    (Chose, "skipped"): _calls,
+    (ToolReturned, "call"): lambda data: ToolCall(**data),
+    (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
+    (Wrote, "diff"): diff_from_json,
+}

@@ -1,0 +1,72 @@
+"""How long the loop may try, and in which mode: one frozen value, with named presets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from kgot_lab.errors import BadInput, UnknownName
+
+Writing = Literal["statements", "operations"]
+Reading = Literal["statements", "operations", "whole graph"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits and modes of a run; the defaults are the published command line's (preset "reference").
+
+    writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as statements).
+    reading: "statements", "operations" (it names things, we spell the read) or "whole graph" (the model answers from the graph as text).
+    """
+
+    preset: str = "reference"
+    steps: int = 7  # INSERT turns before reading is forced
+    votes: int = 5  # ballots per turn
+    forced_reads: int = 5  # read statements asked for when the steps have run out
+    rereads: int = 3  # new read statements after rows came back empty
+    repairs: int = 3  # mended versions of one failing statement
+    parses: int = 3  # formatted answers per candidate
+    calls: int = 5  # tool calls per step
+    temperature: float = 0.0
+    vote_temperature: float = 0.7  # five ballots at 0 are one text five times
+    writing: Writing = "statements"
+    reading: Reading = "statements"
+    pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
+    poll_empty: bool = True  # vote even while the graph is empty
+    stop_when_stuck: bool = False  # read at once when the model proposes no call that was not made before
+    arithmetic: Literal["always", "numbers", "never"] = "always"  # when to ask whether rows need a computation
+    answer_format: Literal["default", "gaia"] = "default"
+    graph_tokens: int = 6000
+    tool_tokens: int = 6000
+    row_tokens: int = 4000
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "votes", "parses", "forced_reads", "calls"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"limits.{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("temperature", "vote_temperature"):
+            if not 0 <= getattr(self, name) <= 2:
+                raise BadInput(f"limits.{name} must be between 0 and 2, not {getattr(self, name)}")
+
+    def but(self, **changes: Any) -> Limits:
+        """The same limits with some changed; the preset's name then ends in "*"."""
+        return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
+
+    def as_json(self) -> dict[str, Any]:
+        """The limits as plain values, for the head of a trace."""
+        return asdict(self)
+
+
+REFERENCE = Limits()
+LOCAL = Limits(
+    preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
+    pool=True, poll_empty=False, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia", graph_tokens=500, tool_tokens=380, row_tokens=650,
+)  # fmt: skip
+PRESETS = {"reference": REFERENCE, "local": LOCAL}
+
+
+def preset(name: str) -> Limits:
+    """The limits of that name; raises UnknownName."""
+    if name not in PRESETS:
+        raise UnknownName("preset", name, PRESETS)
+    return PRESETS[name]

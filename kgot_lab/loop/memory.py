@@ -1,0 +1,208 @@
+"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be walked again without them.
+
+Resuming, verifying and forking are the same thing: `think` over a memory, which answers what was asked before and hands the rest on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.recorded import digest
+from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, ToolCall, ToolReturned, Wrote, to_json
+from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.tools.tool import Result, Tool
+from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
+
+Value = TypeVar("Value")
+Key = tuple[str, ...]
+
+
+@dataclass
+class Memory:
+    """The answers that recorded events hold, by what they answer; each is used as often as it was recorded.
+
+    `avoided` counts the model calls answered from memory, `made` those that went to a live model.
+    """
+
+    replies: dict[Key, deque[tuple[str, Usage]]] = field(default_factory=lambda: defaultdict(deque))
+    results: dict[Key, ToolReturned] = field(default_factory=dict)
+    statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
+    outputs: dict[Key, Computed] = field(default_factory=dict)
+    avoided: int = 0
+    made: int = 0
+
+    @staticmethod
+    def of(events: Iterable[Event]) -> Memory:
+        """The memory of recorded events."""
+        memory, graph = Memory(), Fingerprint()
+        for event in events:
+            match event:
+                case Asked(role=role) if not role.startswith("inside "):
+                    memory.replies[(digest(event.prompt, event.model),)].append((event.reply, event.usage))
+                case ToolReturned():
+                    memory.results[_call_key(event.call)] = event
+                case Wrote():
+                    memory.statements[("write", graph.now, event.statement)] = event.diff
+                    graph.change(event.diff)
+                case Read():
+                    memory.statements[("read", graph.now, event.statement)] = event.rows
+                case Repaired(statement=statement, error=reason) | Failed(statement=statement, reason=reason):
+                    memory._failed(graph, statement, reason)
+                case Refused(statement=statement, reason=reason):
+                    memory._failed(graph, statement, reason)
+                case Computed():
+                    memory.outputs[(event.code,)] = event
+        return memory
+
+    def change_result(self, returned: ToolReturned) -> None:
+        """From now on this call returned that."""
+        self.results[_call_key(returned.call)] = returned
+
+    def _failed(self, graph: Fingerprint, statement: str, reason: str) -> None:
+        for kind in ("write", "read"):
+            self.statements.setdefault((kind, graph.now, statement), QueryFailed(statement, reason))
+
+
+class Fingerprint:
+    """A short text that says which graph this is: a hash over all changes since it was empty."""
+
+    def __init__(self) -> None:
+        self.now = ""
+
+    def change(self, diff: Diff) -> None:
+        """The graph changed."""
+        plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
+        self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
+
+
+def _call_key(call: ToolCall) -> Key:
+    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
+
+
+@dataclass
+class RememberedLLM:
+    """A model that answers from memory what was asked before, and asks the live one, if there is one, for the rest."""
+
+    memory: Memory
+    name: str
+    live: LLM | None = None
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        known = self.memory.replies.get((digest(prompt, self.name),))
+        if known:
+            self.memory.avoided += 1
+            text, usage = known.popleft()
+            return Reply(text, usage)
+        if self.live is None:
+            last = " ".join(prompt.messages[-1].text.split())[-120:]
+            raise ReplayMiss(f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given")
+        self.memory.made += 1
+        return self.live(prompt)
+
+
+@dataclass
+class RememberedTool:
+    """A tool that answers from memory the calls made before."""
+
+    memory: Memory
+    name: str
+    live: Tool | None = None
+    description: str = ""
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.live is not None:
+            self.description, self.arguments = self.live.description, self.live.arguments
+
+    def __call__(self, **arguments: Json) -> Result:
+        known = self.memory.results.get(_call_key(ToolCall(self.name, arguments)))
+        if known is not None:
+            if known.failed:
+                raise ToolFailed(known.text)
+            return Result(known.text, known.sources)
+        if self.live is None:
+            raise ReplayMiss(f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given")
+        return self.live(**arguments)
+
+
+@dataclass
+class RememberedStore:
+    """A store that knows the results of statements run before on the same graph, and runs the others."""
+
+    memory: Memory
+    store: Store
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.store.dialect
+
+    def write(self, statement: str) -> Diff:
+        edited = self.edits.get(("write", self.fingerprint.now, statement))
+        if edited is not None:
+            return self._edited(self.store.write, edited)
+        known = self.memory.statements.get(("write", self.fingerprint.now, statement))
+        if isinstance(known, QueryFailed):
+            raise known
+        if isinstance(known, Diff):
+            self.store.apply(known)
+        diff = known if isinstance(known, Diff) else self.store.write(statement)
+        self.fingerprint.change(diff)
+        return diff
+
+    def _edited(self, act: Callable[[str], Value], statement: str) -> Value:
+        try:
+            result = act(statement)
+        except QueryFailed as error:
+            raise BadInput(f"the edited statement was refused: {error.reason}") from error
+        if isinstance(result, Diff):
+            self.fingerprint.change(result)
+        return result
+
+    def read(self, statement: str) -> Rows:
+        edited = self.edits.get(("read", self.fingerprint.now, statement))
+        if edited is not None:
+            return self._edited(self.store.read, edited)
+        known = self.memory.statements.get(("read", self.fingerprint.now, statement))
+        if isinstance(known, QueryFailed):
+            raise known
+        return known if isinstance(known, tuple) else self.store.read(statement)
+
+    def compute(self, code: str) -> str:
+        known = self.memory.outputs.get((code,))
+        if known is not None:
+            if known.failed:
+                raise QueryFailed(code, known.output)
+            return known.output
+        compute: Callable[[str], str] | None = getattr(self.store, "compute", None)
+        if compute is None:
+            raise QueryFailed(code, "this store runs no plain Python")
+        return compute(code)
+
+    def graph(self) -> PropertyGraph:
+        return self.store.graph()
+
+    def apply(self, diff: Diff) -> None:
+        self.store.apply(diff)
+        self.fingerprint.change(diff)
+
+    def schema(self) -> Schema:
+        return self.store.schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        return self.store.neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        return self.store.search(words, limit)
+
+    def close(self) -> None:
+        self.store.close()
+

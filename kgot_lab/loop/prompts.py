@@ -1,0 +1,199 @@
+"""What the loop says to a model: one set of prompts; the graph's language comes in as a Dialect value.
+
+Prompts of one turn begin with the same words (system line, question, graph), so that a local engine reuses what it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kgot_lab.loop.cut import joined
+from kgot_lab.loop.events import ToolCall
+from kgot_lab.stores.protocol import Dialect
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import Message
+
+SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
+EXTRACT = "You turn text into knowledge graph facts."
+ANSWER = "You answer questions from given facts, as briefly as possible."
+
+FORMATS = {
+    "default": "Answer in one short paragraph, or in the format that the question asks for.",
+    "gaia": (
+        "Give only the answer itself: a name, a date, a number, yes or no, or a few words, or a list with commas. "
+        "Digits for numbers, no units unless asked for, no articles, no full sentence, no final full stop."
+    ),
+}
+
+
+def _say(system: str, text: str) -> tuple[Message, ...]:
+    return Message("system", system), Message("user", text)
+
+
+def situation(question: str, attachments: Sequence[str], graph: str) -> str:
+    """What every prompt of a turn begins with."""
+    files = f"\n\nFiles attached to the question:\n{joined(attachments)}" if attachments else ""
+    return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
+
+
+def _made(calls: Sequence[ToolCall]) -> str:
+    return "Tool calls made so far:\n" + (joined(f"- {call}" for call in calls) or "- none")
+
+
+def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
+    """Ask what to do next, and with RETRIEVE for the statement that reads the answer, or without a dialect for the answer itself."""
+    retrieve = (
+        f"in text, write {dialect.name} that reads the answer from the graph. {dialect.how_to_read}\nExample of reading:\n{dialect.read_example}"
+        if dialect
+        else "in text, give the answer, using only facts of the graph."
+    )
+    return _say(
+        SYSTEM,
+        f"{situation}\n\n{_made(calls)}\n\n"
+        "What next? RETRIEVE if the graph holds everything that answers the question; INSERT if any fact is missing.\n"
+        "- INSERT: in text, say which facts are missing and why, in one or two sentences.\n"
+        f"- RETRIEVE: {retrieve}\n"
+        'Reply as JSON: {"choice": "INSERT" or "RETRIEVE", "text": "..."}',
+    )
+
+
+def vote_by_names(situation: str, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
+    """Ask what to do next, and which things of the graph to look at."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\n{_made(calls)}\n\n"
+        "Do these facts already contain the answer to the question?\n"
+        "missing: the fact that is still missing, in a few words, or nothing.\n"
+        "choice: RETRIEVE if the answer is in the facts, INSERT if a fact is still missing.\n"
+        "about: the names in the graph that the answer is about.\n"
+        'Reply as JSON: {"missing": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."]}',
+    )
+
+
+def names(situation: str) -> tuple[Message, ...]:
+    """Ask which things of the graph to look at; it must choose."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nWhich names of the graph should be looked up to answer the question? Choose from the names above; guess if you must.\n"
+        'Reply as JSON: {"about": ["..."]}',
+    )
+
+
+def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
+    """Ask to fuse several reasons into one."""
+    listed = joined(f"- {reason}" for reason in reasons)
+    return _say(SYSTEM, f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}')
+
+
+def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
+    """Ask which tools to call for the missing facts."""
+    listed = joined(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
+    return _say(
+        SYSTEM,
+        f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
+        "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
+        "never repeat a call made before; do not ask for what the graph already holds.\n"
+        'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
+    )
+
+
+def _arguments(tool: Tool) -> list[str]:
+    return [f"{name}: {about.get('description', about.get('type', ''))}" for name, about in tool.arguments.get("properties", {}).items()]
+
+
+def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
+    """Ask for statements that put what a tool returned into the graph."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nNew information from {source}:\n{text}\n\n"
+        f"Write {dialect.name} statements that add this to the graph. {dialect.how_to_write}\n"
+        "Add only what the new information says and the graph lacks, and only what may help with the question. "
+        "Reuse the ids of the graph. Store raw numbers and dates; compute nothing.\n"
+        f"Example of writing:\n{dialect.write_example}\n"
+        'Reply as JSON: {"statements": ["..."]}',
+    )
+
+
+def extract(text: str) -> tuple[Message, ...]:
+    """Ask for the facts of some sentences as triples."""
+    return _say(
+        EXTRACT,
+        "List the facts in the sentences as [subject, relation, object]. The title in brackets says what a sentence is about: "
+        "write full names, never he, she or it. The relation is a short verb phrase. The object is short: a name, place, date, number or kind.\n\n"
+        "Example\n[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician. She worked with Charles Babbage, who designed the Analytical Engine.\n"
+        '{"facts": [["Ada Lovelace", "born in", "1815"], ["Ada Lovelace", "is a", "English mathematician"], '
+        '["Ada Lovelace", "worked with", "Charles Babbage"], ["Charles Babbage", "designed", "Analytical Engine"]]}\n\n'
+        f"Sentences\n{text}",
+    )
+
+
+def mend(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:
+    """Ask for a corrected statement, with the engine's own message."""
+    how = dialect.how_to_write if writing else dialect.how_to_read
+    return _say(
+        SYSTEM,
+        f"Knowledge graph so far:\n{graph or 'empty'}\n\nThis {dialect.name} failed:\n{statement}\n\nError: {error}\n\n"
+        f"{how}\nWrite it again, corrected.\nReply as JSON: {{\"statement\": \"...\"}}",
+    )
+
+
+def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
+    """Ask for another read statement after one that found nothing."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nThis {dialect.name} found nothing:\n{wrong}\n\n"
+        f"Write another that reads what answers the question. {dialect.how_to_read} Use only ids, labels and relations that the graph has.\n"
+        f'Example of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
+    )
+
+
+def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
+    """Ask for the best read statement; nothing more can be inserted."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nNo more facts can be fetched. Write {dialect.name} that reads whatever comes nearest to an answer; guess if you must. "
+        f'{dialect.how_to_read}\nExample of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
+    )
+
+
+def needs_arithmetic(question: str, facts: str) -> tuple[Message, ...]:
+    """Ask whether the facts must still be computed with."""
+    return _say(
+        ANSWER,
+        f"Facts:\n{facts}\n\nQuestion: {question}\n\nMust numbers or dates in these facts still be computed with (added, counted, subtracted, compared, averaged) "
+        'to answer the question? Say false if the answer stands in the facts.\nReply as JSON: {"needed": true or false}',
+    )
+
+
+def arithmetic(question: str, facts: str) -> tuple[Message, ...]:
+    """Ask for Python that does the computation."""
+    return _say(
+        ANSWER,
+        f"Facts:\n{facts}\n\nQuestion: {question}\n\nWrite short Python that computes what the question asks from these facts and prints it. "
+        'Copy the numbers into the code; nothing else is available.\nReply as JSON: {"code": "..."}',
+    )
+
+
+def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
+    """Ask for the answer that the facts give, in a format."""
+    return _say(ANSWER, f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}')
+
+
+def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
+    """Ask which candidate answer is best."""
+    listed = joined(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
+    return _say(
+        ANSWER,
+        f"Facts:\n{facts}\n\nQuestion: {question}\n\nCandidate answers:\n{listed}\n\n"
+        "Which one is best supported by the facts and in the format that the question asks for? "
+        'Reply as JSON: {"number": the number of the best candidate}',
+    )
+
+
+def guess(situation: str, format: str) -> tuple[Message, ...]:
+    """Ask for an answer although nothing could be read: it may guess."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nNothing more can be fetched or read. Give your best answer, from the graph where it helps and by a guess where it does not.\n"
+        f'{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
+    )

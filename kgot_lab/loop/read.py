@@ -1,0 +1,105 @@
+"""Reading the graph: mend what fails, ask anew when nothing comes back, and force a read when the steps have run out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.loop import prompts
+from kgot_lab.loop.events import Forced, Read, Refused
+from kgot_lab.loop.run import Run, Steps, ask, distinct, repairing, situation
+from kgot_lab.loop.shapes import Names, Statement
+from kgot_lab.loop.vote import look_up
+from kgot_lab.types import Rows
+
+WHOLE_GRAPH = "the whole graph, as text"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What an answer can be made from: rows read from the graph, and in direct mode the answer that a ballot gave."""
+
+    rows: Rows
+    said: str = ""
+
+
+def candidates(run: Run, retrieves: list[str]) -> Steps[list[Candidate]]:
+    """What the RETRIEVE ballots lead to: the rows of each distinct statement, or the direct answers with the facts of the graph."""
+    if run.limits.reading == "whole graph":
+        return (yield from _directly(run, retrieves))
+    found: list[Candidate] = []
+    for statement in retrieves:
+        rows = yield from read(run, statement)
+        if rows and rows not in [candidate.rows for candidate in found]:
+            found.append(Candidate(rows))
+    return found
+
+
+def forced(run: Run) -> Steps[list[Candidate]]:
+    """The same when the steps ran out: the model must name what to read; in direct mode it reads everything."""
+    yield run.happened(Forced, what="read")
+    if run.limits.reading == "whole graph":
+        return (yield from _directly(run, [""]))
+    text = yield from situation(run)
+    statements = []
+    possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
+    for number in range(possible):
+        temperature = run.limits.vote_temperature if number else run.limits.temperature
+        try:
+            statements.append((yield from _forced_statement(run, text, temperature, number)))
+        except BadReply as error:
+            yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+    return (yield from candidates(run, distinct(statements)))
+
+
+def _forced_statement(run: Run, text: str, temperature: float, number: int) -> Steps[str]:
+    if run.limits.reading == "operations":
+        reply = yield from ask(run, "forced read", prompts.names(text), Names, temperature=temperature, seed=number, max_tokens=100)
+        return look_up(reply.about)
+    messages = prompts.forced_read(text, run.store.dialect)
+    return (yield from ask(run, "forced read", messages, Statement, temperature=temperature, seed=number)).statement
+
+
+def _directly(run: Run, answers: list[str]) -> Steps[list[Candidate]]:
+    facts = rows_of_graph(run)
+    yield run.happened(Read, statement=WHOLE_GRAPH, rows=facts)
+    return [Candidate(facts, answer) for answer in answers] if facts else []
+
+
+def rows_of_graph(run: Run) -> Rows:
+    """Every edge as a row, for direct retrieve; a graph without edges gives its nodes."""
+    graph = run.store.graph()
+    edges = [{"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties} for edge in graph.edges]
+    return tuple(edges) or tuple({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
+
+
+def read(run: Run, statement: str) -> Steps[Rows]:
+    """The rows of a statement: mended when it fails, asked anew when it finds nothing; () when all of that gave nothing."""
+    for attempt in range(run.limits.rereads + 1):
+        if attempt:
+            text = yield from situation(run)
+            try:
+                statement = yield from _another(run, text, statement, attempt)
+            except BadReply as error:
+                yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+                continue
+        rows = run.state.rows_of(statement)
+        if rows is None:
+            try:
+                statement, rows = yield from repairing(run, run.store.read, statement, writing=False)
+            except QueryFailed as error:
+                yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False)
+                continue
+            yield run.happened(Read, statement=statement, rows=rows)
+        if rows:
+            return rows
+    return ()
+
+
+def _another(run: Run, text: str, wrong: str, attempt: int) -> Steps[str]:
+    temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
+    if run.limits.reading == "operations":
+        reply = yield from ask(run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100)
+        return look_up(reply.about)
+    messages = prompts.reread(text, wrong, run.store.dialect)
+    return (yield from ask(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement

@@ -1,0 +1,215 @@
+"""Walk a recorded run again: fold it, check it, go on with it, or fork it at one event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, LabError, TraceError
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.recorded import digest
+from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
+from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.memory import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
+from kgot_lab.loop.state import State
+from kgot_lab.loop.trace import append, diffs, graph_after, load
+from kgot_lab.loop.walk import think
+from kgot_lab.stores.protocol import Store
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM
+
+
+def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
+    """Each recorded event with the state after it: no model, no sandbox, nothing executed."""
+    state = State()
+    for event in events:
+        state = state.after(event)
+        yield event, state
+
+
+@dataclass(frozen=True)
+class Live:
+    """What may be used for what a recording does not hold."""
+
+    tools: Sequence[Tool] = ()
+    planning: LLM | None = None
+    execution: LLM | None = None
+
+
+NOTHING = Live()
+
+
+def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Live = NOTHING) -> Iterator[Event]:
+    """The loop over a memory: the same question, limits and tools as recorded; what the memory lacks goes to the live parts, if given."""
+    begun = started(events)
+    tools = {tool.name: tool for tool in live.tools}
+    return think(
+        begun.question,
+        RememberedLLM(memory, begun.planning, live.planning),
+        store,
+        [RememberedTool(memory, name, tools.get(name), **told) for name, told in begun.tools.items()],
+        Limits(**begun.limits),
+        execution=RememberedLLM(memory, begun.execution, live.execution or live.planning),
+        attachments=begun.attachments,
+    )
+
+
+def started(events: Sequence[Event]) -> Started:
+    """The first event of a run; raises TraceError when there is none."""
+    if not events or not isinstance(events[0], Started):
+        raise TraceError("these events do not begin with Started: not a whole run")
+    return events[0]
+
+
+# --- verify ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where walking again first departs from the recording; `now` is None when nothing came in its place."""
+
+    number: int
+    recorded: Event | None
+    now: Event | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        kind = type(self.recorded or self.now).__name__
+        why = f" ({self.reason})" if self.reason else ""
+        return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
+
+
+def verify(events: Sequence[Event], store: Store) -> Difference | None:
+    """Execute the loop and every statement again on the recorded replies and tool results; the first difference, or None.
+
+    The store must be empty; statements and arithmetic really run in it.
+    """
+    memory = replace(Memory.of(events), statements={}, outputs={})
+    return first_difference(events, walk_again(events, memory, RememberedStore(memory, store)))
+
+
+def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
+    """The first place where two runs differ; times do not count."""
+    for number, was in enumerate(recorded):
+        try:
+            event = next(now, None)
+        except LabError as error:
+            return Difference(number, was, None, str(error))
+        if event is None or not same(was, event):
+            return Difference(number, was, event)
+    extra = next(now, None)
+    return Difference(len(recorded), None, extra) if extra is not None else None
+
+
+def same(one: Event, other: Event) -> bool:
+    """Whether two events say the same, whether or not either has been on file; times do not count."""
+    return one == other or from_json(json.loads(_line(one))) == from_json(json.loads(_line(other)))
+
+
+def _line(event: Event) -> str:
+    return json.dumps(to_json(event), default=dict)
+
+
+def _short(event: Event | None) -> str:
+    return "nothing" if event is None else repr(event)[:300]
+
+
+# --- resume ---------------------------------------------------------------------------------------------------------------
+
+
+def resume(path: str | Path, store: Store, live: Live) -> Iterator[Event]:
+    """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
+
+    The store must be empty. Raises TraceError when the loop no longer does what was recorded.
+    """
+    trace = load(path)
+    memory = Memory.of(trace.events)
+    walk = walk_again(trace.events, memory, RememberedStore(memory, store), live)
+    return _going_on(trace.events, walk, Path(path))
+
+
+def _going_on(recorded: Sequence[Event], walk: Iterator[Event], path: Path) -> Iterator[Event]:
+    for number, was in enumerate(recorded):
+        event = next(walk, None)
+        if event is None or not same(was, event):
+            raise TraceError(f"{path} cannot be resumed: {Difference(number, was, event)}")
+        yield event
+    yield from append(walk, path)
+
+
+# --- fork -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A run walked again with one thing changed: its events, the graph it leads to, and what it cost."""
+
+    events: tuple[Event, ...]
+    graph: PropertyGraph
+    first_difference: int  # number of the first event that is not as recorded
+    avoided: int  # model calls answered from the recording
+    asked: int  # model calls made
+    stopped: str = ""  # why it did not reach an answer
+
+    @property
+    def answer(self) -> str:
+        """The answer, or "" when the fork stopped before one."""
+        return next((event.text for event in self.events if isinstance(event, Answered)), "")
+
+    def __repr__(self) -> str:
+        end = f"stopped: {self.stopped}" if self.stopped else f"answer {self.answer!r}"
+        calls = f"{self.avoided} calls avoided, {self.asked} asked"
+        return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
+
+
+def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live = NOTHING) -> Fork:
+    """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the statement of a Wrote or Read.
+
+    Only what changed is asked again. Without a model it runs to the first missing reply, keeps graph and diff, and says so.
+    """
+    if not 0 <= at < len(events):
+        raise BadInput(f"there is no event {at}: the run has events 0 to {len(events) - 1}")
+    memory = Memory.of(events)
+    store = RememberedStore(memory, store, edits=_changed(memory, events, at, change))
+    seen: list[Event] = []
+    stopped = ""
+    try:
+        for event in walk_again(events, memory, store, live):
+            seen.append(_with_edit(event, events[at], change) if len(seen) == at else event)
+    except BadInput:
+        raise
+    except LabError as error:
+        stopped = str(error)
+    pairs = zip(seen, events, strict=False)
+    first = next((number for number, (now, was) in enumerate(pairs) if not same(now, was)), min(len(seen), len(events)))
+    return Fork(tuple(seen), graph_after(seen), first, memory.avoided, memory.made, stopped)
+
+
+def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> dict[tuple[str, ...], str]:
+    """Put the change into the memory, or return it as an edited statement."""
+    event, before = events[at], events[:at]
+    match event:
+        case Asked() if not event.role.startswith("inside "):
+            key = (digest(event.prompt, event.model),)
+            nth = sum(isinstance(other, Asked) and (digest(other.prompt, other.model),) == key for other in before)
+            memory.replies[key][nth] = (change, event.usage)
+        case ToolReturned():
+            memory.change_result(replace(event, text=change, sources=(), failed=False))
+        case Wrote() | Read():
+            fingerprint = Fingerprint()
+            for diff in diffs(before):
+                fingerprint.change(diff)
+            return {("write" if isinstance(event, Wrote) else "read", fingerprint.now, event.statement): change}
+        case _:
+            kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
+            raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")
+    return {}
+
+
+def _with_edit(event: Event, was: Event, change: str) -> Event:
+    """The event as it happened, showing the edited statement instead of the one the loop asked for."""
+    if isinstance(event, Wrote | Read) and isinstance(was, Wrote | Read) and event.statement == was.statement:
+        return replace(event, statement=change)
+    return event

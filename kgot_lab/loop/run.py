@@ -1,0 +1,121 @@
+"""What every part of the loop carries along, how a model is asked, and how a failing statement is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.llm.structured import mending, parse, schema_of
+from kgot_lab.loop import prompts
+from kgot_lab.loop.events import Asked, Event, Repaired
+from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.render import rendered
+from kgot_lab.loop.shapes import Statement
+from kgot_lab.loop.state import State
+from kgot_lab.stores.protocol import Store
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+Shape = TypeVar("Shape", bound=BaseModel)
+Result = TypeVar("Result")
+Kind = TypeVar("Kind", bound=Event)
+Steps = Generator[Event, None, Result]
+
+
+@dataclass
+class Run:
+    """A question on its way through the loop; only `happened` changes its state."""
+
+    planning: LLM
+    execution: LLM
+    store: Store
+    tools: Mapping[str, Tool]
+    limits: Limits
+    compute: Callable[[str], str] | None
+    state: State
+
+    def happened(self, kind: type[Kind], **values: Any) -> Kind:
+        """The event, stamped with the step, once the state knows of it."""
+        event = kind(step=self.state.step, **values)
+        self.state = self.state.after(event)
+        return event
+
+
+@dataclass(frozen=True)
+class How:
+    """How to ask: in what shape, how freely, with which seed and model."""
+
+    shape: type[BaseModel] | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    max_tokens: int = 400
+    schema: Mapping[str, Json] | None = None  # narrower than the shape's own
+    execution: bool = False  # ask the execution model, not the planning model
+
+
+def ask_text(run: Run, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
+    """Ask a model; every asking is an event."""
+    llm = run.execution if how.execution else run.planning
+    schema = how.schema or (schema_of(how.shape) if how.shape else None)
+    return (yield from _send(run, role, llm, Prompt(messages, schema, how.temperature, how.seed, how.max_tokens)))
+
+
+def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[Shape], **how: Any) -> Steps[Shape]:
+    """Ask a model for a value of a shape; a reply that does not have it is mended once. Raises BadReply."""
+    options = How(shape, **how)
+    llm = run.execution if options.execution else run.planning
+    prompt = Prompt(messages, options.schema or schema_of(shape), options.temperature, options.seed, options.max_tokens)
+    text = yield from _send(run, role, llm, prompt)
+    try:
+        return parse(text, shape)
+    except BadReply as error:
+        text = yield from _send(run, f"{role}, again", llm, mending(prompt, text, error))
+        return parse(text, shape)
+
+
+def _send(run: Run, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
+    reply = llm(prompt)
+    yield run.happened(Asked, role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage)
+    return reply.text
+
+
+def situation(run: Run) -> Steps[str]:
+    """The question and the graph as text, cut to the token budget."""
+    graph = yield from rendered_graph(run)
+    return prompts.situation(run.state.question, run.state.attachments, graph)
+
+
+def rendered_graph(run: Run) -> Steps[str]:
+    """The graph as text, cut to the token budget."""
+    text, cut = rendered(run.store, run.state.question, run.limits.graph_tokens, step=run.state.step)
+    if cut:
+        yield cut
+    return text
+
+
+def repairing(run: Run, act: Callable[[str], Result], statement: str, *, writing: bool) -> Steps[tuple[str, Result]]:
+    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed."""
+    for repairs in range(run.limits.repairs + 1):
+        try:
+            return statement, act(statement)
+        except QueryFailed as error:
+            if repairs == run.limits.repairs:
+                raise
+            graph = yield from rendered_graph(run)
+            messages = prompts.mend(statement, error.reason, graph, run.store.dialect, writing=writing)
+            try:
+                mended = (yield from ask(run, "mend", messages, Statement, seed=repairs)).statement
+            except BadReply:
+                raise error from None
+            yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended)
+            statement = mended
+    raise AssertionError("unreachable")
+
+
+def distinct(items: Sequence[str]) -> list[str]:
+    """The items without repeats, in order."""
+    return list(dict.fromkeys(items))

@@ -1,0 +1,130 @@
+"""A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from kgot_lab import __version__
+from kgot_lab.errors import TraceError
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
+from kgot_lab.types import Diff, Json
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded run: its id, when it began, and its events."""
+
+    run: str
+    created: str
+    events: tuple[Event, ...]
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return next((event.question for event in self.events if isinstance(event, Started)), "")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run reached its answer."""
+        return any(isinstance(event, Answered) for event in self.events)
+
+    def __repr__(self) -> str:
+        return f"<trace {self.run}: {len(self.events)} events, {'answered' if self.finished else 'not finished'}: {self.question!r}>"
+
+
+def record(events: Iterable[Event], path: str | Path, *, run: str = "") -> Iterator[Event]:
+    """Pass events on, each written to the file first. Raises TraceError when the file exists already or cannot be written."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise TraceError(f"{path} exists already: resume that run, or name another file") from None
+    except OSError as error:
+        raise TraceError(f"cannot write the trace {path}: {error}") from error
+    with file:
+        file.write(_line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__}))
+        file.flush()
+        for event in events:
+            file.write(_line(to_json(event)))
+            file.flush()
+            yield event
+
+
+def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
+    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped first."""
+    path = Path(path)
+    _drop_torn_line(path)
+    with path.open("a", encoding="utf-8") as file:
+        for event in events:
+            file.write(_line(to_json(event)))
+            file.flush()
+            yield event
+
+
+def save(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
+    """Write a whole run to a new file."""
+    for _ in record(events, path, run=run):
+        pass
+
+
+def load(path: str | Path) -> Trace:
+    """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"cannot read the trace {path}: {error}") from error
+    parsed: list[Json] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            parsed.append(json.loads(line))
+        except ValueError:
+            if number == len(lines):  # no line end after it: the writer was stopped in the middle
+                break
+            raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}") from None
+    if not parsed or not isinstance(parsed[0], dict) or parsed[0].get("trace") != 1:
+        raise TraceError(f"{path} is not a trace: its first line should say so")
+    events = []
+    for number, data in enumerate(parsed[1:], start=2):
+        try:
+            events.append(from_json(data))
+        except TraceError as error:
+            raise TraceError(f"{path}, event {number - 1}: {error}") from error
+    return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events))
+
+
+def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
+    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT turns had been made."""
+    graph = PropertyGraph.of((), ())
+    for diff in diffs(events, step):
+        graph = graph.apply(diff)
+    return graph
+
+
+def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
+    """The changes to the graph, in order."""
+    return [event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)]
+
+
+def _line(data: Json) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict) + "\n"
+
+
+def _drop_torn_line(path: Path) -> None:
+    text = path.read_bytes()
+    if text and not text.endswith(b"\n"):
+        with path.open("r+b") as file:
+            file.truncate(text.rfind(b"\n") + 1)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,87 @@
+"""Ballots: INSERT or RETRIEVE, by strict majority, stopped once the outcome is decided."""
+
+from __future__ import annotations
+
+from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.loop import prompts
+from kgot_lab.loop.events import Ballot, Failed, Read, Voted
+from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
+from kgot_lab.loop.shapes import Look, Vote
+
+
+def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
+    """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
+    limits = run.limits
+    if not limits.poll_empty and not run.store.schema().nodes:
+        reasons = ("the graph is empty: search for what the question asks",)
+        return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
+    possible = limits.votes if limits.vote_temperature > 0 else 1  # at temperature 0 every ballot is the same text
+    text = yield from situation(run)
+    ballots: list[Ballot] = []
+    while len(ballots) < possible and not _decided(ballots, possible):
+        ballot = yield from _cast(run, text, len(ballots) + 1)
+        ballots.append(ballot)
+        yield ballot
+    inserts = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
+    retrieves = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
+    voted = run.happened(
+        Voted,
+        choice="RETRIEVE" if _count(ballots, "RETRIEVE") > _count(ballots, "INSERT") else "INSERT",
+        inserts=_count(ballots, "INSERT"),
+        retrieves=_count(ballots, "RETRIEVE"),
+        invalid=_count(ballots, ""),
+        possible=possible,
+        reasons=tuple(inserts),
+    )
+    return voted, retrieves
+
+
+def _count(ballots: list[Ballot], choice: str) -> int:
+    return sum(ballot.choice == choice for ballot in ballots)
+
+
+def _decided(ballots: list[Ballot], possible: int) -> bool:
+    """True when the ballots not yet cast cannot change the outcome; ties go to INSERT."""
+    left = possible - len(ballots)
+    inserts, retrieves = _count(ballots, "INSERT"), _count(ballots, "RETRIEVE")
+    return retrieves > inserts + left or inserts >= retrieves + left
+
+
+def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
+    """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as nothing."""
+    options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number, "max_tokens": 300}
+    try:
+        if run.limits.reading == "operations":
+            look = yield from ask(run, "vote", prompts.vote_by_names(text, run.state.calls), Look, **options)
+            choice, said = look.choice, look.missing
+            statement = look_up(look.about)
+        else:
+            dialect = None if run.limits.reading == "whole graph" else run.store.dialect
+            messages = prompts.vote(text, run.state.calls, dialect)
+            vote = yield from ask(run, "vote", messages, Vote, **options)
+            choice, said, statement = vote.choice, vote.text.strip(), vote.text.strip()
+    except BadReply as error:
+        return run.happened(Ballot, number=number, choice="", text=error.reason)
+    if choice == "INSERT":
+        return run.happened(Ballot, number=number, choice="INSERT", text=said)
+    if run.limits.reading != "whole graph" and (yield from _finds_nothing(run, statement)):
+        return run.happened(Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}")
+    return run.happened(Ballot, number=number, choice="RETRIEVE", text=statement)
+
+
+def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
+    """Whether a read statement runs and gives no rows; one that fails may still be mended, so it is no evidence."""
+    if (known := run.state.rows_of(statement)) is not None:
+        return not known
+    try:
+        rows = run.store.read(statement)
+    except QueryFailed as error:
+        yield run.happened(Failed, statement=statement, reason=error.reason)
+        return False
+    yield run.happened(Read, statement=statement, rows=rows)
+    return not rows
+
+
+def look_up(names: list[str]) -> str:
+    """The read statement that an operations-mode reply stands for."""
+    return f"result = facts(about={distinct([name.strip() for name in names if name.strip()])!r}, hops=1)"

@@ -1,0 +1,82 @@
+"""The Knowledge Graph of Thoughts loop (Besta et al. 2025, arXiv 2504.02670): vote, fetch, write; then read and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.conclude import conclude
+from kgot_lab.loop.events import Answered, Event, Started
+from kgot_lab.loop.insert import insert
+from kgot_lab.loop.limits import REFERENCE, Limits
+from kgot_lab.loop.read import candidates, forced
+from kgot_lab.loop.run import Run, Steps
+from kgot_lab.loop.state import State
+from kgot_lab.loop.vote import poll
+from kgot_lab.stores.protocol import Store
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import LLM
+
+
+def think(
+    question: str,
+    llm: LLM,
+    store: Store,
+    tools: Sequence[Tool],
+    limits: Limits = REFERENCE,
+    *,
+    execution: LLM | None = None,
+    attachments: Sequence[str | Path] = (),
+    compute: Callable[[str], str] | None = None,
+) -> Iterator[Event]:
+    """Grow a graph until the model votes to read the answer from it.
+
+    `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs Python apart from this process
+    and returns what it printed; by default the store's own. Raises BadInput, and whatever a model or the sandbox cannot recover from:
+    LLMError, SandboxError.
+    """
+    if not question.strip():
+        raise BadInput("the question is empty; ask something")
+    if not tools:
+        raise BadInput("the loop needs at least one tool to fetch facts with, such as tools.search(documents)")
+    compute = compute or getattr(store, "compute", None)
+    run = Run(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
+    return _walk(run, question.strip(), tuple(str(path) for path in attachments))
+
+
+def _walk(run: Run, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+    yield run.happened(
+        Started,
+        question=question,
+        attachments=attachments,
+        preset=run.limits.preset,
+        limits=run.limits.as_json(),
+        planning=run.planning.name,
+        execution=run.execution.name,
+        dialect=run.store.dialect.name,
+        tools={name: {"description": tool.description, "arguments": dict(tool.arguments)} for name, tool in run.tools.items()},
+    )
+    while run.state.step < run.limits.steps:
+        voted, retrieves = yield from poll(run)
+        yield voted
+        if voted.choice == "RETRIEVE":
+            found = yield from candidates(run, retrieves)
+            break
+        if not (yield from insert(run, voted)) and run.limits.stop_when_stuck:
+            found = yield from forced(run)
+            break
+    else:
+        found = yield from forced(run)
+    yield from conclude(run, found)
+
+
+def solve(events: Iterator[Event]) -> Answered:
+    """Drain a run and return its answer."""
+    answer = None
+    for event in events:
+        if isinstance(event, Answered):
+            answer = event
+    if answer is None:
+        raise BadInput("the run ended without an answer: its events were already used up, or it was stopped")
+    return answer

@@ -1,0 +1,108 @@
+"""The text of one file, whatever its format."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, NotInstalled
+
+PLAIN = (".txt", ".md", ".csv", ".json")
+CONVERTED = {".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter", ".docx": "DocxConverter"}
+LARGEST = 50_000_000  # bytes of a file, and ten times that for what a docx may unpack to
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text found in a file, the title it declares, and what had to be guessed to read it ('' if nothing)."""
+
+    text: str
+    title: str = ""
+    remark: str = ""
+
+
+def text_of(path: Path) -> Text:
+    """The text of a file: plain text as it is, PDF, HTML and Word as Markdown.
+
+    Raises BadInput with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the converter.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadInput(f"larger than {LARGEST // 1_000_000} MB")
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot be opened ({error.strerror})") from error
+    if not data.strip():
+        raise BadInput("empty")
+    found = _converted(data, path.suffix.lower()) if path.suffix.lower() in CONVERTED else _decoded(data)
+    if not found.text.strip():
+        raise BadInput("holds no text (perhaps pictures of pages)")
+    return found
+
+
+def _converted(data: bytes, extension: str) -> Text:
+    remark = ""
+    if CONVERTED[extension] == "HtmlConverter":
+        page = _decoded(data, _declared_charset(data))
+        data, remark = page.text.encode(), page.remark
+    elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
+        raise BadInput("not a PDF, whatever its name says")
+    elif extension == ".docx":
+        _check_docx(data)
+    try:
+        from markitdown import MissingDependencyException, StreamInfo, converters
+    except ImportError:
+        raise NotInstalled("documents", "markitdown") from None
+    try:
+        # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = getattr(converters, CONVERTED[extension])().convert(io.BytesIO(data), StreamInfo(extension=extension, charset="utf-8"))
+    except MissingDependencyException:
+        raise NotInstalled("documents", f"the {extension} part of markitdown") from None
+    except Exception as error:  # whatever a broken file makes a parser do
+        raise BadInput(f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})") from error
+    notes = [remark, *(str(warning.message)[:200] for warning in said if not issubclass(warning.category, DeprecationWarning))]
+    return Text(result.text_content, (result.title or "").strip(), "; ".join(filter(None, notes)))
+
+
+def _check_docx(data: bytes) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(item.file_size for item in archive.infolist()) > 10 * LARGEST:
+                raise BadInput(f"unpacks to more than {10 * LARGEST // 1_000_000} MB")
+            if "word/document.xml" not in archive.namelist():
+                raise BadInput("a zip file without a Word document in it")
+    except zipfile.BadZipFile as error:
+        raise BadInput(f"not a Word file, whatever its name says ({error})") from error
+
+
+def _declared_charset(page: bytes) -> str:
+    match = re.search(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
+    return match[1].decode() if match else ""
+
+
+def _decoded(data: bytes, declared: str = "") -> Text:
+    """The text of some bytes: UTF-8, or UTF-16 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return Text(data.decode("utf-16", "replace"))
+    if b"\x00" in data:
+        raise BadInput("binary, not text")
+    try:
+        return Text(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        pass
+    for encoding in filter(None, (declared, "cp1252")):
+        try:
+            return Text(data.decode(encoding), remark=f"not UTF-8; read as {encoding}")
+        except (UnicodeDecodeError, LookupError):
+            continue
+    text = data.decode("utf-8", "replace")
+    gaps = text.count("�")
+    if gaps > len(text) / 10:
+        raise BadInput("binary, not text")
+    return Text(text, remark=f"not UTF-8; {gaps} characters were replaced")

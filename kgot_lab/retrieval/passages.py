@@ -1,0 +1,51 @@
+"""Cutting a text into passages where paragraphs, lines or sentences end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+WORDS = 150
+
+_CUTS = (
+    re.compile(r"\n\s*\n"),  # paragraphs
+    re.compile(r"\n"),  # lines
+    re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
+    re.compile(r"\s+"),  # words
+)
+_GLUE = ("\n\n", "\n", " ", " ")
+
+
+def passages(text: str, words: int = WORDS) -> list[str]:
+    """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost but white space."""
+    packed: list[str] = []
+    for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):
+        if packed and _fits(packed[-1] + glue + atom, words):
+            packed[-1] += glue + atom
+        elif atom:
+            packed.append(atom)
+    return packed
+
+
+def first_heading(text: str) -> str:
+    """The first Markdown heading of a text, at most 200 characters of it, or ''."""
+    match = re.search(r"^#{1,6}[ \t]+(.+)$", text, flags=re.MULTILINE)
+    heading = match[1].strip() if match else ""
+    without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
+    return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
+
+
+def _fits(text: str, words: int) -> bool:
+    # ten characters count as a word where a script has no spaces, or a word has no end
+    return len(text) <= 10 * words and len(text.split()) <= words
+
+
+def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, str]]:
+    """Parts that fit, each with what joins it to the part before: whole paragraphs, else lines, else sentences, else words."""
+    if _fits(text, words):
+        yield glue, text.strip()
+    elif level == len(_CUTS):  # one endless word
+        yield from ((glue if start == 0 else "", text[start : start + 10 * words]) for start in range(0, len(text), 10 * words))
+    else:
+        for number, part in enumerate(filter(None, _CUTS[level].split(text))):
+            yield from _atoms(part, words, level + 1, _GLUE[level] if number else glue)

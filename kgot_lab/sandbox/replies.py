@@ -1,0 +1,106 @@
+"""Reads what came out of the sandbox, trusting none of it: shapes, sizes and texts are checked before a value is made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.sandbox.truth import Identity
+from kgot_lab.types import Edge, Json, Node
+
+MAX_DEPTH = 64
+MAX_MESSAGE = 2_000
+
+
+class Malformed(Exception):
+    """A reply that no honest statement writes."""
+
+
+def parsed(payload: bytes) -> dict[str, Json]:
+    """The JSON object in a reply; raises Malformed."""
+    try:
+        value = json.loads(payload.decode(), parse_constant=_refuse)
+        if b"\\u" in payload:
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be escaped into JSON, but not written to a file
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON: {type(error).__name__}") from None
+    _require(isinstance(value, dict), "not an object")
+    _require(_shallow(value), "nested too deeply")
+    result: dict[str, Json] = value
+    return result
+
+
+def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
+    """One part of a reply; raises QueryFailed with the error the statement ended in, or Malformed."""
+    reply = parsed(payload)
+    if isinstance(reply.get("error"), str):
+        raise QueryFailed(statement, reply["error"][:MAX_MESSAGE])
+    _require(isinstance(reply.get(name), kind), f"no {name}")
+    return reply[name]
+
+
+def claims(payload: bytes, statement: str) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
+    """What a write says it changed, by id and by identity (None: removed); raises QueryFailed or Malformed."""
+    nodes = [_node(claim) for claim in part(payload, "nodes", list, statement)]
+    edges = [_edge(claim) for claim in part(payload, "edges", list, statement)]
+    return dict(nodes), dict(edges)
+
+
+def _node(claim: Json) -> tuple[str, Node | None]:
+    _require(isinstance(claim, list) and len(claim) in (1, 3) and _text(claim[0]), "a node out of shape")
+    if len(claim) == 1:
+        return claim[0], None
+    id, labels, properties = claim
+    _require(isinstance(labels, list) and all(map(_text, labels)) and isinstance(properties, dict), "a node out of shape")
+    return id, Node(id, tuple(labels), properties)
+
+
+def _edge(claim: Json) -> tuple[Identity, Edge | None]:
+    _require(isinstance(claim, list) and len(claim) in (4, 5), "an edge out of shape")
+    _require(all(map(_text, claim[:3])) and isinstance(claim[3], str), "an edge out of shape")
+    source, type, target, key = claim[:4]
+    if len(claim) == 4:
+        return (source, type, target, key), None
+    _require(isinstance(claim[4], dict), "an edge out of shape")
+    return (source, type, target, key), Edge(source, type, target, claim[4], key)
+
+
+def claim_of(element: Node | Edge) -> list[Json]:
+    """An element as the worker reads it."""
+    if isinstance(element, Node):
+        return [element.id, list(element.labels), _object(element.properties)]
+    return [element.source, element.type, element.target, element.key, _object(element.properties)]
+
+
+def removal_of(element: Node | Edge) -> list[Json]:
+    """An element's removal as the worker reads it."""
+    return [element.id] if isinstance(element, Node) else list(element.identity)
+
+
+def _object(properties: Mapping[str, Json]) -> dict[str, Json]:
+    return properties if isinstance(properties, dict) else dict(properties)
+
+
+def _text(value: Json) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _shallow(value: Json) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inside = (holder.values() if isinstance(holder, dict) else holder for holder in level)
+        level = [item for items in inside for item in items if isinstance(item, dict | list)]
+        if not level:
+            return True
+    return False
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Malformed(otherwise)

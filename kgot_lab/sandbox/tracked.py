@@ -1,0 +1,253 @@
+"""A MultiDiGraph that remembers what a statement touched, so that a diff costs what was written and not what the graph holds.
+
+Every dictionary NetworkX builds the graph from is a `Tracked` one: before it changes, it tells the journal which node or edge that is a
+change of, and the journal keeps that element as it was. Copies and subgraphs are of the same class but never attached to a journal.
+Runs inside the sandbox: imports the standard library and NetworkX only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import networkx as nx
+
+Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
+Before = dict[Any, Any] | None  # an element's attributes before the statement; None: it was not there
+
+
+def plain(value: Any) -> Any:
+    """A copy of a value in which every dictionary and list is an ordinary one."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+class Journal:
+    """What the nodes and edges of one graph were before they were first touched."""
+
+    def __init__(self, graph: TrackedGraph):
+        self.graph, self.on = graph, False
+        self.nodes: dict[Hashable, Before] = {}
+        self.edges: dict[tuple[Hashable, Hashable, Hashable], Before] = {}
+
+    def touch(self, owner: Owner) -> None:
+        """Remember an element as it is now, if this is the first time it is touched."""
+        if not self.on:
+            return
+        if len(owner) == 1:
+            self.node(owner[0])
+        elif len(owner) == 3:
+            self.edge(*owner)
+
+    def node(self, node: Hashable) -> None:
+        """Remember a node as it is now, if this is the first time it is touched."""
+        if self.on and node not in self.nodes:
+            attributes = self.graph._node.get(node)
+            self.nodes[node] = None if attributes is None else plain(attributes)
+
+    def edge(self, source: Hashable, target: Hashable, key: Hashable) -> None:
+        """Remember an edge as it is now, if this is the first time it is touched."""
+        if self.on and (source, target, key) not in self.edges:
+            attributes = self.graph._succ.get(source, {}).get(target, {}).get(key)
+            self.edges[source, target, key] = None if attributes is None else plain(attributes)
+
+
+class Tracked(dict):  # type: ignore[type-arg]
+    """A dictionary that says what it is about to change; `owner` is its place in the graph."""
+
+    __slots__ = ("journal", "owner")
+
+    def __init__(self, *args: Any, **items: Any):
+        super().__init__(*args, **items)
+        self.journal: Journal | None = None
+        self.owner: Owner = ()
+
+    def touch(self, key: Any) -> None:
+        """Tell the journal what changes when this key does."""
+
+    def attach(self, key: Any, value: Any) -> None:
+        """Tell a dictionary that was put in here where it now is."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.journal is not None:
+            self.touch(key)
+            self.attach(key, value)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self.touch(key)
+        super().__delitem__(key)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        self.touch(key)
+        return super().pop(key, *default)
+
+    def popitem(self) -> tuple[Any, Any]:
+        if self:
+            self.touch(next(reversed(self)))
+        return super().popitem()
+
+    def clear(self) -> None:
+        for key in self:
+            self.touch(key)
+        super().clear()
+
+    def update(self, *args: Any, **items: Any) -> None:
+        for key, value in dict(*args, **items).items():
+            self[key] = value
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def __ior__(self, other: Any) -> Tracked:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)  # copy.copy and copy.deepcopy give an ordinary dictionary
+
+
+class Attributes(Tracked):
+    """The attributes of one node or edge, or a dictionary nested in them."""
+
+    __slots__ = ()
+
+    def touch(self, key: Any) -> None:
+        if self.journal is not None:
+            self.journal.touch(self.owner)
+
+    def update(self, *args: Any, **items: Any) -> None:
+        self.touch(None)
+        dict.update(self, *args, **items)
+
+
+class Keys(Tracked):
+    """The parallel edges from one node to another, by key; its owner is (source, target)."""
+
+    __slots__ = ()
+
+    def touch(self, key: Any) -> None:
+        if self.journal is not None and len(self.owner) == 2:
+            self.journal.edge(*self.owner, key)
+
+    def attach(self, key: Any, value: Any) -> None:
+        if isinstance(value, Attributes):
+            value.journal, value.owner = self.journal, (*self.owner, key)
+
+
+class Neighbours(Tracked):
+    """One node's edges, by the node at the other end; its owner is (node, whether they go out)."""
+
+    __slots__ = ()
+
+    def _ends(self, other: Hashable) -> tuple[Hashable, Hashable]:
+        node, outgoing = self.owner
+        return (node, other) if outgoing else (other, node)
+
+    def touch(self, key: Any) -> None:
+        if self.journal is not None and self.journal.on and len(self.owner) == 2:
+            for edge_key in self.get(key, ()):
+                self.journal.edge(*self._ends(key), edge_key)
+
+    def attach(self, key: Any, value: Any) -> None:
+        if isinstance(value, Keys) and self.journal is not None:
+            value.journal, value.owner = self.journal, self._ends(key)
+            for edge_key, attributes in value.items():
+                value.touch(edge_key)
+                value.attach(edge_key, attributes)
+
+
+class Adjacency(Tracked):
+    """Every node's outgoing or incoming edges; its owner is (whether they go out,)."""
+
+    __slots__ = ()
+
+    def touch(self, key: Any) -> None:
+        neighbours = self.get(key)
+        if isinstance(neighbours, Neighbours):
+            for other in neighbours:
+                neighbours.touch(other)
+
+    def attach(self, key: Any, value: Any) -> None:
+        if isinstance(value, Neighbours):
+            value.journal, value.owner = self.journal, (key, *self.owner)
+            for other, keys in value.items():
+                value.attach(other, keys)
+
+
+class Nodes(Tracked):
+    """Every node's attributes."""
+
+    __slots__ = ()
+
+    def touch(self, key: Any) -> None:
+        if self.journal is not None:
+            self.journal.node(key)
+
+    def attach(self, key: Any, value: Any) -> None:
+        if isinstance(value, Attributes):
+            value.journal, value.owner = self.journal, (key,)
+
+
+class Items(list):  # type: ignore[type-arg]
+    """A list among the attributes, which tells the journal before it changes in place."""
+
+    __slots__ = ("journal", "owner")
+    journal: Journal
+    owner: Owner
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+def _telling(name: str) -> Callable[..., Any]:
+    change = getattr(list, name)
+
+    def method(self: Items, *args: Any, **options: Any) -> Any:
+        self.journal.touch(self.owner)
+        return change(self, *args, **options)
+
+    return method
+
+
+_IN_PLACE = "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
+for _name in _IN_PLACE.split():
+    setattr(Items, _name, _telling(_name))
+
+
+def owned(value: Any, journal: Journal, owner: Owner) -> Any:
+    """A JSON value whose lists and dictionaries tell the journal before they change in place."""
+    if isinstance(value, list):
+        items = Items(owned(item, journal, owner) for item in value)
+        items.journal, items.owner = journal, owner
+        return items
+    if isinstance(value, dict):
+        nested = Attributes({key: owned(item, journal, owner) for key, item in value.items()})
+        nested.journal, nested.owner = journal, owner
+        return nested
+    return value
+
+
+class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
+    """A MultiDiGraph built from tracked dictionaries; it journals only after `track`."""
+
+    node_dict_factory = Nodes
+    node_attr_dict_factory = Attributes
+    adjlist_outer_dict_factory = Adjacency
+    adjlist_inner_dict_factory = Neighbours
+    edge_key_dict_factory = Keys
+    edge_attr_dict_factory = Attributes
+    _node: Nodes
+    _succ: Adjacency
+    _pred: Adjacency
+
+
+def track(graph: TrackedGraph) -> Journal:
+    """The journal of an empty graph; nothing is written down until its `on` is set."""
+    journal = Journal(graph)
+    graph._node.journal = graph._succ.journal = graph._pred.journal = journal
+    graph._succ.owner, graph._pred.owner = (True,), (False,)
+    return journal

@@ -1,0 +1,37 @@
+"""The tool that runs Python."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from kgot_lab.errors import QueryFailed, ToolFailed
+from kgot_lab.tools.tool import Result, TextTool
+
+
+class Computer(Protocol):
+    """Where code runs, isolated: a sandbox, for one."""
+
+    def compute(self, code: str) -> str: ...  # what the code printed; raises QueryFailed
+
+
+def python(execute: Computer, *, name: str = "python") -> TextTool:
+    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own SandboxError."""
+
+    def run(code: str) -> Result:
+        try:
+            output = execute.compute(_without_fence(code))
+        except QueryFailed as error:
+            raise ToolFailed(f"{name}: {error}") from error
+        if not output.strip():
+            raise ToolFailed(f"{name}: the code printed nothing; print the result")
+        return Result(output)
+
+    description = "Runs Python code, for arithmetic, dates and counting, without files or network. Print the result."
+    return TextTool(name, description, {"code": "Python code that prints the result"}, run)
+
+
+def _without_fence(code: str) -> str:
+    """The code inside a Markdown fence, if there is one: models like to add it."""
+    match = re.fullmatch(r"\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*", code, flags=re.DOTALL)
+    return match[1] if match else code

@@ -1,0 +1,52 @@
+"""The tool that searches documents."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.embeddings import meaning
+from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.stage import Stage, checked
+from kgot_lab.retrieval.vectors import minilm
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document
+
+
+def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: int = 5, name: str = "search") -> TextTool:
+    """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
+
+    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
+    """
+    if k < 1:
+        raise BadInput(f"a search returns k passages, so k must be 1 or more, not {k}")
+    documents = checked(documents)
+    by_id = {document.id: document for document in documents}
+    pipeline = (retriever or words_and_meaning(documents)) % k
+
+    def run(query: str) -> Result:
+        found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
+        if not found:
+            raise ToolFailed(f"{name}: no passage fits {query!r}; try other words")
+        return Result("\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)), tuple(found))
+
+    description = f"Searches the documents and returns the {k} passages that fit the query best."
+    return TextTool(name, description, {"query": "what to look for: names and words that the passage would contain"}, run)
+
+
+def words_and_meaning(documents: Iterable[Document]) -> Stage:
+    """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
+    documents = checked(documents)
+    words = bm25(documents)
+    try:
+        return weighted((0.7, meaning(documents, minilm())), (0.3, words))
+    except NotInstalled as error:
+        warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
+        return words
+
+
+def _line(document: Document) -> str:
+    text = " ".join(document.text.split())
+    return f"{document.title}: {text}" if document.title else text

@@ -1,0 +1,71 @@
+"""What a tool is: something with a name, a line for the prompt and arguments, that the loop may call for facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kgot_lab.errors import ToolFailed
+from kgot_lab.types import Document, Json, Usage
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the tool cost."""
+
+    text: str
+    sources: tuple[Document, ...] = ()
+    usage: tuple[Usage, ...] = ()
+
+
+class Tool(Protocol):
+    """A way to fetch facts."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...  # one line, for the prompt
+    @property
+    def arguments(self) -> Mapping[str, Json]: ...  # JSON schema of an object
+    def __call__(self, /, **arguments: Json) -> Result: ...  # raises ToolFailed
+
+
+@dataclass(frozen=True)
+class TextTool:
+    """A tool whose arguments are texts, all required: the function gets them by name, checked and stripped of outer spaces."""
+
+    name: str
+    description: str
+    takes: Mapping[str, str] = field(hash=False)  # argument -> what to put there
+    function: Callable[..., Result] = field(repr=False, compare=False)
+
+    @property
+    def arguments(self) -> dict[str, Json]:
+        """The JSON schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {name: {"type": "string", "description": meaning} for name, meaning in self.takes.items()},
+            "required": list(self.takes),
+            "additionalProperties": False,
+        }
+
+    def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
+        return self.function(**self._checked(arguments))
+
+    def _checked(self, given: Mapping[str, Json]) -> dict[str, str]:
+        wrong = [f"{name} is missing" for name in self.takes if name not in given]
+        wrong += [problem for name, value in given.items() if (problem := self._problem(name, value))]
+        if wrong:
+            raise ToolFailed(f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self.takes)}")
+        return {name: str(value).strip() for name, value in given.items()}
+
+    def _problem(self, name: str, value: Json) -> str:
+        if name not in self.takes:
+            return f"{name!r} is unknown"
+        if not isinstance(value, str | int | float):
+            return f"{name} must be a text"
+        return "" if str(value).strip() else f"{name} is empty"
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name}({', '.join(self.takes)})>"

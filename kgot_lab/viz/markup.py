@@ -1,0 +1,48 @@
+"""Markup that is safe by construction: whatever is not `Markup` already is escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from unicodedata import east_asian_width
+
+# Characters that XML forbids, and those that turn the reading direction around: a model's text could hide behind them.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CHILDLESS = frozenset({"meta", "path", "circle", "rect", "polygon"})
+
+
+class Markup(str):
+    """Text that is HTML, SVG or XML already."""
+
+
+def element(name: str, /, *children: object, **attributes: object) -> Markup:
+    """An element; children and attribute values are escaped unless they are Markup, attributes that are None are left out.
+
+    In attribute names an underscore stands for a hyphen, and one at the end is dropped (`class_`).
+    """
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"' for key, value in attributes.items() if value is not None)
+    inner = joined(children)
+    return Markup(f"<{name}{given}/>" if name in _CHILDLESS else f"<{name}{given}>{inner}</{name}>")
+
+
+def joined(children: Iterable[object]) -> Markup:
+    """One piece of markup after the other; texts are escaped."""
+    return Markup("".join(child if isinstance(child, Markup) else escaped(child) for child in children))
+
+
+def escaped(value: object) -> str:
+    """A value as text in which no character has a meaning in HTML or XML; floats with one decimal, as coordinates need."""
+    text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+    return html.escape(_FORBIDDEN.sub("\ufffd", text), quote=True)
+
+
+def shortened(text: str, length: int) -> str:
+    """A text on one line, with an ellipsis where it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is in a sans-serif font of this size, in the same unit."""
+    return size * sum(1.0 if east_asian_width(character) in "WF" else 0.56 for character in text)

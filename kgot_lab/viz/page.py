@@ -1,0 +1,169 @@
+"""A whole run as one HTML file that needs nothing else: no script, no address, readable from disk and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
+from kgot_lab.types import Document, Usage
+from kgot_lab.viz.markup import Markup, element, joined, shortened
+from kgot_lab.viz.steps import entry, folded, verbatim
+from kgot_lab.viz.svg import Picture, svg
+from kgot_lab.viz.table import Sheet, Table, table
+
+STEP_NODES = 60  # nodes drawn after each write; the last picture has more
+
+STYLE = """
+body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2, h3, h4, table, .kind, summary, .small, .facts { font-family: Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.5rem; }
+h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid #bbb; }
+h3 { font-size: 1rem; margin-top: 2rem; }
+h4 { font-size: .8rem; margin: .8rem 0 .2rem; color: #555; }
+.answer { border: 1px solid #999; border-left: .4rem solid #0072B2; padding: .6rem 1rem; font-size: 1.15rem; }
+.answer.forced { border-left-style: dashed; border-left-color: #D55E00; }
+.small, .facts { font-size: .85rem; color: #444; }
+pre { font: .8rem/1.4 monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: #f4f4f4; padding: .5rem .7rem; margin: .3rem 0; }
+.reply pre { background: #e8f2f9; }
+code { font: .85rem monospace; overflow-wrap: anywhere; }
+.event { margin: .5rem 0; padding: .2rem 0 .2rem .8rem; border-left: 3px solid #ccc; overflow-wrap: anywhere; }
+.event.wrote { border-color: #009E73; } .event.read { border-color: #0072B2; } .event.voted { border-color: #56B4E9; }
+.event.refused, .event.failed, .event.repaired { border-left: 3px dashed #D55E00; }
+.kind { font-size: .75rem; text-transform: uppercase; letter-spacing: .04em; color: #333; }
+summary { cursor: pointer; font-size: .85rem; } .asked, .asked > details { display: inline; } .event.asked { display: block; }
+.diff { list-style: none; padding: 0; font: .8rem/1.5 monospace; }
+.added { color: #00614A; } .removed { color: #9C4400; } .changed { color: #8A5F00; }
+table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0; max-width: 100%; }
+caption { text-align: left; color: #444; }
+th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
+svg { border: 1px solid #ddd; }
+@media print {
+  body { max-width: none; margin: 0; font-size: 11pt; } .event, svg, table { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  details::details-content { content-visibility: visible; display: block; }
+}
+"""
+
+
+def page(events: Iterable[Event], *, title: str = "", graph: PropertyGraph | None = None) -> str:
+    """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
+
+    `graph` is the graph before the run, if it was not empty. Raises BadInput when the writes do not fit it.
+    """
+    events = list(events)
+    graphs = _graphs(events, graph or PropertyGraph.of())
+    last = svg(graphs[-1])
+    question = next((event.question for event in events if isinstance(event, Started)), "")
+    title = title or shortened(question, 80) or "A run"
+    sections = (
+        _opening(title, events, question),
+        _evidence(events),
+        _section("Step by step", *_steps(events, graphs, last)),
+        _section("What it cost", _ledger(events)),
+        _section("The graph at the end", last.svg, folded("The same as tables", table(graphs[-1], limit=200).html)),
+    )
+    return f"<!DOCTYPE html>\n{element('html', _head(title), element('body', element('main', *sections)), lang='en')}\n"
+
+
+def _head(title: str) -> Markup:
+    policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+
+
+def _section(heading: str, *inside: object) -> Markup:
+    return element("section", element("h2", heading), *inside)
+
+
+def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
+    """The graph before the run and after each write."""
+    graphs = [graph]
+    for event in events:
+        if isinstance(event, Wrote):
+            graphs.append(graphs[-1].apply(event.diff))
+    return graphs
+
+
+def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    parts = [element("h1", title), element("h2", "Question"), element("p", question, class_="question"), element("h2", "Answer")]
+    if answer is None:
+        parts.append(element("p", "This run did not reach an answer.", class_="answer forced"))
+    else:
+        forced = "Forced: no read gave rows, so this is a guess that does not rest on the graph." if answer.forced else ""
+        words = element("p", forced, class_="small") if forced else Markup()
+        parts.append(element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer"))
+    started = next((event for event in events if isinstance(event, Started)), None)
+    return joined([*parts, *([element("p", _facts(started), class_="facts")] if started else [])])
+
+
+def _facts(started: Started) -> str:
+    said = {
+        "preset": started.preset,
+        "planning": started.planning,
+        "execution": started.execution,
+        "language": started.dialect,
+        "tools": ", ".join(started.tools),
+        "attachments": ", ".join(started.attachments),
+    }
+    return " · ".join(f"{name}: {value}" for name, value in said.items() if value)
+
+
+def _evidence(events: Sequence[Event]) -> Markup:
+    """The facts the answer rests on, and the passages they came from, as far as a tool returned them."""
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    if answer is None or not (answer.evidence or answer.passages):
+        return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
+    documents = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    facts = [Table((_named(table(answer.evidence).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
+    return _section("Evidence", *facts, *(_passage(id, documents) for id in answer.passages))
+
+
+def _passage(id: str, documents: Mapping[str, Document]) -> Markup:
+    document = documents.get(id)
+    if document is None:
+        return element("p", f"Passage {id}, which no tool call of this run returned.", class_="small")
+    return folded(f"Passage {id}: {document.title or shortened(document.text, 60)}", verbatim(document.text))
+
+
+def _steps(events: Sequence[Event], graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
+    """Every event under the heading of its step; nodes stay where the last picture has them."""
+    after = iter(graphs[1:])
+    for step, group in groupby((event for event in events if not isinstance(event, Started)), key=lambda event: event.step):
+        yield element("h3", f"Step {step}" if step else "Before the first INSERT")
+        for event in group:
+            picture = None
+            if isinstance(event, Wrote):
+                picture = svg(next(after), highlight=event.diff, limit=STEP_NODES, positions=last.positions).svg
+            yield entry(event, picture)
+
+
+def _ledger(events: Sequence[Event]) -> Markup:
+    """Calls, tokens, seconds and cost, for each role and in all."""
+    asked = [event for event in events if isinstance(event, Asked)]
+    roles = list(dict.fromkeys(event.role for event in asked))
+    rows = [_costs(role, [event.usage for event in asked if event.role == role]) for role in roles]
+    rows.append(_costs("all", [event.usage for event in asked]))
+    names = ("asked for", "calls", "tokens in", "tokens out", "seconds", "US dollars")
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = (element("tr", *(element("td", text) for text in row)) for row in rows)
+    return element("table", element("thead", head), element("tbody", *body), class_="numbers")
+
+
+def _costs(role: str, usages: Sequence[Usage]) -> tuple[str, ...]:
+    total = Usage.total(usages)
+    counts = f"{len(usages):,}", f"{total.prompt_tokens:,}", f"{total.completion_tokens:,}"
+    return role, *counts, f"{total.seconds:.1f}", f"{total.cost:.4f}" if total.cost else "0"
+
+
+def _named(sheet: Sheet, name: str) -> Sheet:
+    return Sheet(sheet.columns, sheet.rows, sheet.total, name)

@@ -1,0 +1,172 @@
+"""The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
+
+Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a dash pattern says the same in grey.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kgot_lab.viz.markup import Markup, element, joined
+
+Place = tuple[float, float]
+
+COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
+CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the nodes of one label look."""
+
+    colour: str
+    corners: int
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for text."""
+
+    colour: str
+    ink: str
+    width: float = 1.3
+    dashes: str | None = None
+    sign: str = ""
+
+
+ROUND = Look("#BBBBBB", 0)  # nodes without label
+MARKS = {
+    "added": Style("#009E73", "#00614A", 2.6, None, "+"),
+    "removed": Style("#D55E00", "#9C4400", 2.2, "7 4", "−"),
+    "changed": Style("#E69F00", "#8A5F00", 2.6, "2 3", "~"),
+}
+
+
+def look_of(number: int) -> Look:
+    """The look of the label with this number; the first 35 differ, in colour or in shape."""
+    return Look(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
+
+
+def styles(faint: bool) -> Style:
+    """The style of a line that no write touched."""
+    return Style("#AAAAAA", "#666") if faint else Style("#777777", "#444")
+
+
+def shape(look: Look, place: Place, radius: float, *, ghost: bool = False) -> Markup:
+    """A circle or a polygon with a dark rim; pale for what is gone."""
+    x, y = place
+    rim = {"fill": look.colour, "stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
+    if not look.corners:
+        return element("circle", cx=x, cy=y, r=float(radius), **rim)
+    turn = math.pi / 4 if look.corners == 4 else -math.pi / 2
+    angles = [turn + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
+    size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
+    return element("polygon", points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]), **rim)
+
+
+def badge(mark: Style, place: Place, radius: float) -> Markup:
+    """A ring around a node and a sign beside it."""
+    (x, y), r = place, radius
+    ring = element("circle", cx=x, cy=y, r=r + 5.0, fill="none", stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes)
+    disc = element("circle", cx=x + r + 3, cy=y - r - 3, r=6.0, fill=mark.ink)
+    middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
+    sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
+    return joined([ring, disc, sign])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line from node to node: its SVG path, its arrow head, and places along it for a caption, best first."""
+
+    path: str
+    arrow: str
+    spots: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Rim:
+    """What a line keeps clear of at a node: a disc, and the caption below it, `half` wide to each side and `depth` deep from the middle."""
+
+    radius: float
+    half: float
+    depth: float
+
+    def away(self, place: Place, goal: Place, gap: float) -> Place:
+        """The place, on the way from a node to a goal, where the node and its caption end."""
+        length = math.hypot(goal[0] - place[0], goal[1] - place[1]) or 1.0
+        across, down = abs(goal[0] - place[0]) / length, (goal[1] - place[1]) / length
+        through = min(self.depth / down if down > 0 else 0.0, self.half / across if across else math.inf)
+        behind_caption = through * down > self.radius
+        return _towards(place, goal, min(through if behind_caption else self.radius, length / 2) + gap)
+
+
+def curve(start: Place, end: Place, bend: float, rims: tuple[Rim, Rim]) -> Curve:
+    """A quadratic curve whose middle lies `bend` / 2 beside the straight line; it ends where both nodes and their captions end."""
+    (x0, y0), (x1, y1) = start, end
+    length = math.hypot(x1 - x0, y1 - y0) or 1.0
+    control = (x0 + x1) / 2 - (y1 - y0) / length * bend, (y0 + y1) / 2 + (x1 - x0) / length * bend
+    first, last = rims[0].away(start, control, 1), rims[1].away(end, control, 3)
+    neck = _towards(last, control, 7)
+    spots = tuple(_on_curve(first, control, last, share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74))
+    return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control), spots)
+
+
+def loop(place: Place, radius: float, number: int) -> Curve:
+    """A loop above a node; further ones are larger."""
+    x, y = place
+    size = 3 * radius + 12 * number
+    first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
+    one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
+    path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7))}"
+    return Curve(path, _arrow(last, other), ((x, y - 1.55 * size - radius / 4),))
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle around (x, y)."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @classmethod
+    def around(cls, place: Place, width: float, height: float) -> Box:
+        """The rectangle of this size with its middle at a place."""
+        return cls(*place, width, height)
+
+    def touches(self, other: Box) -> bool:
+        """Whether two rectangles overlap."""
+        return 2 * abs(self.x - other.x) < self.width + other.width and 2 * abs(self.y - other.y) < self.height + other.height
+
+
+def free_spots(line: Curve, width: float, height: float, taken: Sequence[Box]) -> tuple[Box, ...]:
+    """Room for a caption on a curve: those of its spots where nothing is."""
+    boxes = (Box.around(spot, width, height) for spot in line.spots)
+    return tuple(box for box in boxes if not any(box.touches(other) for other in taken))
+
+
+def _towards(start: Place, goal: Place, distance: float) -> Place:
+    length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
+    return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (goal[1] - start[1]) / length * distance
+
+
+def _on_curve(start: Place, control: Place, end: Place, share: float) -> Place:
+    a, b, c = (1 - share) ** 2, 2 * share * (1 - share), share**2
+    return a * start[0] + b * control[0] + c * end[0], a * start[1] + b * control[1] + c * end[1]
+
+
+def _arrow(tip: Place, origin: Place) -> str:
+    back = _towards(tip, origin, 9)
+    across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
+    return _points([tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])])
+
+
+def _point(place: Place) -> str:
+    return f"{place[0]:.1f} {place[1]:.1f}"
+
+
+def _points(places: Sequence[Place]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

@@ -1,0 +1,88 @@
+"""A real HTTP server on this computer that speaks chat completions, and misbehaves on request."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server does with one request: sleep, then drop the connection, or send a status, headers and a body."""
+
+    body: Any = None  # a str is sent as it is, anything else as JSON
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sleep: float = 0.0
+    drop: bool = False
+
+
+def says(text: str, **more: Any) -> Answer:
+    """A proper chat completion."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return Answer({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage, **more})
+
+
+def refuses(status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any) -> Answer:
+    """An error in the OpenAI form."""
+    return Answer({"error": {"message": message, "type": "error", "code": None, **more}}, status, headers or {})
+
+
+@dataclass
+class Server:
+    """Its address, the answers still to be given (the last one is kept), and the requests it has seen."""
+
+    url: str
+    answers: list[Answer]
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@contextmanager
+def openai_server(*answers: Answer) -> Iterator[Server]:
+    """Serve these answers in order on a free port of the loopback."""
+    server = Server("", list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["content-length"]))
+            server.bodies.append({"path": self.path, **json.loads(raw)})
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
+            answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+            time.sleep(answer.sleep)
+            self.close_connection = True
+            if not answer.drop:
+                self._send(answer)
+
+        def _send(self, answer: Answer) -> None:
+            body = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
+            self.send_response(answer.status)
+            own = {"connection": "close", "content-length": str(len(body))}
+            for name, value in {"content-type": "application/json", **answer.headers, **own}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that gave up is what some tests want
+    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()

@@ -1,0 +1,52 @@
+"""The bundled data is what data/README.md says it is."""
+
+import hashlib
+import re
+import runpy
+
+import pytest
+
+from kgot_lab.bundled import bundled
+
+DATA = bundled("README.md").parent
+README = (DATA / "README.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", README, flags=re.DOTALL | re.MULTILINE))
+LISTED = {
+    f"{section}/{name}": (int(size.replace(",", "")), sha256)
+    for section, text in SECTIONS.items()
+    for name, size, sha256 in re.findall(r"^\| (\S+) \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text, flags=re.MULTILINE)
+}
+PRESENT = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def test_every_file_is_listed_and_every_listed_file_is_there():
+    assert set(PRESENT) - {"README.md"} == set(LISTED), "run python benchmarks/data_checksums.py"
+
+
+@pytest.mark.parametrize("name", sorted(LISTED))
+def test_size_and_checksum_hold(name):
+    content = (DATA / name).read_bytes()
+    assert (len(content), hashlib.sha256(content).hexdigest()) == LISTED[name], "run python benchmarks/data_checksums.py"
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_no_file_is_four_megabytes_or_more(name):
+    assert (DATA / name).stat().st_size < 4_000_000
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS))
+def test_every_folder_has_a_source_and_a_licence(section):
+    for word in ("Source", "Licence"):
+        assert re.search(rf"^- {word}: (?!to be written)\S", SECTIONS[section], flags=re.MULTILINE)
+
+
+def test_rewriting_the_tables_finds_new_files_and_keeps_the_prose(tmp_path):
+    script = runpy.run_path(str(DATA.parent / "benchmarks" / "data_checksums.py"))
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "a.txt").write_bytes(b"abc")
+    once = script["rewritten"]("# Data\n\nProse.\n", tmp_path)
+    assert "Prose." in once and "| a.txt | 3 | `ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad` |" in once
+    (tmp_path / "new" / "a.txt").write_bytes(b"abcd")
+    twice = script["rewritten"](once, tmp_path)
+    assert "| a.txt | 4 |" in twice and "| a.txt | 3 |" not in twice and twice.count("## new") == 1
+    assert script["rewritten"](twice, tmp_path) == twice

@@ -1,0 +1,145 @@
+"""Tapes: what was recorded is replayed, reply by reply, and nothing else is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import ReplayMiss, TraceError
+from kgot_lab.llm import connect
+from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, key_of
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.types import Message, Prompt, Reply, Usage
+
+VOTE = Prompt((Message("system", "You vote."), Message("user", "INSERT or RETRIEVE?")), temperature=0.7, seed=1)
+
+
+class Live:
+    """A model that never says the same twice."""
+
+    name = "live:model"
+    sha256 = "abc"
+    engine = "an engine 1.0"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        self.calls += 1
+        return Reply(f"reply {self.calls} \u2028 ü", Usage(10, self.calls, 0.5, 0.01))
+
+
+def test_five_equal_ballots_replay_five_replies(tmp_path: Path) -> None:
+    recorder = Recorder(Live(), tmp_path / "tape.jsonl")
+    said = [recorder(VOTE) for _ in range(5)]
+    tape = Recorded(tmp_path / "tape.jsonl")
+    assert [tape(VOTE) for _ in range(5)] == said
+    assert len({reply.text for reply in said}) == 5
+
+
+def test_a_tape_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
+    live = Live()
+    recorder = Recorder(live, tmp_path / "tape.jsonl")
+    recorder(VOTE)
+    tape = Recorded(tmp_path / "tape.jsonl")
+    assert tape.name == recorder.name == live.name
+    assert list(tape.replies) == [Keys(live.name).of(VOTE)] == [key_of(VOTE, live.name, 1)]
+
+
+def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
+    keys = Keys("m")
+    first, second = keys.of(VOTE), keys.of(VOTE)
+    assert first[:-2] == second[:-2] and len(first) == 18 and int(first[:16], 16) >= 0
+    assert (first[-2:], second[-2:]) == ("-1", "-2")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"temperature": 0.0},
+        {"seed": 2},
+        {"seed": None},
+        {"max_tokens": 7},
+        {"schema": {"type": "object"}},
+        {"messages": (Message("user", "You vote."), Message("user", "INSERT or RETRIEVE?"))},
+        {"messages": (Message("system", "You vote.INSERT or RETRIEVE?"),)},
+    ],
+    ids=str,
+)
+def test_everything_a_model_is_asked_with_changes_the_key(change: dict[str, object]) -> None:
+    assert key_of(replace(VOTE, **change), "m") != key_of(VOTE, "m")  # type: ignore[arg-type]
+    assert key_of(VOTE, "m") != key_of(VOTE, "another")
+
+
+def test_whole_numbers_and_property_order_do_not_change_the_key() -> None:
+    one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+    assert key_of(replace(VOTE, schema=one, temperature=0), "m") == key_of(replace(VOTE, schema=other, temperature=0.0), "m")
+
+
+def test_a_miss_says_which_tape_which_prompt_and_what_to_do(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "tape.jsonl")(VOTE)
+    tape = Recorded(tmp_path / "tape.jsonl")
+    tape(VOTE)
+    with pytest.raises(ReplayMiss) as caught:
+        tape(VOTE)
+    for part in (str(tmp_path / "tape.jsonl"), "You vote.", "RETRIEVE?", "make record", "-2"):
+        assert part in str(caught.value)
+
+
+def test_a_tape_can_be_rewound(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "tape.jsonl")(VOTE)
+    tape = Recorded(tmp_path / "tape.jsonl")
+    first = tape(VOTE)
+    tape.rewind()
+    assert tape(VOTE) == first
+
+
+def test_recording_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    first, second = Live(), Live()
+    said = Recorder(first, tmp_path / "tape.jsonl")(VOTE)
+    recorder = Recorder(second, tmp_path / "tape.jsonl")
+    assert recorder(VOTE) == said
+    assert second.calls == 0
+    recorder(VOTE)
+    assert second.calls == 1
+    assert len((tmp_path / "tape.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")) == 3
+
+
+def test_each_reply_is_on_file_before_the_next_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "tape.jsonl"
+    recorder = Recorder(Live(), path)
+    for count in range(1, 4):
+        recorder(VOTE)
+        assert len(Recorded(path).replies) == count
+
+
+def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "tape.jsonl")
+    head = json.loads((tmp_path / "tape.jsonl").read_text())
+    assert (head["tape"], head["model"], head["model_sha256"], head["engine"]) == (1, "live:model", "abc", "an engine 1.0")
+    assert len(head["recorded"]) == 10
+
+
+def test_a_tape_of_another_model_is_not_written_to(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "tape.jsonl")
+    with pytest.raises(TraceError, match=r"live:model, not of scripted"):
+        Recorder(Scripted([]), tmp_path / "tape.jsonl")
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "not json\n", '{"tape": 2, "model": "m"}\n', '{"tape": 1, "model": "m"}\n{"key": "x"}\n'])
+def test_what_is_not_a_tape_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tape.jsonl").write_text(text)
+    with pytest.raises(TraceError):
+        Recorded(tmp_path / "tape.jsonl")
+
+
+def test_a_missing_tape_says_how_to_record_it(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="make record"):
+        connect(f"recorded:{tmp_path / 'none.jsonl'}")
+
+
+def test_a_tape_may_be_held_in_memory() -> None:
+    entries = [{"tape": 1, "model": "m"}, {"key": key_of(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}}]
+    tape = Recorded(entries)
+    assert (tape(VOTE).text, tape.head) == ("INSERT", Head("m"))

@@ -1,0 +1,130 @@
+"""Shapes of replies: the schema that goes out, what is read back, and the one repair."""
+
+import json
+from enum import StrEnum
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from kgot_lab.errors import BadReply, LLMError
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.structured import in_words, mending, parse, schema_of, structured
+from kgot_lab.types import Message, Prompt
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Thing(BaseModel):
+    title: str  # a property that has the name of a schema keyword
+    colour: Colour
+
+
+class Vote(BaseModel):
+    """A ballot."""
+
+    reason: str
+    choice: Literal["INSERT", "RETRIEVE"]
+    things: list[Thing] = Field(default_factory=list)
+    note: str | None = None
+
+
+PROMPT = Prompt((Message("user", "Vote."),), temperature=0.7, seed=4)
+GOOD = '{"reason": "enough", "choice": "RETRIEVE", "things": [{"title": "a", "colour": "red"}]}'
+
+
+def test_a_schema_is_small_and_written_out() -> None:
+    schema = schema_of(Vote)
+    text = json.dumps(schema)
+    assert "$ref" not in text and "$defs" not in text and '"default"' not in text
+    assert list(schema["properties"]) == ["reason", "choice", "things", "note"]  # the order is the order of writing
+    assert schema["properties"]["things"]["items"]["properties"]["title"] == {"type": "string"}
+    assert schema["additionalProperties"] is False
+    assert len(text) < len(json.dumps(Vote.model_json_schema()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Sure! Here is the [JSON] you {{asked}} for:\n\n{GOOD}\n\nI hope this helps {{}}.",
+        f"\ufeff  {GOOD}",
+    ],
+    ids=["bare", "fenced", "prose around it", "byte order mark"],
+)
+def test_a_reply_is_read_however_it_is_wrapped(text: str) -> None:
+    vote = parse(text, Vote)
+    assert (vote.choice, vote.things[0].colour) == ("RETRIEVE", Colour.RED)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("I would retrieve.", "no JSON"),
+        ('{"reason": "because", "choice": "RETR', "breaks at character"),
+        ('{"reason": "because"}', "choice: Field required"),
+        ('{"reason": "because", "choice": "MAYBE"}', "choice: Input should be"),
+        ("[1, 2]", "valid dictionary"),
+        ("", "no JSON"),
+    ],
+)
+def test_a_reply_in_another_shape_is_refused_with_a_short_reason(text: str, reason: str) -> None:
+    with pytest.raises(BadReply, match=reason) as caught:
+        parse(text, Vote)
+    assert len(caught.value.reason) <= 200
+    assert caught.value.text == text
+
+
+def test_a_bad_reply_is_mended_once_in_the_same_conversation() -> None:
+    llm = Scripted(["RETRIEVE, I think", GOOD])
+    assert structured(llm, PROMPT, Vote).choice == "RETRIEVE"
+    first, second = llm.asked
+    assert first.schema == schema_of(Vote)
+    assert second.messages[: len(first.messages)] == first.messages
+    assert [message.role for message in second.messages] == ["user", "assistant", "user"]
+    assert second.messages[1].text == "RETRIEVE, I think"
+    assert "no JSON" in second.messages[2].text
+    assert (second.temperature, second.seed, second.schema) == (first.temperature, first.seed, first.schema)
+
+
+def test_two_bad_replies_are_an_error() -> None:
+    llm = Scripted(["no", "still no", GOOD])
+    with pytest.raises(BadReply):
+        structured(llm, PROMPT, Vote)
+    assert len(llm.asked) == 2
+
+
+def test_a_good_reply_is_asked_for_once() -> None:
+    llm = Scripted([GOOD])
+    structured(llm, PROMPT, Vote)
+    assert len(llm.asked) == 1
+
+
+def test_mending_names_what_was_wrong() -> None:
+    prompt = mending(PROMPT, "{}", BadReply("choice: Field required", "{}"))
+    assert "choice: Field required" in prompt.messages[-1].text
+
+
+def test_a_schema_can_be_asked_for_in_words() -> None:
+    words = in_words(Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"}))
+    assert words.schema is None
+    assert words.messages[0].text == "s"
+    assert words.messages[1].text.startswith("u\n") and '{"type": "object"}' in words.messages[1].text
+    assert in_words(PROMPT) is PROMPT
+
+
+def test_a_scripted_model_counts_words_and_runs_out() -> None:
+    llm = Scripted(["one two three"])
+    reply = llm(PROMPT)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 3)
+    with pytest.raises(LLMError, match="no reply left"):
+        llm(PROMPT)
+
+
+def test_a_scripted_model_may_be_a_function() -> None:
+    llm = Scripted(lambda prompt: prompt.messages[-1].text.upper(), name="echo")
+    assert [llm(PROMPT).text, llm(PROMPT).text, llm.name] == ["VOTE.", "VOTE.", "echo"]

@@ -1,0 +1,135 @@
+import math
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.fusion import normalised, rrf, weighted
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Query, Ranking, ranked
+
+
+def const(name: str, **scores: float) -> Stage:
+    return Stage(name, lambda ranking: ranked(ranking.query, scores))
+
+
+WORDS, MEANING = const("words", a=9, b=8), const("meaning", b=0.9, c=0.8)
+TEXTS = {
+    "rome": "Rome is the capital of Italy. Rome was not built in a day.",
+    "oslo": "Oslo is the capital of Norway and its largest city.",
+    "fjord": "A fjord is a long narrow inlet; Norway has many, and a fjord may be deep.",
+    "none": "Bread is baked from flour and water.",
+}
+DOCUMENTS = [Document(id, text) for id, text in TEXTS.items()]
+
+
+def test_then_hands_the_hits_of_one_stage_to_the_next():
+    seen = []
+    look = Stage("look", lambda ranking: seen.append(ranking.ids) or ranking)
+    assert (WORDS >> look).search("?").ids == ["a", "b"] == seen[0]
+
+
+def test_percent_keeps_the_best_k_and_binds_tighter_than_then():
+    assert (WORDS % 1).search("?").ids == ["a"]
+    assert (rrf(WORDS, MEANING) >> WORDS % 1).search("?").ids == ["a"]
+    assert (WORDS % 9).search("?").ids == ["a", "b"]
+
+
+def test_a_pipeline_prints_itself():
+    boost = Stage("boost(0.2)", lambda ranking: ranking)
+    assert repr(weighted((0.7, WORDS), (0.3, MEANING)) >> boost % 100) == "<weighted(0.7 words, 0.3 meaning) >> boost(0.2) % 100>"
+    assert repr((WORDS >> boost) % 5) == "<(words >> boost(0.2)) % 5>"
+    assert repr(rrf(WORDS, MEANING)) == "<rrf(words, meaning)>"
+    assert repr(rrf(WORDS, MEANING, k=1)) == "<rrf(words, meaning, k=1)>"
+
+
+def test_a_ranking_names_the_pipeline_and_the_query_it_comes_from():
+    ranking = (WORDS % 1).search(Query("who?", id="q1"))
+    assert (ranking.system, ranking.query.id) == ("words % 1", "q1")
+
+
+def test_a_cut_below_one_is_refused():
+    with pytest.raises(BadInput, match="1 or more"):
+        WORDS % 0
+
+
+def test_rrf_prefers_the_document_two_lists_agree_on():
+    ranking = rrf(WORDS, MEANING).search("?")
+    assert ranking.ids == ["b", "a", "c"]
+    assert ranking.hits[0].score == pytest.approx(1 / 62 + 1 / 61)
+
+
+def test_weighted_is_the_sum_of_scores_moved_into_0_to_1():
+    three = const("three", a=10, b=5, c=0)
+    ranking = weighted((0.7, three), (0.3, const("other", c=3, b=1))).search("?")
+    assert {hit.id: hit.score for hit in ranking.hits} == pytest.approx({"a": 0.7, "b": 0.35, "c": 0.3})
+
+
+def test_a_lane_with_one_hit_or_equal_scores_gives_all_of_them_full_marks():
+    assert normalised(const("x", a=3, b=3).search("?")) == {"a": 1, "b": 1}
+    assert normalised(Ranking(Query("?"), ())) == {}
+
+
+def test_an_empty_lane_changes_nothing():
+    assert weighted((0.7, WORDS), (0.3, const("nothing"))).search("?").ids == WORDS.search("?").ids
+
+
+@pytest.mark.parametrize("weight", [-1, math.nan, math.inf])
+def test_a_weight_that_makes_no_sense_is_refused(weight):
+    with pytest.raises(BadInput, match="weights"):
+        weighted((weight, WORDS))
+
+
+def test_fusion_of_nothing_is_refused():
+    with pytest.raises(BadInput):
+        weighted()
+    with pytest.raises(BadInput):
+        rrf()
+
+
+def test_ties_are_broken_by_id():
+    assert weighted((1, const("tie", z=1, a=1, m=1))).search("?").ids == ["a", "m", "z"]
+
+
+def lucene(query: list[str], texts: dict[str, list[str]], k1=1.2, b=0.75) -> dict[str, float]:
+    mean = sum(map(len, texts.values())) / len(texts)
+    scores = dict.fromkeys(texts, 0.0)
+    for word in query:
+        having = sum(word in words for words in texts.values())
+        idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+        for id, words in texts.items():
+            frequency = words.count(word)
+            scores[id] += idf * frequency / (frequency + k1 * (1 - b + b * len(words) / mean))
+    return {id: score for id, score in scores.items() if score > 0}
+
+
+def test_bm25_agrees_with_the_formula_written_out():
+    lists = {
+        "rome": "rome capital italy rome built day".split(),
+        "oslo": "oslo capital norway its largest city".split(),
+        "fjord": "fjord long narrow inlet norway has many fjord may deep".split(),
+        "none": "bread baked from flour water".split(),
+    }
+    found = {hit.id: hit.score for hit in bm25(DOCUMENTS).search("capital of Norway, fjord").hits}
+    assert found == pytest.approx(lucene(["capital", "norway", "fjord"], lists), rel=1e-5)
+    assert next(iter(found)) == "fjord"
+
+
+@pytest.mark.parametrize("query", ["", "   ", "the of and", "zzzz", "?!", "\ud800", "x" * 100_000])
+def test_a_query_without_a_known_word_finds_nothing(query):
+    assert bm25(DOCUMENTS).search(query).hits == ()
+
+
+def test_a_collection_of_stop_words_finds_nothing():
+    assert bm25([Document("a", "the and of"), Document("b", "")]).search("the").hits == ()
+
+
+def test_the_title_is_searched_too():
+    assert bm25([*DOCUMENTS, Document("t", "No such word here.", title="Zanzibar")]).search("zanzibar").ids == ["t"]
+
+
+def test_no_documents_or_two_with_one_id_are_refused():
+    with pytest.raises(BadInput, match="no documents"):
+        bm25([])
+    with pytest.raises(BadInput, match="'rome'"):
+        bm25([*DOCUMENTS, DOCUMENTS[0]])
