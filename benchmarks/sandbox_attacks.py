@@ -55,7 +55,7 @@ FILES = [
     Attack("files", "read /etc/passwd", "result = open('/etc/passwd').read()", "No such file"),
     Attack("files", "read a file of the host", "result = open('SECRET_FILE').read()", "No such file"),
     Attack("files", "read the project", "result = open('PROJECT/pyproject.toml').read()", "No such file"),
-    Attack("files", "list the home folder", "import os\nresult = [f for f in os.listdir('HOME') if f not in PYTHON]", r"No such file|returned \(\)"),
+    Attack("files", "list the home folder", "import os\nresult = set(os.listdir('HOME')) - {*PYTHON}", r"No such file|returned \(\)"),
     Attack("files", "list processes", "import os\nresult = os.listdir('/proc')", "No such file"),
     Attack("files", "open a device", "result = open('/dev/mem', 'rb').read(1)", "No such file"),
     Attack("files", "read the environment", "import os\nresult = [v for v in os.environ.values() if 'secret' in v]", r"returned \(\)"),
@@ -69,7 +69,9 @@ FILES = [
 ]
 NETWORK = [
     Attack("network", "connect to the host's loopback", "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)", DENIED),
-    Attack("network", "ask for a name", "import socket\nresult = socket.getaddrinfo('example.org', 80)", "gaierror|Operation not permitted"),
+    Attack(
+        "network", "ask for a name", "import socket\nresult = socket.getaddrinfo('example.org', 80)", "gaierror|Operation not permitted"
+    ),
     Attack("network", "listen", "import socket\nsocket.socket().bind(('127.0.0.1', 0))", DENIED),
     Attack("network", "unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0x')", DENIED),
     Attack("network", "fetch a page", "import urllib.request as u\nresult = u.urlopen('http://127.0.0.1:PORT').read()", DENIED),
@@ -85,8 +87,8 @@ PROCESSES = [
     Attack("processes", "multiprocessing", "import multiprocessing as m\nm.get_context('fork').Process(target=print).start()", DENIED),
 ]
 RESOURCES = [
-    Attack("resources", "memory bomb", "x = [bytearray(10**8) for _ in range(1000)]", "MemoryError"),
-    Attack("resources", "memory bomb, slowly", "x = []\nwhile True: x.append(bytearray(10**6))", "MemoryError"),
+    Attack("resources", "memory bomb", "x = bytearray(10**10)", "MemoryError"),
+    Attack("resources", "memory bomb, slowly", "x = []\nwhile True: x.append(bytearray(10**6))", "MemoryError|took longer"),
     Attack("resources", "map 1 TB", "import mmap\nmmap.mmap(-1, 1 << 40)", "Cannot allocate|MemoryError"),
     Attack("resources", "endless loop", "while True: pass", "took longer"),
     Attack("resources", "endless loop that swallows errors", "while True:\n try: 1/0\n except BaseException: pass", "took longer"),
@@ -101,7 +103,9 @@ RESOURCES = [
     Attack("resources", "huge change", "for i in range(60): G.add_node(i, x='y' * 400_000)", "more than 16,000,000 bytes", "write"),
     Attack("resources", "flood the result pipe", "import os\nwhile True: os.write(3, b'x' * 65536)", "more than 1,000,000 bytes"),
     Attack("resources", "recursion", "def f(): return f()\nf()", "RecursionError"),
-    Attack("resources", "recursion in C", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [*map(lambda _: f(), [1])]\nf()", BROKEN),
+    Attack(
+        "resources", "recursion in C", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [*map(lambda _: f(), [1])]\nf()", BROKEN
+    ),
     Attack("resources", "deep source", "result = " + "(" * 500 + ")" * 500, "SyntaxError|crashed|MemoryError|RecursionError"),
     Attack("resources", "use up descriptors", "import os\nx = [os.open('/', 0) for _ in range(5000)]", "Too many open files"),
 ]
@@ -116,8 +120,12 @@ WORKER = [
     Attack("the worker", "choose the signal", "import fcntl\nfcntl.fcntl(3, fcntl.F_SETSIG, 9)", DENIED),
     Attack("the worker", "stop myself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", DENIED),
     Attack("the worker", "close the result and stay", "import os, time\nos.close(3)\ntime.sleep(1000)", "took longer"),
-    Attack("the worker", "answer and stay", "import os, time\nos.write(3, b'{\"rows\": []}')\nos.close(3)\ntime.sleep(1000)", "took longer"),
-    Attack("the worker", "lift my own limits", "import resource as r\nr.setrlimit(r.RLIMIT_AS, (-1, -1))", "not allowed to raise|" + DENIED),
+    Attack(
+        "the worker", "answer and stay", "import os, time\nos.write(3, b'{\"rows\": []}')\nos.close(3)\ntime.sleep(1000)", "took longer"
+    ),
+    Attack(
+        "the worker", "lift my own limits", "import resource as r\nr.setrlimit(r.RLIMIT_AS, (-1, -1))", "not allowed to raise|" + DENIED
+    ),
 ]
 CALLS = [
     call("ptrace attach", 101, "16, os.getppid(), 0, 0"),
@@ -154,84 +162,143 @@ CALLS = [
     call("memfd_create", 319),
     Attack("system calls", "x32 numbers", f"{C}libc.syscall(0x40000000 + 39)", "crashed.*SIGSYS"),
     Attack(
-        "system calls", "32-bit calls",
+        "system calls",
+        "32-bit calls",
         "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\n"
-        "result = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()", "crashed.*SIG(SYS|SEGV)",
+        "result = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()",
+        "crashed.*SIG(SYS|SEGV)",
     ),
-]  # fmt: skip
+]
 FRAME = "(b'\\0\\0\\0\\x0c={\"rows\":[1]}' * 9)"
 FORGED = [
-    Attack("forged replies", "a frame on every descriptor",
-           f"import os\nfor d in [*range(3), *range(4, 4096)]:\n try: os.write(d, {FRAME})\n except OSError: pass\nresult = 'mine'",
-           r"returned \('mine',\)"),
-    Attack("forged replies", "find the worker's pipes", "import os\nresult = [d for d in range(64) if os.isatty(d) or not os.fstat(d)]", "Bad file"),
+    Attack(
+        "forged replies",
+        "a frame on every descriptor",
+        f"import os\nfor d in [*range(3), *range(4, 4096)]:\n try: os.write(d, {FRAME})\n except OSError: pass\nresult = 'mine'",
+        r"returned \('mine',\)",
+    ),
+    Attack(
+        "forged replies",
+        "find the worker's pipes",
+        "import os\nresult = [d for d in range(64) if os.isatty(d) or not os.fstat(d)]",
+        "Bad file",
+    ),
     forged("not JSON", "b'}{'", "not JSON"),
     forged("a frame on my own", FRAME, "not JSON"),
     forged("half a reply, then a whole", "b'{'", "not JSON"),
-    forged("not a number", "b'{\"nodes\": [[\"a\", [], {\"x\": NaN}]], \"edges\": []}'", "not JSON"),
+    forged("not a number", 'b\'{"nodes": [["a", [], {"x": NaN}]], "edges": []}\'', "not JSON"),
     forged("infinity", "b'{\"rows\": [Infinity]}'", "not JSON", "read"),
     forged("deep", "b'[' * 100_000 + b']' * 100_000", "not JSON"),
     forged("rather deep", "b'{\"rows\": ' + b'[' * 500 + b']' * 500 + b'}'", "nested too deeply", "read"),
-    forged("half a surrogate", "b'{\"rows\": [\"\\\\ud800\"]}'", "not JSON", "read"),
+    forged("half a surrogate", 'b\'{"rows": ["\\\\ud800"]}\'', "not JSON", "read"),
     forged("a list", "b'[]'", "not an object"),
-    forged("rows that are none", "b'{\"rows\": {\"a\": 1}}'", "no rows", "read"),
-    forged("a write's reply to a read", "b'{\"nodes\": [[\"Ada\"]], \"edges\": []}'", "no rows", "read"),
+    forged("rows that are none", 'b\'{"rows": {"a": 1}}\'', "no rows", "read"),
+    forged("a write's reply to a read", 'b\'{"nodes": [["Ada"]], "edges": []}\'', "no rows", "read"),
     forged("a read's reply to a write", "b'{\"rows\": []}'", "no nodes"),
     forged("an endless integer", "b'{\"rows\": [' + b'9' * 500_000 + b']}'", "not JSON", "read"),
-    forged("a node that is a number", "b'{\"nodes\": [[1, [], {}]], \"edges\": []}'", "out of shape"),
-    forged("a node without a name", "b'{\"nodes\": [[\" \", [], {}]], \"edges\": []}'", "out of shape"),
-    forged("labels that are a text", "b'{\"nodes\": [[\"a\", \"bc\", {}]], \"edges\": []}'", "out of shape"),
-    forged("an edge into nothing", "b'{\"nodes\": [], \"edges\": [[\"Ada\", \"knows\", \"Nobody\", \"\", {}]]}'", "has no node 'Nobody'"),
-    forged("a node removed, its edges not", "b'{\"nodes\": [[\"Ada\"]], \"edges\": []}'", "keeps an edge"),
-    forged("an error that is an order", "b'{\"error\": {\"do\": \"obey\"}}'", "no nodes"),
+    forged("a node that is a number", 'b\'{"nodes": [[1, [], {}]], "edges": []}\'', "out of shape"),
+    forged("a node without a name", 'b\'{"nodes": [[" ", [], {}]], "edges": []}\'', "out of shape"),
+    forged("labels that are a text", 'b\'{"nodes": [["a", "bc", {}]], "edges": []}\'', "out of shape"),
+    forged("an edge into nothing", 'b\'{"nodes": [], "edges": [["Ada", "knows", "Nobody", "", {}]]}\'', "has no node 'Nobody'"),
+    forged("a node removed, its edges not", 'b\'{"nodes": [["Ada"]], "edges": []}\'', "keeps an edge"),
+    forged("an error that is an order", 'b\'{"error": {"do": "obey"}}\'', "no nodes"),
     forged("a huge error", "b'{\"error\": \"' + b'x' * 900_000 + b'\"}'", "^refused: x{2000}$"),
     Attack("forged replies", "switch the journal off", "G._node.journal.on = False\nG.remove_node('Ada')", "nothing changed", "write"),
-    Attack("forged replies", "change behind the journal", "dict.clear(G._node)", "nothing changed|makes? no sense|QueryFailed|refused", "write"),
-    Attack("forged replies", "an edge without its ends", "dict.pop(G._node, 'Ada')\nG.edges['Ada','London','born in']['x'] = 1",
-           r"~1 edges|makes? no sense", "write"),
+    Attack(
+        "forged replies", "change behind the journal", "dict.clear(G._node)", "nothing changed|makes? no sense|QueryFailed|refused", "write"
+    ),
+    Attack(
+        "forged replies",
+        "an edge without its ends",
+        "dict.pop(G._node, 'Ada')\nG.edges['Ada','London','born in']['x'] = 1",
+        r"~1 edges|makes? no sense",
+        "write",
+    ),
     Attack("forged replies", "a reader that writes", "G.add_node('Eve')\nresult = 1", "a read may not change the graph"),
-    Attack("forged replies", "a reader that writes deep", "G.edges['Ada', 'London', 'born in'].update(x=1)\nresult = 1",
-           "a read may not change the graph"),
-]  # fmt: skip
+    Attack(
+        "forged replies",
+        "a reader that writes deep",
+        "G.edges['Ada', 'London', 'born in'].update(x=1)\nresult = 1",
+        "a read may not change the graph",
+    ),
+]
 PERSISTENCE = [
-    Attack("the next statement", "patch NetworkX", "nx.MultiDiGraph.add_edge = None\ntype(G).add_node = None\nnx.Graph = None\nresult = 1", "."),
-    Attack("the next statement", "patch builtins", "import builtins\nbuiltins.len = builtins.sorted = builtins.dict = None\nresult = 'ok'", "."),
-    Attack("the next statement", "patch json", "import json\njson.dumps = lambda *a, **k: '{\"rows\": [666]}'\nresult = 1", r"returned \(666,\)"),
+    Attack(
+        "the next statement", "patch NetworkX", "nx.MultiDiGraph.add_edge = None\ntype(G).add_node = None\nnx.Graph = None\nresult = 1", "."
+    ),
+    Attack(
+        "the next statement", "patch builtins", "import builtins\nbuiltins.len = builtins.sorted = builtins.dict = None\nresult = 'ok'", "."
+    ),
+    Attack(
+        "the next statement",
+        "patch json",
+        "import json\njson.dumps = lambda *a, **k: '{\"rows\": [666]}'\nresult = 1",
+        r"returned \(666,\)",
+    ),
     Attack("the next statement", "patch the machinery", "import sys\nfor m in list(sys.modules): sys.modules[m] = None\nresult = 1", "."),
-    Attack("the next statement", "leave a global", "global left\nleft = 'behind'\nimport builtins\nbuiltins.left = 'behind'\nresult = 1", "returned"),
+    Attack(
+        "the next statement",
+        "leave a global",
+        "global left\nleft = 'behind'\nimport builtins\nbuiltins.left = 'behind'\nresult = 1",
+        "returned",
+    ),
     Attack("the next statement", "find what was left", "result = left", "NameError"),
-    Attack("the next statement", "change folder and environment",
-           "import os\nos.environ['LEFT'] = '1'\nos.umask(0)\nresult = 1", "returned"),
+    Attack(
+        "the next statement", "change folder and environment", "import os\nos.environ['LEFT'] = '1'\nos.umask(0)\nresult = 1", "returned"
+    ),
     Attack("the next statement", "find the environment", "import os\nresult = os.environ.get('LEFT', 'none')", r"returned \('none',\)"),
     Attack("the next statement", "clear the graph", "G.clear()\nresult = 1", "a read may not change the graph"),
     Attack("the next statement", "clear behind the journal", "for d in (G._node, G._succ, G._pred): dict.clear(d)\nresult = 1", "."),
-    Attack("the next statement", "tamper with every object",
-           "import gc\n[dict.clear(o) for o in gc.get_objects() if type(o).__name__ == 'Attributes']\nresult = 1", "."),
-]  # fmt: skip
+    Attack(
+        "the next statement",
+        "tamper with every object",
+        "import gc\n[dict.clear(o) for o in gc.get_objects() if type(o).__name__ == 'Attributes']\nresult = 1",
+        ".",
+    ),
+]
 INTERPRETER = [
     Attack("the interpreter", "leave", "import os\nos._exit(0)", "ended the interpreter"),
     Attack("the interpreter", "exit", "import sys\nsys.exit('bye')", "SystemExit: bye"),
     Attack("the interpreter", "interrupt", "raise KeyboardInterrupt", "KeyboardInterrupt"),
     Attack("the interpreter", "abort", "import os\nos.abort()", "crashed"),
     Attack("the interpreter", "crash", "import ctypes\nctypes.string_at(0)", "crashed.*SIGSEGV"),
-    Attack("the interpreter", "alarm", "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(1)", "crashed.*SIGALRM"),
+    Attack(
+        "the interpreter", "alarm", "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(1)", "crashed.*SIGALRM"
+    ),
     Attack("the interpreter", "handlers at exit", "import atexit\natexit.register(lambda: 1/0)\nresult = 1", r"returned \(1,\)"),
     Attack("the interpreter", "trace our code", "import sys\nsys.settrace(lambda *a: 1/0)\nresult = 1", "."),
     Attack("the interpreter", "huge message", "raise ValueError('x' * 10**7)", "^refused: ValueError: x{600} "),
     Attack("the interpreter", "error that cannot be shown", "class E(Exception):\n def __str__(self): raise E\nraise E", "cannot be shown"),
-    Attack("the interpreter", "error that never ends", "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E", "took longer"),
+    Attack(
+        "the interpreter", "error that never ends", "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E", "took longer"
+    ),
     Attack("the interpreter", "error that shows nonsense", "class E(Exception):\n def __str__(self): return 5\nraise E", "cannot be shown"),
     Attack("the interpreter", "class that lies", "class L:\n __class__ = dict\nresult = L()", "."),
-    Attack("the interpreter", "text that lies", "class L(str):\n def __str__(self): return 'lie'\n __repr__ = __str__\nresult = L('true')", "'true'"),
+    Attack(
+        "the interpreter",
+        "text that lies",
+        "class L(str):\n def __str__(self): return 'lie'\n __repr__ = __str__\nresult = L('true')",
+        "'true'",
+    ),
     Attack("the interpreter", "keys no JSON has", "result = {(1, 2): 3, frozenset([1]): 4}", r"returned \(\[\[1, 2\], 3\], \[\[1\], 4\]\)"),
     Attack("the interpreter", "mixed keys", "result = {1: 'a', None: 'b'}", r"returned \(\{'1': 'a', 'None': 'b'\},\)"),
     Attack("the interpreter", "not a number", "result = [float('nan'), float('inf')]", r"returned \('nan', 'inf'\)"),
-    Attack("the interpreter", "iterator that never ends", "class L(list):\n def __iter__(self):\n  while True: yield 1\nresult = L()",
-           "more than 100,000 items|took longer"),
-    Attack("the interpreter", "mapping that never ends",
-           "class M(dict):\n def items(self):\n  while True: yield (1, 1)\nresult = [M()]", "took longer|MemoryError|items"),
-    Attack("the interpreter", "finaliser that never ends", "class D:\n def __del__(self):\n  while True: pass\nD()\nresult = 1", "took longer"),
-]  # fmt: skip
+    Attack(
+        "the interpreter",
+        "iterator that never ends",
+        "class L(list):\n def __iter__(self):\n  while True: yield 1\nresult = L()",
+        "more than 100,000 items|took longer",
+    ),
+    Attack(
+        "the interpreter",
+        "mapping that never ends",
+        "class M(dict):\n def items(self):\n  while True: yield (1, 1)\nresult = [M()]",
+        "took longer|MemoryError|items",
+    ),
+    Attack(
+        "the interpreter", "finaliser that never ends", "class D:\n def __del__(self):\n  while True: pass\nD()\nresult = 1", "took longer"
+    ),
+]
 ATTACKS = [*FILES, *NETWORK, *PROCESSES, *RESOURCES, *WORKER, *CALLS, *FORGED, *PERSISTENCE, *INTERPRETER]
 
 
@@ -246,7 +313,7 @@ def target() -> Iterator[tuple[dict[str, str], list[object]]]:
         thread.start()
         os.environ["KGOT_LAB_TEST_SECRET"] = SECRET
         home, project = Path.home(), Path(__file__).parent.parent
-        python = {part for part in (*Path(sys.base_prefix).parts, *Path(sys.executable).parts)}
+        python = {*Path(sys.base_prefix).parts, *Path(sys.executable).parts}
         try:
             yield {
                 "SECRET_FILE": file.name, "HOME": str(home), "PROJECT": str(project),
@@ -271,6 +338,7 @@ def _listen(server: socket.socket, connected: list[object]) -> None:
 def outcome(store: InMemory, sandbox: Sandbox, attack: Attack, places: dict[str, str]) -> str:
     """What an attack got: what was returned, or why it was refused."""
     code = re.sub("|".join(places), lambda found: places[found[0]], attack.code)
+    sandbox.seconds = 0.3 if "took longer" in attack.gets else 5.0
     try:
         match attack.do:
             case "write":
@@ -284,7 +352,7 @@ def outcome(store: InMemory, sandbox: Sandbox, attack: Attack, places: dict[str,
 
 
 def main() -> None:
-    sandbox = open_sandbox(seconds=1.0, memory_mb=256)
+    sandbox = open_sandbox(memory_mb=256)
     with target() as (places, connected), InMemory(sandbox) as store:
         store.write(GRAPH)
         print(f"{len(ATTACKS)} attacks on {sandbox!r}\n\n| class | tried | got | as expected | next statement |\n|---|---|---|---|---|")

@@ -51,7 +51,7 @@ def test_only_whole_chunks_of_another_prompt_are_reused() -> None:
 
 
 def test_a_model_file_that_is_not_there_is_told() -> None:
-    with pytest.raises(LLMError, match="no model file"):
+    with pytest.raises(ModelMissing, match="no model file"):
         connect("local:nowhere.gguf")
 
 

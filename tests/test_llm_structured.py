@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from kgot_lab.errors import BadReply, LLMError
+from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.llm.structured import in_words, mending, parse, schema_of, structured
 from kgot_lab.types import Message, Prompt
@@ -46,6 +46,15 @@ def test_a_schema_is_small_and_written_out() -> None:
     assert len(text) < len(json.dumps(Vote.model_json_schema()))
 
 
+class Tree(BaseModel):
+    branches: list["Tree"]
+
+
+def test_a_shape_without_end_is_refused() -> None:
+    with pytest.raises(BadInput, match="Tree contains itself"):
+        schema_of(Tree)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,8 +62,9 @@ def test_a_schema_is_small_and_written_out() -> None:
         f"```json\n{GOOD}\n```",
         f"Sure! Here is the [JSON] you {{asked}} for:\n\n{GOOD}\n\nI hope this helps {{}}.",
         f"\ufeff  {GOOD}",
+        f'See [1] and {{"note": "not this"}}: {GOOD}',
     ],
-    ids=["bare", "fenced", "prose around it", "byte order mark"],
+    ids=["bare", "fenced", "prose around it", "byte order mark", "other JSON before it"],
 )
 def test_a_reply_is_read_however_it_is_wrapped(text: str) -> None:
     vote = parse(text, Vote)
@@ -66,6 +76,8 @@ def test_a_reply_is_read_however_it_is_wrapped(text: str) -> None:
     [
         ("I would retrieve.", "no JSON"),
         ('{"reason": "because", "choice": "RETR', "breaks at character"),
+        ('{"reason": "because", "things": [{"title": "a", "colour": "red"}], "cho', "breaks at character"),
+        ("[" * 100_000, "breaks at character"),
         ('{"reason": "because"}', "choice: Field required"),
         ('{"reason": "because", "choice": "MAYBE"}', "choice: Input should be"),
         ("[1, 2]", "valid dictionary"),

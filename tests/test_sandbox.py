@@ -1,24 +1,13 @@
-"""What the sandbox does for an honest statement, and for a worker that dies, hangs or lies."""
+"""What the sandbox does for an honest statement."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import os
-import random
-import signal
 import sys
-import threading
-from pathlib import Path
 
-import networkx as nx
 import pytest
 
-from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
-from kgot_lab.sandbox import Launch, Sandbox, open_sandbox, probe, seccomp
-from kgot_lab.sandbox.claims import changes, key_of, put
-from kgot_lab.sandbox.replies import claim_of, claims
-from kgot_lab.sandbox.tracked import Journal, TrackedGraph, track
+from kgot_lab.errors import QueryFailed
+from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.truth import Truth, inverse
 from kgot_lab.types import Diff, Edge, Node
 
@@ -96,11 +85,14 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
         ("G.add_node('x'); G.remove_node('x')", "nothing changed"),
         ("G.nodes['Ada']['born'] = 1; G.nodes['Ada']['born'] = 1815", "nothing changed"),
         ("G.add_node('Ada'); G.add_edge('Ada', 'London', relation='born in')", "nothing changed"),
-        ("G.remove_node('Ada'); node('Ada', 'Person', born=1815, tags=['maths']); add('Ada', 'born in', 'London', sure=True)", "nothing changed"),
+        (
+            "G.remove_node('Ada'); node('Ada', 'Person', born=1815, tags=['maths']); add('Ada', 'born in', 'London', sure=True)",
+            "nothing changed",
+        ),
         ("G.nodes['Ada']['born'] = 1815.0", "~1 nodes"),
         ("G.edges['Ada', 'London', 'born in']['sure'] = 1", "~1 edges"),
     ],
-)  # fmt: skip
+)
 def test_every_way_to_change_the_graph_is_seen_and_can_be_undone(sandbox, statement, changed):
     truth = Truth((ADA, LONDON), (BORN,))
     diff = sandbox.write(statement)
@@ -167,11 +159,10 @@ def test_parallel_edges_of_one_type_keep_their_keys(sandbox):
 def test_numbers_as_ids_become_text_and_meet_the_text_that_is_there(sandbox):
     sandbox.apply(sandbox.write("node('5', 'N', a=1); add('5', 'next', '6')"))
     diff = sandbox.write("G.add_node(5, b=2); G.add_edge(5, 7, relation='next'); G.add_edge(5, 5)")
-    assert diff == Diff(
-        added_nodes=(Node("7"),),
-        changed_nodes=((Node("5", ("N",), {"a": 1}), Node("5", ("N",), {"a": 1, "b": 2})),),
-        added_edges=(Edge("5", "next", "7"), Edge("5", "related_to", "5")),
-    )
+    assert diff.added_nodes == (Node("7"),)
+    assert diff.changed_nodes == ((Node("5", ("N",), {"a": 1}), Node("5", ("N",), {"a": 1, "b": 2})),)
+    assert set(diff.added_edges) == {Edge("5", "next", "7"), Edge("5", "related_to", "5")}
+    assert not (diff.removed_nodes or diff.removed_edges or diff.changed_edges)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +187,8 @@ def test_labels_follow_the_attribute_that_was_written(sandbox, labels, statement
 def test_values_are_kept_as_json(sandbox):
     diff = sandbox.write(
         "import datetime as d, numpy as np, collections as c\n"
-        "node('x', 'L', day=d.date(2026, 1, 2), at=d.datetime(2026, 1, 2, 3), some={3, 1, 2}, pair=(1, 'a'), i=np.int64(4), f=np.float32(.5),\n"
-        "     b=np.bool_(True), array=np.arange(2), deep={'a': [{1: None}]}, count=c.Counter('aa'))\n"
+        "node('x', 'L', day=d.date(2026, 1, 2), at=d.datetime(2026, 1, 2, 3), some={3, 1, 2}, pair=(1, 'a'), i=np.int64(4),\n"
+        "     f=np.float32(.5), b=np.bool_(True), array=np.arange(2), deep={'a': [{1: None}]}, count=c.Counter('aa'))\n"
         "G.nodes['x'][7] = 'seven'"
     )
     assert diff.added_nodes[0].properties == {
@@ -234,6 +225,13 @@ def test_a_write_that_cannot_be_kept_says_why(sandbox, statement, reason):
     assert reason in str(failed.value)
     assert failed.value.statement == statement
     assert "Traceback" not in str(failed.value) and "kgot_lab" not in str(failed.value)
+
+
+def test_reserved_characters_in_types_and_names_survive(sandbox):
+    odd = [Edge("Ada", "C#", "London"), Edge("Ada", "a#b", "London", {}, "c"), Edge("Ada", 'plays "in"\n', "London")]
+    sandbox.reset((ADA, LONDON), tuple(odd))
+    diff = sandbox.write("for *_, d in G.edges(data=True): d['x'] = 1")
+    assert [new.identity for _, new in diff.changed_edges] == [edge.identity for edge in odd]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -301,7 +299,9 @@ def test_facts_and_names_find_things_however_they_are_written(sandbox):
     assert found("facts(relation='Part Of')") == ["London part_of England"]
     assert found("facts('nobody')") == []
     assert len(found("facts()")) == 3
-    assert sandbox.read("result = facts('Ada', 'born_in')[0]") == ({"subject": "Ada", "relation": "born in", "object": "London", "sure": True},)
+    assert sandbox.read("result = facts('Ada', 'born_in')[0]") == (
+        {"subject": "Ada", "relation": "born in", "object": "London", "sure": True},
+    )
     assert sandbox.read("result = names('person')") == ("Ada", "Charles Babbage")
 
 
@@ -333,320 +333,3 @@ def test_two_workers_agree_on_the_order_of_sets_and_on_chance():
     code = "import random\nprint(list({'b', 'a', 'c', 'ab', 'ba'}), random.random())"
     with open_sandbox() as one, open_sandbox() as other:
         assert one.compute(code) == other.compute(code) == one.compute(code)
-
-
-# --- the worker -------------------------------------------------------------------------------------------------------
-
-
-def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
-    sandbox.apply(sandbox.write("G.add_node('x')"))
-    os.killpg(sandbox._worker.process.pid, signal.SIGKILL)
-    sandbox._worker.process.wait()
-    assert sandbox.read("result = names()") == ("Ada", "London", "x")
-
-
-def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
-    sandbox.read("result = 1")
-    threading.Timer(0.2, os.killpg, (sandbox._worker.process.pid, signal.SIGKILL)).start()
-    with pytest.raises(QueryFailed, match="starts afresh"):
-        sandbox.read("import time; time.sleep(2); result = 1")
-    assert sandbox.read("result = names()") == ("Ada", "London")
-
-
-def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = 10) -> Launch:
-    code = (
-        "import os, struct, sys, time\n"
-        "def say(b): os.write(1, struct.pack('>I', len(b)) + b)\n"
-        f"{hello}\nwhile os.read(0, 1 << 20): {answer}\n"
-    )
-    return Launch("talking", (sys.executable, "-c", code), {}, patience)
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ("sys.exit()", "it ended"),
-        ("os.write(1, b'\\xff' * 8)", "impossible length"),
-        ("os.write(1, b'\\0' * 8)", "impossible length"),
-        ("time.sleep(1000)", "does not answer"),
-        ("os.write(1, b'\\0\\0\\0\\x09='); time.sleep(1000)", "does not answer"),
-        ("say(b'=nonsense')", "not JSON"),
-        ("say(b'=' + b'\\xff')", "not JSON"),
-        ("say(b'=7')", "not an object"),
-        ("say(b'?')", "ended the interpreter"),
-        ("say(b'xnonsense')", "ended the interpreter"),
-    ],
-)
-def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
-    monkeypatch.setattr("kgot_lab.sandbox.process.GRACE", 0.1)
-    loading = "(say(b'!') if not first else 0) if (first := globals().get('n', 0) == 0) else 0"
-    assert loading
-    launch = _talking(f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}")
-    with Sandbox(launch, seconds=0.2) as sandbox, pytest.raises(QueryFailed, match=reason):
-        sandbox.read("result = 1")
-
-
-@pytest.mark.parametrize(
-    ("launch", "reason"),
-    [
-        (Launch("absent", ("/no/such/program",), {}), "could not be started"),
-        (_talking("0", hello="sys.exit('this machine will not do')"), "this machine will not do"),
-        (_talking("0", hello="time.sleep(1000)", patience=0.2), "does not answer"),
-        (_talking("sys.exit()"), "could not load the graph"),
-    ],
-)
-def test_a_sandbox_that_cannot_start_says_what_it_heard(launch, reason):
-    with Sandbox(launch) as sandbox, pytest.raises(SandboxError, match=reason):
-        sandbox.read("result = 1")
-
-
-def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
-    class Interrupt(Exception):
-        pass
-
-    def raise_it(*_: object) -> None:
-        raise Interrupt
-
-    usual = signal.signal(signal.SIGALRM, raise_it)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Interrupt):
-            sandbox.read("import time; time.sleep(1); result = 'late'")
-    finally:
-        signal.signal(signal.SIGALRM, usual)
-    assert sandbox.read("result = 'mine'") == ("mine",)
-
-
-def test_threads_may_share_a_sandbox(sandbox):
-    answers: dict[int, tuple] = {}
-    threads = [threading.Thread(target=lambda n=n: answers.update({n: sandbox.read(f"result = {n}")})) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {n: (n,) for n in range(8)}
-
-
-def test_a_sandbox_outlives_the_thread_that_started_it():
-    with open_sandbox() as sandbox:
-        sandbox.close()
-        thread = threading.Thread(target=sandbox.read, args=("result = 1",))
-        thread.start()
-        thread.join()
-        assert sandbox.read("result = 2") == (2,)
-
-
-def test_a_statement_works_inside_a_running_event_loop(sandbox):
-    async def cell() -> tuple:
-        return sandbox.read("result = 3")
-
-    assert asyncio.run(cell()) == (3,)
-
-
-def test_a_forgotten_sandbox_leaves_no_process_behind():
-    sandbox = open_sandbox()
-    process = sandbox._worker.process
-    del sandbox
-    gc.collect()
-    assert process.returncode == -signal.SIGKILL
-
-
-def test_apply_refuses_a_diff_that_does_not_fit(sandbox):
-    for diff in (
-        Diff(added_nodes=(ADA,)), Diff(removed_nodes=(Node("Bob"),)), Diff(removed_nodes=(LONDON,)), Diff(added_edges=(Edge("Ada", "x", "Bob"),)),
-        Diff(changed_nodes=((LONDON, ADA),)), Diff(removed_edges=(Edge("Ada", "born in", "London"),)),
-        Diff(added_nodes=(Node("n"), Node("n"))), Diff(added_edges=(Edge("Ada", "x", "Ada"),) * 2),
-        Diff(removed_edges=(BORN,), changed_edges=((BORN, BORN),)), Diff(changed_nodes=((Node("Ada", ("Person",), {"born": True}), ADA),)),
-    ):  # fmt: skip
-        with pytest.raises(BadInput, match="does not fit|twice"):
-            sandbox.apply(diff)
-    assert sandbox.read("result = len(G)") == (2,)
-
-
-# --- opening ----------------------------------------------------------------------------------------------------------
-
-
-def test_probe_names_the_sandbox_that_works():
-    assert probe().startswith("bubblewrap works (")
-
-
-def test_an_unknown_kind_lists_the_kinds():
-    with pytest.raises(UnknownName, match="Known: auto, bubblewrap, docker, unsafe"):
-        open_sandbox("firejail")
-
-
-def test_the_unsafe_sandbox_must_be_asked_for_twice():
-    with pytest.raises(BadInput, match="unsafe=True"):
-        open_sandbox("unsafe")
-
-
-def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path):
-    broken = tmp_path / "bwrap"
-    broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr("kgot_lab.sandbox.bubblewrap.programs", lambda: [broken])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoSandbox) as none:
-        open_sandbox()
-    for part in ("apt install bubblewrap", "kgot_lab[sandbox]", "Docker", "no namespaces here"):
-        assert part in str(none.value)
-    with open_sandbox(unsafe=True) as sandbox:
-        assert sandbox.launch.kind == "unsafe"
-
-
-def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_path):
-    """Docker itself is not run here; this keeps the promises of its command line in view."""
-    from kgot_lab.sandbox import docker
-
-    (tmp_path / "docker").write_text("#!/bin/sh\n")
-    (tmp_path / "docker").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    command = " ".join(docker.launch(512).command)
-    for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", ":ro"):
-        assert part in command
-
-
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_filter_is_a_well_formed_program(machine):
-    """Every instruction is eight bytes, no jump leaves the program, and the last instruction returns: what the kernel's checker asks for."""
-    import struct
-
-    code = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
-    assert 0 < len(code) <= 4096
-    for at, (operation, when, otherwise, _) in enumerate(code):
-        if operation in (0x15, 0x35):
-            assert at + 1 + max(when, otherwise) < len(code)
-    assert code[-1][0] == 0x06
-
-
-def test_a_machine_without_a_table_gets_no_filter():
-    with pytest.raises(OSError, match="pdp11"):
-        seccomp.program("pdp11")
-
-
-# --- the journal against comparing whole graphs -------------------------------------------------------------------------
-
-
-def _loaded(nodes, edges) -> Journal:
-    journal = track(TrackedGraph())
-    put(journal, map(claim_of, nodes), map(claim_of, edges))
-    return journal
-
-
-def _whole(graph: nx.MultiDiGraph) -> tuple[dict, dict]:
-    """Every node and edge of a graph whose keys are types: the slow, plain way."""
-    nodes = {n: Node(n, (d["label"],) if "label" in d else (), {k: v for k, v in d.items() if k != "label"}) for n, d in graph.nodes(data=True)}
-    edges = [Edge(u, k, v, {name: value for name, value in d.items() if name != "relation"}) for u, v, k, d in graph.edges(keys=True, data=True)]
-    return nodes, {edge.identity: edge for edge in edges}
-
-
-def _statement(chance: random.Random) -> str:
-    a, b, t, p = chance.choice("abcdefgh"), chance.choice("abcdefgh"), chance.choice(["r", "s", "t"]), chance.choice("xyz")
-    value = chance.choice(["1", "True", "'v'", "[1, [2]]", "{'k': [1]}", "None", "1.0"])
-    return chance.choice([
-        f"G.add_node({a!r}, {p}={value})", f"G.add_node({a!r}, label={t!r})", f"G.add_edge({a!r}, {b!r}, {t!r}, relation={t!r}, {p}={value})",
-        f"if {a!r} in G: G.remove_node({a!r})", f"G.remove_edges_from(list(G.in_edges({a!r}, keys=True))[:2])",
-        f"for d in [G.nodes[n] for n in G if n <= {a!r}]: d[{p!r}] = {value}", f"for n in list(G)[:3]: G.nodes[n].pop({p!r}, None)",
-        f"for u, v, d in G.edges(data=True): d.update({p}={value}) if u == {a!r} else None", f"nx.set_node_attributes(G, {value}, {p!r})",
-        f"for d in [d for _, d in G.nodes(data=True) if isinstance(d.get({p!r}), list)]: d[{p!r}].append({value})",
-        f"for d in [d for *_, d in G.edges(data=True) if isinstance(d.get({p!r}), dict)]: d[{p!r}].setdefault('k', []).extend([3])",
-        f"if {a!r} in G: nx.relabel_nodes(G, {{{a!r}: {a + 'x'!r}}}, copy=False)", f"G.remove_nodes_from([n for n in G if len(n) > 1][:2])",
-        "G.clear()" if chance.random() < 0.1 else "H = G.copy(); H.clear()", "G.clear_edges()" if chance.random() < 0.2 else "G.reverse().clear()",
-        f"if G.has_edge({a!r}, {b!r}): G.remove_edge({a!r}, {b!r})", f"if {a!r} in G: G.nodes[{a!r}].clear()",
-    ])  # fmt: skip
-
-
-def _run(statements: list[str], graph: nx.MultiDiGraph) -> None:
-    for statement in statements:
-        exec(statement, {"G": graph, "nx": nx})
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
-    chance = random.Random(seed)
-    reference, truth = nx.MultiDiGraph(), Truth()
-    journal = _loaded((), ())
-    for _ in range(12):
-        statements = [_statement(chance) for _ in range(chance.randint(1, 5))]
-        old = _whole(nx.MultiDiGraph(reference.copy()))
-        before = {repr(item) for part in old for item in part.values()}
-        _run(statements, reference)
-        nodes, edges = _whole(reference)
-        journal.on = True
-        _run(statements, journal.graph)
-        said = changes(journal)
-        diff = truth.difference(*claims(_json(said), ""))
-        told = {repr(item) for item in (*diff.added_nodes, *diff.added_edges, *(new for _, new in (*diff.changed_nodes, *diff.changed_edges)))}
-        assert _bag(told) == _bag({repr(item) for part in (nodes, edges) for item in part.values()} - before), statements
-        assert {*diff.removed_nodes, *diff.removed_edges} == {
-            item for was, now in zip((truth.nodes, truth.edges), (nodes, edges), strict=True) for id, item in was.items() if id not in now
-        }
-        rolled = Truth(truth.nodes.values(), truth.edges.values())
-        truth.apply(diff)
-        assert (truth.nodes, truth.edges) == (nodes, edges)
-        back = Truth(nodes.values(), edges.values())
-        back.apply(inverse(diff))
-        assert (back.nodes, back.edges) == (rolled.nodes, rolled.edges)
-        journal = _loaded(truth.nodes.values(), truth.edges.values())
-        reference = _rebuilt(journal)
-
-
-def _rebuilt(journal: Journal) -> nx.MultiDiGraph:
-    """The same graph as plain NetworkX, its dictionaries and lists its own."""
-    from kgot_lab.sandbox.tracked import plain
-
-    graph: nx.MultiDiGraph = nx.MultiDiGraph()
-    graph.add_nodes_from((n, plain(d)) for n, d in journal.graph.nodes(data=True))
-    graph.add_edges_from((u, v, k, plain(d)) for u, v, k, d in journal.graph.edges(keys=True, data=True))
-    return graph
-
-
-def _bag(reprs: set[str]) -> set[str]:
-    """Reprs without regard to the order of properties."""
-    return {"".join(sorted(text)) for text in reprs}
-
-
-def _json(value: object) -> bytes:
-    import json
-
-    return json.dumps(value).encode()
-
-
-def test_random_statements_leave_worker_and_parent_with_one_graph(sandbox):
-    """The same through the real sandbox: what the worker holds after many diffs is what the parent holds."""
-    chance = random.Random(7)
-    sandbox.reset((), ())
-    truth = Truth()
-    for _ in range(60):
-        diff = sandbox.write("\n".join(_statement(chance) for _ in range(3)))
-        sandbox.apply(diff)
-        truth.apply(diff)
-        nodes = sandbox.read("result = [[n, d] for n, d in G.nodes(data=True)]")
-        edges = sandbox.read("result = [[u, v, k, d] for u, v, k, d in G.edges(keys=True, data=True)]")
-        held = nx.MultiDiGraph()
-        held.add_nodes_from(nodes)
-        held.add_edges_from(edges)
-        assert _whole(held) == (truth.nodes, truth.edges)
-
-
-def test_a_journal_grows_with_the_write_and_not_with_the_graph():
-    nodes = [Node(f"n{i}", ("L",), {"tags": ["a"]}) for i in range(2_000)]
-    journal = _loaded(nodes, [Edge(f"n{i}", "next", f"n{i + 1}") for i in range(1_999)])
-    journal.on = True
-    _run(["G.add_edge('n1', 'n5', 'new')", "sum(len(d['tags']) for _, d in G.nodes(data=True))", "list(nx.bfs_edges(G, 'n0'))"], journal.graph)
-    assert (len(journal.nodes), len(journal.edges)) == (0, 1)
-
-
-def test_reserved_characters_in_types_and_names_survive(sandbox):
-    odd = [Edge("Ada", "C#", "London"), Edge("Ada", "a#b", "London", {}, "c"), Edge("Ada", "plays \"in\"\n", "London")]
-    for edge in odd:
-        assert key_of(edge.type, edge.key)
-    sandbox.reset((ADA, LONDON), tuple(odd))
-    diff = sandbox.write("for *_, d in G.edges(data=True): d['x'] = 1")
-    assert [new.identity for _, new in diff.changed_edges] == [edge.identity for edge in odd]
-
-
-def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
-    seen = sandbox.read("import sys; result = sorted(m for m in sys.modules if m.startswith('kgot_lab'))")
-    assert set(seen) <= {"kgot_lab", *(f"kgot_lab.sandbox{rest}" for rest in ("", ".worker", ".seccomp", ".claims", ".statements", ".tracked", ".values", ".helpers"))}
-    assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()

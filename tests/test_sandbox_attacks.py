@@ -35,7 +35,7 @@ EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
 @pytest.fixture(scope="module")
 def scene() -> Iterator[tuple]:
     with attacks.target() as (places, connected):
-        sandbox = open_sandbox(seconds=0.5, memory_mb=192)
+        sandbox = open_sandbox(memory_mb=192)
         with InMemory(sandbox) as store:
             store.write(attacks.GRAPH)
             yield store, sandbox, places, connected
@@ -50,6 +50,7 @@ def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, at
     assert re.search(attack.gets, got, re.S), got
     assert attacks.SECRET not in got
     assert not connected
+    sandbox.seconds = 5.0
     assert_whole(store, sandbox)
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import LLMError, NotInstalled
+from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -49,7 +49,7 @@ class Local:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
-            raise LLMError(f"there is no model file at {self.path}")
+            raise ModelMissing(f"there is no model file at {self.path}")
         self.name = f"local:{self.path.stem.lower()}"
         self.engine = _engine_version()
         self.context, self.slots, self.threads = context, slots, threads or min(8, _cores())

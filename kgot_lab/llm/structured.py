@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kgot_lab.errors import BadReply
+from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -23,10 +24,15 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
 
 def parse(text: str, shape: type[Shape]) -> Shape:
     """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short reason."""
-    try:
-        return shape.model_validate(_json_in(text))
-    except ValidationError as error:
-        raise BadReply(_reason(error), text) from None
+    values, broken = _json_in(text)
+    reason, longest = broken or "there is no JSON in it", len(text) // 2  # what is wrong with the bulk of a reply tells most
+    for value, length in values:
+        try:
+            return shape.model_validate(value)
+        except ValidationError as error:
+            if length >= longest:
+                reason, longest = _reason(error), length
+    raise BadReply(reason, text)
 
 
 def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
@@ -58,33 +64,36 @@ def in_words(prompt: Prompt) -> Prompt:
 
 
 def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """A schema without titles and defaults, with its references written out; a recursive one does not end and is refused."""
+    """A schema without titles and defaults, with its references written out; raises BadInput if it would never end."""
     if isinstance(part, list):
         return [_small(item, definitions) for item in part]
     if not isinstance(part, Mapping):
         return part
     if "$ref" in part:
         name = str(part["$ref"]).rsplit("/", 1)[-1]
-        rest = {key: value for key, value in definitions.items() if key != name}  # so that recursion fails instead of running for ever
-        return _small(definitions[name], rest)
-    kept = {key: _small(value, definitions) for key, value in part.items() if key not in {"title", "default", "$defs", "properties"}}
+        if name not in definitions:
+            raise BadInput(f"{name} contains itself: a reply needs a shape of fixed depth")
+        return _small(definitions[name], {key: value for key, value in definitions.items() if key != name})
+    left_out = {"title", "default", "$defs", "discriminator", "properties"}
+    kept = {key: _small(value, definitions) for key, value in part.items() if key not in left_out}
     if "properties" in part:  # a property may itself be called title
         kept["properties"] = {key: _small(value, definitions) for key, value in part["properties"].items()}
         kept.setdefault("additionalProperties", False)
     return kept
 
 
-def _json_in(text: str) -> Json:
-    """The first JSON object or list in a text that decodes; raises BadReply."""
-    decoder, problem = json.JSONDecoder(), ""
-    for start, letter in enumerate(text):
-        if letter not in "{[":
-            continue
+def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
+    """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken one breaks, or nothing."""
+    decoder, found, broken, start = json.JSONDecoder(), [], "", 0
+    while (opening := re.compile(r"[{\[]").search(text, start)) is not None:
         try:
-            return decoder.raw_decode(text, start)[0]
-        except json.JSONDecodeError as error:
-            problem = problem or f"the JSON breaks at character {error.pos} of {len(text)}: {error.msg}"  # the outermost failure tells most
-    raise BadReply(problem or "there is no JSON in it", text)
+            value, start = decoder.raw_decode(text, opening.start())
+            found.append((value, start - opening.start()))
+        except (json.JSONDecodeError, RecursionError) as error:
+            where = getattr(error, "pos", opening.start())
+            broken = broken or f"the JSON breaks at character {where} of {len(text)}: {getattr(error, 'msg', 'too deep')}"
+            start = opening.start() + 1
+    return found, broken
 
 
 def _reason(error: ValidationError) -> str:

@@ -12,7 +12,7 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined, shorten, tokens
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
 from kgot_lab.loop.read import Candidate
-from kgot_lab.loop.render import fact
+from kgot_lab.loop.render import by_sentence, fact
 from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
 from kgot_lab.loop.shapes import Answer, Code, Needed, Number
 from kgot_lab.types import Edge, Json, Rows
@@ -49,12 +49,21 @@ def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
 
 def _facts(run: Run, candidate: Candidate) -> Steps[str]:
     """The rows as lines, the most relevant when they pass the budget, under the answer a ballot gave, if any."""
-    lines = distinct([row_text(row) for row in candidate.rows])
+    lines = row_lines(candidate.rows)
     kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
     if left_out:
         yield run.happened(Cut, what="rows", kept=sum(tokens(lines[number]) for number in kept), left_out=left_out)
     facts = joined(shorten(lines[number], run.limits.row_tokens) for number in kept)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
+
+
+def row_lines(rows: Rows) -> list[str]:
+    """Rows as lines, triples from one sentence together."""
+    def pair(row: Json) -> tuple[str, str]:
+        sentence = str(row.get("sentence") or "") if isinstance(row, dict) else ""
+        return row_text({**row, "sentence": ""} if sentence else row), sentence
+
+    return distinct(by_sentence(dict.fromkeys(map(pair, rows))))
 
 
 def row_text(row: Json) -> str:

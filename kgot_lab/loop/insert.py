@@ -10,10 +10,11 @@ from itertools import groupby
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined, sentences, shorten, tokens, words
+from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens, words
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.render import fact
 from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, repairing, situation
-from kgot_lab.loop.shapes import Calls, Facts, Reason, Statements, calls_schema
+from kgot_lab.loop.shapes import Calls, Reason, Statements, calls_schema, facts_schema
 from kgot_lab.types import Document, Message, Prompt, Triple
 
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -31,8 +32,8 @@ def insert(run: Run, voted: Voted) -> Steps[bool]:
 
 
 def _one_reason(run: Run, reasons: tuple[str, ...]) -> Steps[str]:
-    if len(reasons) < 2:
-        return reasons[0] if reasons else ""
+    if len(reasons) < 2 or not run.limits.merge:
+        return joined(reasons)
     try:
         reason = (yield from ask(run, "merge", prompts.merge(reasons), Reason, max_tokens=200)).reason
     except BadReply:
@@ -48,7 +49,7 @@ def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
     skipped: list[ToolCall] = []
     for attempt in range(2):
         made = (*run.state.calls, *skipped)
-        messages = prompts.choose_tools(text, made, missing, tools)
+        messages = prompts.choose_tools(text, made, missing, tools, unsearched(run))
         how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt, "max_tokens": 250}
         temperature = run.limits.temperature if attempt == 0 else max(run.limits.vote_temperature, run.limits.temperature)
         try:
@@ -63,6 +64,18 @@ def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
             return tuple(fresh)
     yield run.happened(Chose, calls=(), skipped=tuple(skipped))
     return ()
+
+
+def unsearched(run: Run, most: int = 6) -> list[str]:
+    """In operations mode, names from the facts nearest to the question that neither it nor a call has used: where to look next."""
+    if run.limits.writing != "operations":
+        return []
+    used = set(words(joined([run.state.question, *(str(value) for call in run.state.calls for value in call.arguments.values())])))
+    edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
+    scores = relevance(run.state.question, [f"{fact(edge)} {edge.properties.get('sentence', '')}" for edge in edges])
+    order = sorted(range(len(edges)), key=lambda number: (-scores[number], number))
+    names = (name for number in order for name in (edges[number].source, edges[number].target))
+    return list(dict.fromkeys(name for name in names if name[:1].isupper() and len(name) <= 50 and not set(words(name)) & used))[:most]
 
 
 def _use(run: Run, call: ToolCall) -> Steps[ToolReturned]:
@@ -138,7 +151,7 @@ def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
     chosen = [pieces[number] for number in kept]
-    how = How(Facts, max_tokens=40 + 40 * len(chosen), temperature=run.limits.temperature)
+    how = How(max_tokens=40 + 40 * len(chosen), schema=facts_schema(len(chosen)), temperature=run.limits.temperature)
     text = yield from ask_text(run, "write", prompts.extract(paragraphs(chosen)), how)
     grounded, invented = ground(read_triples(text), chosen)
     if invented:
@@ -169,8 +182,8 @@ _TRIPLE = re.compile(r"\[" + r"\s*,".join([r'\s*("(?:[^"\\]|\\.)*")'] * 3) + r"\
 
 def read_triples(text: str) -> list[Triple]:
     """The triples in a reply; one that was cut short at its end still gives those before."""
-    found = (Triple(*(" ".join(str(json.loads(part)).split()) for part in match.groups())) for match in _TRIPLE.finditer(text))
-    return list(dict.fromkeys(triple for triple in found if all((triple.subject, triple.relation, triple.object)) and len(str(triple)) <= 300))
+    found = [[" ".join(str(json.loads(part)).split()) for part in match.groups()] for match in _TRIPLE.finditer(text)]
+    return list(dict.fromkeys(Triple(*parts) for parts in found if all(parts) and sum(map(len, parts)) <= 300))
 
 
 def ground(triples: Iterable[Triple], pieces: list[Sentence]) -> tuple[list[tuple[Triple, Sentence]], list[Triple]]:

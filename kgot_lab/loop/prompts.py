@@ -57,16 +57,16 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
     )
 
 
-def vote_by_names(situation: str, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
-    """Ask what to do next, and which things of the graph to look at."""
+def vote_by_names(situation: str) -> tuple[Message, ...]:
+    """Ask for an answer from the facts alone, the names it rests on, and what is missing: the vote follows from the answer."""
     return _say(
         SYSTEM,
-        f"{situation}\n\n{_made(calls)}\n\n"
-        "Do these facts already contain the answer to the question?\n"
-        "missing: the fact that is still missing, in a few words, or nothing.\n"
-        "choice: RETRIEVE if the answer is in the facts, INSERT if a fact is still missing.\n"
-        "about: the names in the graph that the answer is about.\n"
-        'Reply as JSON: {"missing": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."]}',
+        f"{situation}\n\nUse only the facts above.\n"
+        "answer: the answer to the question in a few words, or unknown if the facts do not give it.\n"
+        "choice: RETRIEVE if the facts give the answer, INSERT if it is unknown.\n"
+        "about: the names in the facts that the answer rests on.\n"
+        "missing: what must still be looked up.\n"
+        'Reply as JSON: {"answer": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."], "missing": "..."}',
     )
 
 
@@ -85,13 +85,14 @@ def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     return _say(SYSTEM, f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}')
 
 
-def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
+def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool], unsearched: Sequence[str] = ()) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
     listed = joined(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
     return _say(
         SYSTEM,
         f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
-        "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
+        + (f"Names in the graph that no call has asked about: {', '.join(unsearched)}\n" if unsearched else "")
+        +         "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
         "never repeat a call made before; do not ask for what the graph already holds.\n"
         'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
     )

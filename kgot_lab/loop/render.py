@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kgot_lab.loop.cut import fit, joined, shorten, tokens
 from kgot_lab.loop.events import Cut
@@ -14,16 +14,20 @@ HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, 
 WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
 
 
-def rendered(store: Store, question: str, budget: int, *, step: int = 0) -> tuple[str, Cut | None]:
-    """The graph as lines of text, the most relevant facts when not all fit, and the Cut event when something was left out."""
+def rendered(store: Store, question: str, budget: int, *, step: int = 0, sources: bool = False) -> tuple[str, Cut | None]:
+    """The graph as lines of text, the most relevant facts when not all fit, and the Cut event when something was left out.
+
+    With `sources`, facts taken from one sentence share a line with it.
+    """
     schema = store.schema()
     if not schema.nodes:
         return "", None
     if schema.nodes + schema.edges <= WHOLE:
         graph = store.graph()
-        lines, unseen = list(_lines(graph.nodes, graph.edges)), 0
+        nodes, edges, unseen = list(graph.nodes), list(graph.edges), 0
     else:
-        lines, unseen = _found(store, question, schema)
+        nodes, edges, unseen = _found(store, question, schema)
+    lines = list(_lines(nodes, edges, sources))
     head = _schema_line(schema)
     kept, left_out = fit(question, lines, budget - tokens(head))
     left_out += unseen
@@ -31,23 +35,32 @@ def rendered(store: Store, question: str, budget: int, *, step: int = 0) -> tupl
     return joined([head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]), cut
 
 
-def _found(store: Store, question: str, schema: Schema) -> tuple[list[str], int]:
+def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
+    """What a large graph has near the question, and about how many tokens of it nobody looked at."""
     nodes = {node.id: node for node in store.search(question, limit=30)}
     edges = {edge.identity: edge for id in nodes for edge in store.neighbours(id)[:40]}
-    lines = list(_lines(nodes.values(), edges.values()))
     unseen = schema.nodes + schema.edges - len(nodes) - len(edges)
-    return lines, unseen * 8  # a fact has about eight tokens; nobody counted these
+    return list(nodes.values()), list(edges.values()), unseen * 8  # a fact has about eight tokens
 
 
-def _lines(nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterable[str]:
-    edges = list(edges)
+def _lines(nodes: Iterable[Node], edges: Sequence[Edge], sources: bool) -> Iterable[str]:
     degree = Counter(id for edge in edges for id in (edge.source, edge.target))
     for node in nodes:
         shown = _shown(node.properties)
         if shown or node.labels or not degree[node.id]:
             yield shorten(f"{node.id}" + (f" ({', '.join(node.labels)})" if node.labels else "") + shown, 100)
-    for edge in edges:
-        yield shorten(fact(edge) + _shown(edge.properties), 100)
+    if sources:
+        yield from by_sentence((fact(edge), str(edge.properties.get("sentence", ""))) for edge in edges)
+    else:
+        yield from (shorten(fact(edge) + _shown(edge.properties), 100) for edge in edges)
+
+
+def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Facts as lines, those from one sentence together, with the sentence behind them once."""
+    groups: dict[str, list[str]] = {}
+    for text, sentence in facts:
+        groups.setdefault(sentence or text, []).append(text)
+    return ["; ".join(texts) + ("" if sentence == texts[0] else f' ("{sentence}")') for sentence, texts in groups.items()]
 
 
 def fact(edge: Edge) -> str:

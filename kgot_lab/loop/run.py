@@ -91,7 +91,9 @@ def situation(run: Run) -> Steps[str]:
 
 def rendered_graph(run: Run) -> Steps[str]:
     """The graph as text, cut to the token budget."""
-    text, cut = rendered(run.store, run.state.question, run.limits.graph_tokens, step=run.state.step)
+    limits = run.limits
+    sources = limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
+    text, cut = rendered(run.store, run.state.question, limits.graph_tokens, step=run.state.step, sources=sources)
     if cut:
         yield cut
     return text

@@ -19,11 +19,12 @@ class Vote(BaseModel):
 
 
 class Look(BaseModel):
-    """A ballot in operations mode: what is missing, and the names in the graph to look at."""
+    """A ballot in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
 
-    missing: str
+    answer: str
     choice: Literal["INSERT", "RETRIEVE"]
     about: list[str] = Field(max_length=4)
+    missing: str
 
 
 class Names(BaseModel):
@@ -57,12 +58,6 @@ class Statements(BaseModel):
     statements: list[str]
 
 
-class Facts(BaseModel):
-    """Triples: subject, relation, object."""
-
-    facts: list[tuple[str, str, str]]
-
-
 class Statement(BaseModel):
     """One statement."""
 
@@ -91,6 +86,13 @@ class Number(BaseModel):
     """The number of the best candidate, from 1."""
 
     number: int
+
+
+def facts_schema(sentences: int) -> Mapping[str, Json]:
+    """The JSON schema of `Facts` with at least a triple a sentence, since a small model stops early when it may, and at most three."""
+    triple = {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 3}
+    facts = {"type": "array", "minItems": sentences, "maxItems": 3 * sentences, "items": triple}
+    return {"type": "object", "properties": {"facts": facts}, "required": ["facts"], "additionalProperties": False}
 
 
 def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:

@@ -52,8 +52,9 @@ def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number, "max_tokens": 300}
     try:
         if run.limits.reading == "operations":
-            look = yield from ask(run, "vote", prompts.vote_by_names(text, run.state.calls), Look, **options)
-            choice, said = look.choice, look.missing
+            look = yield from ask(run, "vote", prompts.vote_by_names(text), Look, **options)
+            unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
+            choice, said = "INSERT" if unknown else look.choice, look.missing
             statement = look_up(look.about)
         else:
             dialect = None if run.limits.reading == "whole graph" else run.store.dialect
@@ -84,4 +85,4 @@ def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
 
 def look_up(names: list[str]) -> str:
     """The read statement that an operations-mode reply stands for."""
-    return f"result = facts(about={distinct([name.strip() for name in names if name.strip()])!r}, hops=1)"
+    return f"result = facts(about={distinct([name.strip() for name in names if name.strip()])!r}, hops=2)"

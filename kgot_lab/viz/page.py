@@ -33,7 +33,8 @@ code { font: .85rem monospace; overflow-wrap: anywhere; }
 .event.wrote { border-color: #009E73; } .event.read { border-color: #0072B2; } .event.voted { border-color: #56B4E9; }
 .event.refused, .event.failed, .event.repaired { border-left: 3px dashed #D55E00; }
 .kind { font-size: .75rem; text-transform: uppercase; letter-spacing: .04em; color: #333; }
-summary { cursor: pointer; font-size: .85rem; } .asked, .asked > details { display: inline; } .event.asked { display: block; }
+.event p, .event ul { margin: .3rem 0; }
+summary { cursor: pointer; font-size: .85rem; } .asked > details:not([open]) { display: inline-block; }
 .diff { list-style: none; padding: 0; font: .8rem/1.5 monospace; }
 .added { color: #00614A; } .removed { color: #9C4400; } .changed { color: #8A5F00; }
 table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0; max-width: 100%; }

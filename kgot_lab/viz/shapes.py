@@ -36,7 +36,7 @@ class Style:
     sign: str = ""
 
 
-ROUND = Look("#BBBBBB", 0)  # nodes without label
+ROUND = Look("#FFFFFF", 0)  # nodes without label
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#D55E00", "#9C4400", 2.2, "7 4", "−"),

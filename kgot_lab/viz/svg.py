@@ -180,7 +180,8 @@ class _Canvas:
         return shortened(node.text, self.caption_length)
 
     def _rim(self, node: Node) -> Rim:
-        return Rim(self.radius, text_width(self._caption(node), self.font) / 2 + 1, self.radius + self.font + 4)
+        radius = self.radius + (5 if node.id in self.scene.node_marks else 0)  # the ring
+        return Rim(radius, text_width(self._caption(node), self.font) / 2 + 1, self.radius + self.font + 4)
 
     def _caption_box(self, node: Node, place: Place) -> Box:
         return Box.around((place[0], place[1] + self.radius + self.font - 3), text_width(self._caption(node), self.font), self.font + 2)

@@ -13,6 +13,7 @@ from kgot_lab.viz.markup import Markup, element, joined, shortened
 
 CELL = 300  # characters of a cell in HTML
 TEXT_CELL = 40  # characters of a cell in plain text
+ONE = ("value",)  # the column of rows that are single values
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,10 @@ class Sheet:
     @property
     def html(self) -> Markup:
         """The grid as an HTML table."""
-        head = element("tr", *(element("th", column, scope="col") for column in self.columns))
+        names = element("tr", *(element("th", column, scope="col") for column in self.columns))
+        head = [] if self.columns == ONE else [element("thead", names)]
         body = (element("tr", *(element("td", shortened(cell, CELL)) for cell in row)) for row in self.rows)
-        return element("table", element("caption", self.caption), element("thead", head), element("tbody", *body))
+        return element("table", element("caption", self.caption), *head, element("tbody", *body))
 
     @property
     def text(self) -> str:
@@ -43,11 +45,8 @@ class Sheet:
     def caption(self) -> str:
         """What this is, and how much of it is shown."""
         counted = f"{self.total:,} row" + "s" * (self.total != 1)
-        return f"{self.name}: {counted}" * bool(self.name) + counted * (not self.name) + self._left_out
-
-    @property
-    def _left_out(self) -> str:
-        return f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
+        left_out = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
+        return (f"{self.name}: " if self.name else "") + counted + left_out
 
 
 @dataclass(frozen=True)
@@ -110,4 +109,4 @@ def _rows(rows: Sequence[Json], total: int) -> Sheet:
         width = max(map(len, rows))
         padded = ([*row, *[None] * (width - len(row))] for row in rows)
         return Sheet(tuple(str(number) for number in range(1, width + 1)), tuple(tuple(map(cell, row)) for row in padded), total)
-    return Sheet(("value",), tuple((cell(row),) for row in rows), total)
+    return Sheet(ONE, tuple((cell(row),) for row in rows), total)

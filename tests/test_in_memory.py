@@ -1,0 +1,229 @@
+"""The in-memory store: statements in, diffs out, and looking around without running anything."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, UnknownName
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.stores import InMemory, Schema, open_store
+from kgot_lab.stores.in_memory import PYTHON, inverse
+from kgot_lab.stores.protocol import Store
+from kgot_lab.types import Diff, Edge, Node
+
+needs_sandbox = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+
+CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
+PRIZE = Node("Nobel Prize in Physics", ("Prize",))
+PIERRE = Node("Pierre Curie", ("Person",), {"tags": ["radium", {"place": "Paris"}]})
+WON = Edge("Marie Curie", "won", "Nobel Prize in Physics", {"year": 1903})
+WED = Edge("Pierre Curie", "married", "Marie Curie")
+ALL = Diff(added_nodes=(CURIE, PRIZE, PIERRE), added_edges=(WON, WED))
+
+
+def no_sandbox():
+    raise NoSandbox("this test runs no statement")
+
+
+@pytest.fixture
+def quiet():
+    """A store that runs no statement, and so needs no sandbox."""
+    store = InMemory(open=no_sandbox)
+    store.apply(ALL)
+    return store
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with open_sandbox(seconds=3, memory_mb=256) as sandbox:
+        yield sandbox
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_a_written_triple_can_be_read_back(opened):
+    store = InMemory(opened)
+    diff = store.write("add('Ada', 'born in', 'London', subject_label='Person')")
+    assert str(diff) == "+2 nodes, +1 edges"
+    assert store.read("result = facts('Ada')") == ({"subject": "Ada", "relation": "born in", "object": "London"},)
+    assert store.neighbours("London") == (Edge("Ada", "born in", "London"),)
+
+
+@needs_sandbox
+def test_the_dialects_examples_work(opened):
+    store = InMemory(opened)
+    assert str(store.write(PYTHON.write_example)) == "+2 nodes, +1 edges"
+    assert store.read(PYTHON.read_example) == ("Nobel Prize in Physics",)
+
+
+@needs_sandbox
+def test_a_refused_write_changes_nothing(opened):
+    store = InMemory(opened)
+    store.write("add('a', 'r', 'b')")
+    with pytest.raises(QueryFailed, match="division by zero"):
+        store.write("G.remove_node('a'); 1 / 0")
+    assert store.schema() == Schema({}, {"r": 1}, 2, 1)
+    assert store.read("result = names()") == ("a", "b")
+
+
+@needs_sandbox
+def test_diffs_applied_before_and_after_the_first_statement_are_seen_by_statements(opened):
+    store = InMemory(opened)
+    store.apply(ALL)
+    assert store.read("result = len(G)") == (3,)
+    store.apply(Diff(added_nodes=(Node("Paris"),)))
+    assert store.read("result = names()") == ("Marie Curie", "Nobel Prize in Physics", "Pierre Curie", "Paris")
+    assert store.read("result = [G.nodes['Marie Curie']]") == (
+        {"born": 1867, "text": "Discovered radium", "label": "Person", "labels": ["Person", "Physicist"]},
+    )
+
+
+@needs_sandbox
+def test_the_diffs_of_one_store_rebuild_the_same_graph_in_another(opened):
+    store, diffs = InMemory(opened), []
+    for statement in (
+        "add('a', 'r', 'b', n=1)",
+        "G.nodes['a']['x'] = [1, 2]",
+        "nx.relabel_nodes(G, {'b': 'c'}, copy=False)",
+        "G.remove_node('a')",
+    ):
+        diffs.append(store.write(statement))
+    replayed = InMemory(open=no_sandbox)
+    for diff in diffs:
+        replayed.apply(diff)
+    assert replayed.schema() == store.schema()
+    assert [replayed.search(name) for name in "abc"] == [store.search(name) for name in "abc"] == [(), (), (Node("c"),)]
+    for diff in reversed(diffs):
+        replayed.undo(diff)
+    assert replayed.schema() == Schema({}, {}, 0, 0)
+
+
+@needs_sandbox
+def test_an_undone_write_is_undone_for_the_next_statement(opened):
+    store = InMemory(opened)
+    store.apply(ALL)
+    diff = store.write("G.remove_node('Marie Curie')")
+    assert str(diff) == "-1 nodes, -2 edges"
+    store.undo(diff)
+    assert store.read("result = G.edges['Marie Curie', 'Nobel Prize in Physics', 'won']['year']") == (1903,)
+    assert set(store.neighbours("Marie Curie")) == {WON, WED}
+
+
+@needs_sandbox
+def test_a_store_can_be_closed_and_goes_on_with_a_new_sandbox():
+    with InMemory() as store:
+        store.write("node('a')")
+        store.close()
+        assert store.read("result = names()") == ("a",)
+
+
+# --- without a sandbox ------------------------------------------------------------------------------------------------
+
+
+def test_looking_around_and_applying_diffs_need_no_sandbox(quiet):
+    assert quiet.graph().nodes
+    with pytest.raises(NoSandbox):
+        quiet.read("result = 1")
+
+
+def test_the_graph_holds_what_was_applied(quiet):
+    graph = quiet.graph()
+    assert set(graph.nodes) == {CURIE, PRIZE, PIERRE}
+    assert set(graph.edges) == {WON, WED}
+
+
+def test_a_schema_counts_what_is_there_now(quiet):
+    assert quiet.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2)
+    quiet.apply(Diff(removed_edges=(WON,), removed_nodes=(PRIZE,), changed_nodes=((CURIE, Node("Marie Curie", ("Person",))),)))
+    assert quiet.schema() == Schema({"Person": 2}, {"married": 1}, 2, 1)
+
+
+def test_neighbours_are_the_edges_both_ways_and_a_loop_once(quiet):
+    loop = Edge("Marie Curie", "cites", "Marie Curie")
+    quiet.apply(Diff(added_edges=(loop,)))
+    assert quiet.neighbours("Marie Curie") == (WON, WED, loop)
+    assert quiet.neighbours("Nobody") == ()
+    quiet.apply(Diff(removed_edges=(loop,)))
+    assert quiet.neighbours("Marie Curie") == (WON, WED)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("marie", ["Marie Curie"]),
+        ("CURIE", ["Marie Curie", "Pierre Curie"]),
+        ("pierre curie", ["Pierre Curie", "Marie Curie"]),
+        ("who discovered radium?", ["Marie Curie", "Pierre Curie"]),
+        ("1867", ["Marie Curie"]),
+        ("paris", ["Pierre Curie"]),
+        ("nobel_prize", ["Nobel Prize in Physics"]),
+        ("unknown", []),
+        ("", []),
+    ],
+)
+def test_search_finds_nodes_by_the_words_of_names_and_properties(quiet, words, found):
+    assert [node.id for node in quiet.search(words)] == found
+
+
+def test_search_forgets_what_was_removed_and_obeys_its_limit(quiet):
+    assert len(quiet.search("curie", limit=1)) == 1
+    quiet.apply(Diff(changed_nodes=((PIERRE, Node("Pierre Curie")),)))
+    assert [node.id for node in quiet.search("radium")] == ["Marie Curie"]
+    quiet.apply(Diff(removed_nodes=(Node("Pierre Curie"),), removed_edges=(WED,)))
+    assert [node.id for node in quiet.search("curie")] == ["Marie Curie"]
+
+
+def test_search_is_quick_among_ten_thousand_nodes():
+    store = InMemory(open=no_sandbox)
+    store.apply(Diff(added_nodes=tuple(Node(f"person {i}", ("P",), {"town": f"town {i % 50}"}) for i in range(10_000))))
+    times = []
+    for i in range(9):
+        start = time.perf_counter()
+        assert store.search(f"person {i} town")[0].id == f"person {i}"
+        times.append(time.perf_counter() - start)
+    assert sorted(times)[4] < 0.1  # about 0.01 on an idle core
+
+
+def test_a_diff_that_does_not_fit_is_refused_whole(quiet):
+    before = quiet.schema()
+    with pytest.raises(BadInput, match="already there"):
+        quiet.apply(Diff(added_nodes=(Node("new"), CURIE)))
+    with pytest.raises(BadInput, match="keeps an edge"):
+        quiet.apply(Diff(removed_nodes=(CURIE,)))
+    assert quiet.schema() == before
+    assert quiet.search("new") == ()
+
+
+def test_undoing_every_part_of_a_diff_gives_the_graph_back(quiet):
+    changed = Diff(
+        added_nodes=(Node("x"),),
+        removed_nodes=(PRIZE,),
+        changed_nodes=((CURIE, Node("Marie Curie")),),
+        added_edges=(Edge("x", "r", "Pierre Curie"),),
+        removed_edges=(WON,),
+        changed_edges=((WED, Edge("Pierre Curie", "married", "Marie Curie", {"year": 1895})),),
+    )
+    assert inverse(inverse(changed)) == changed
+    quiet.apply(changed)
+    assert quiet.schema().nodes == 3
+    quiet.undo(changed)
+    assert set(quiet.graph().nodes) == {CURIE, PRIZE, PIERRE}
+    assert set(quiet.graph().edges) == {WON, WED}
+
+
+# --- by name ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_opens_by_name():
+    store: Store = open_store("in_memory", open=no_sandbox)
+    assert repr(store) == "<InMemory: 0 nodes, 0 edges>"
+
+
+def test_an_unknown_store_lists_the_stores():
+    with pytest.raises(UnknownName, match=r"unknown store 'in_memry'; did you mean 'in_memory'\?"):
+        open_store("in_memry")
