@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-Json = Any  # str | int | float | bool | None | list[Json] | dict[str, Json]; spelled Any because mypy has no recursive alias here that pays its way
+Json = Any  # text, number, bool, None, or lists and dicts of these
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

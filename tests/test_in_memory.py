@@ -62,6 +62,13 @@ def test_the_dialects_examples_work(opened):
 
 
 @needs_sandbox
+def test_a_store_computes_away_from_its_graph(opened):
+    assert InMemory(opened).compute("sum(range(4))") == "6"
+    with pytest.raises(QueryFailed, match="'G' is not defined"):
+        InMemory(opened).compute("G.clear()")
+
+
+@needs_sandbox
 def test_a_refused_write_changes_nothing(opened):
     store = InMemory(opened)
     store.write("add('a', 'r', 'b')")

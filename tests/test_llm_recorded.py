@@ -8,6 +8,7 @@ import pytest
 
 from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.llm import connect
+from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, key_of
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
@@ -119,6 +120,11 @@ def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
     head = json.loads((tmp_path / "tape.jsonl").read_text())
     assert (head["tape"], head["model"], head["model_sha256"], head["engine"]) == (1, "live:model", "abc", "an engine 1.0")
     assert len(head["recorded"]) == 10
+
+
+def test_a_budget_around_the_model_does_not_hide_where_replies_come_from(tmp_path: Path) -> None:
+    recorder = Recorder(Budgeted(Live(), Budget(calls=1)), tmp_path / "tape.jsonl")
+    assert (recorder.head.model_sha256, recorder.head.engine) == ("abc", "an engine 1.0")
 
 
 def test_a_tape_of_another_model_is_not_written_to(tmp_path: Path) -> None:

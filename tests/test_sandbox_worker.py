@@ -95,6 +95,14 @@ def test_a_sandbox_that_cannot_start_says_what_it_heard(launch, reason):
         sandbox.read("result = 1")
 
 
+def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
+    for most in (5, 5_000):
+        monkeypatch.setattr("kgot_lab.sandbox.process.MOST_PENDING", most)
+        sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
+        sandbox.apply(Diff(removed_nodes=(Node(f"{most} 0"),), changed_nodes=((Node(f"{most} 1"), Node(f"{most} 1", ("L",))),)))
+        assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (10 if most == 5 else 18, False, "L")
+
+
 def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
     class Interrupt(Exception):
         pass

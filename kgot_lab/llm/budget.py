@@ -72,6 +72,16 @@ class Budgeted:
         """The name of the model behind it."""
         return self._llm.name
 
+    @property
+    def engine(self) -> str:
+        """What runs the model behind it, for the head of a tape."""
+        return str(getattr(self._llm, "engine", ""))
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the model behind it, for the head of a tape."""
+        return str(getattr(self._llm, "sha256", ""))
+
     def __call__(self, prompt: Prompt) -> Reply:
         self._refuse_if_over(prompt)
         reply = self._llm(prompt)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.types import LLM, Json, Message, Prompt
 
+OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -85,7 +86,10 @@ def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
 def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
     """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken one breaks, or nothing."""
     decoder, found, broken, start = json.JSONDecoder(), [], "", 0
-    while (opening := re.compile(r"[{\[]").search(text, start)) is not None:
+    for _ in range(OPENINGS):
+        opening = re.compile(r"[{\[]").search(text, start)
+        if opening is None:
+            break
         try:
             value, start = decoder.raw_decode(text, opening.start())
             found.append((value, start - opening.start()))

@@ -20,8 +20,8 @@ ANSWER = "You answer questions from given facts, as briefly as possible."
 FORMATS = {
     "default": "Answer in one short paragraph, or in the format that the question asks for.",
     "gaia": (
-        "Give only the answer itself: a name, a date, a number, yes or no, or a few words, or a list with commas. "
-        "Digits for numbers, no units unless asked for, no articles, no full sentence, no final full stop."
+        "Give the shortest exact answer, never a sentence: the words of the facts where possible, digits for numbers, commas in a list; "
+        "no units unless asked for, no articles, no full stop. A question that asks whether something is so gets yes or no."
     ),
 }
 

@@ -14,8 +14,9 @@ from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolRetu
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.memory import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import append, diffs, graph_after, load
+from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load
 from kgot_lab.loop.walk import think
+from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
@@ -54,6 +55,12 @@ def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, 
         execution=RememberedLLM(memory, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
     )
+
+
+def again(trace: Trace, store: Store | None = None) -> Iterator[Event]:
+    """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes from the trace."""
+    memory = Memory.of(trace.events)
+    return walk_again(trace.events, memory, RememberedStore(memory, store or InMemory()))
 
 
 def started(events: Sequence[Event]) -> Started:

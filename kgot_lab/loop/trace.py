@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -23,6 +23,7 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
+    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a tape: model hash, engine version, licence
 
     @property
     def question(self) -> str:
@@ -38,7 +39,7 @@ class Trace:
         return f"<trace {self.run}: {len(self.events)} events, {'answered' if self.finished else 'not finished'}: {self.question!r}>"
 
 
-def record(events: Iterable[Event], path: str | Path, *, run: str = "") -> Iterator[Event]:
+def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:
     """Pass events on, each written to the file first. Raises TraceError when the file exists already or cannot be written."""
     path = Path(path)
     try:
@@ -49,7 +50,7 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "") -> Itera
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with file:
-        file.write(_line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__}))
+        file.write(_line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}}))
         file.flush()
         for event in events:
             file.write(_line(to_json(event)))
@@ -99,7 +100,7 @@ def load(path: str | Path) -> Trace:
             events.append(from_json(data))
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {error}") from error
-    return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events))
+    return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:

@@ -30,7 +30,7 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
 GRACE = 2.0  # seconds the worker may take longer than the statement it stops
-MOST_PENDING = 20_000  # changes after which loading the graph afresh is no slower than sending them
+MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
 
 BOOT = """
 import sys, types
@@ -71,6 +71,7 @@ class Sandbox:
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
         self._pending: list[Diff] | None = None  # what the worker does not know yet; None: it must be told everything
+        self._waiting = 0  # how many elements that is
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
 
@@ -106,7 +107,8 @@ class Sandbox:
             self._truth.apply(diff)
             if self._pending is not None:
                 self._pending.append(diff)
-                if len(self._pending) > MOST_PENDING:
+                self._waiting += _size(diff)
+                if self._waiting > MOST_PENDING:
                     self._pending = None
 
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
@@ -132,7 +134,7 @@ class Sandbox:
         limits = {"seconds": self.seconds, "memory": self.memory_mb << 20, "bytes": most}
         with self._lock:
             worker = self._ready()
-            pending, self._pending = self._pending or [], []
+            pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
                 how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + GRACE)
             except _Broken as error:
@@ -168,8 +170,13 @@ class Sandbox:
             except _Broken as error:
                 self.close()
                 raise SandboxError(f"the {self.launch.kind} sandbox could not load the graph: {error}") from None
-            self._pending = []
+            self._pending, self._waiting = [], 0
         return self._worker
+
+
+def _size(diff: Diff) -> int:
+    nodes = len(diff.added_nodes) + len(diff.removed_nodes) + len(diff.changed_nodes)
+    return nodes + len(diff.added_edges) + len(diff.removed_edges) + len(diff.changed_edges)
 
 
 def _news(diffs: list[Diff]) -> dict[str, Json]:

@@ -72,7 +72,8 @@ def _run_apart(request: dict[str, Any], journal: Journal, instructions: bytes | 
             reply = answer(request["do"], request["statement"], journal)
             _write_all(RESULT, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
         except BaseException as error:
-            _write_all(RESULT, json.dumps({"error": f"{type(error).__name__}: the statement's result cannot be told"}).encode())
+            detail = error.strerror if isinstance(error, OSError) else type(error).__name__
+            _write_all(RESULT, json.dumps({"error": f"no result could be told: {detail}"}).encode())
         finally:
             os._exit(0)
     os.close(writing)

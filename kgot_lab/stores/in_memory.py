@@ -46,7 +46,7 @@ def words_of(text: str) -> list[str]:
 
 
 class InMemory:
-    """A store whose statements are Python; `execute` runs them, and is by default a sandbox opened at the first statement.
+    """A store whose statements are Python; `execute` runs them, for this store alone, and is by default a sandbox opened at the first.
 
     Raises NoSandbox at that statement if there is none: applying diffs and looking around need no sandbox.
     """
@@ -83,8 +83,8 @@ class InMemory:
         return self._running().read(statement)
 
     def compute(self, code: str) -> str:
-        """What plain Python prints, run apart from this process and from the graph; raises QueryFailed."""
-        return self._running().compute(code)
+        """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
+        return self._opened().compute(code)
 
     def graph(self) -> PropertyGraph:
         """The whole graph as it is now."""
@@ -121,13 +121,17 @@ class InMemory:
         """The nodes that share words with a query, in their name or properties, best first."""
         return tuple(self._truth.nodes[id] for id in self._words.best(words_of(words), limit))
 
-    def _running(self) -> Execute:
+    def _opened(self) -> Execute:
         if self._execute is None:
             self._execute = self._open()
-        if not self._told:
-            self._execute.reset(tuple(self._truth.nodes.values()), tuple(self._truth.edges.values()))
-            self._told = True
         return self._execute
+
+    def _running(self) -> Execute:
+        execute = self._opened()
+        if not self._told:
+            execute.reset(tuple(self._truth.nodes.values()), tuple(self._truth.edges.values()))
+            self._told = True
+        return execute
 
     def _keep(self, diff: Diff) -> None:
         self._truth.apply(diff)

@@ -1,0 +1,46 @@
+"""Grow a graph from documents without a question: every passage is written, nothing is asked of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.events import Event, Started, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.insert import write_all
+from kgot_lab.loop.limits import LOCAL, Limits
+from kgot_lab.loop.run import Run, Steps
+from kgot_lab.loop.state import State
+from kgot_lab.stores.protocol import Store
+from kgot_lab.types import LLM, Document
+
+READ = "read"  # the "tool" whose return a passage is
+
+
+def extract(
+    documents: Sequence[Document], llm: LLM, store: Store, limits: Limits = LOCAL, *, done: Sequence[Event] = ()
+) -> Iterator[Event]:
+    """Write the facts of each document into a store.
+
+    `done` holds the events of an earlier extraction that was stopped: its changes are applied, and its documents, except the last one
+    begun, are not read again. Raises BadInput, LLMError, SandboxError.
+    """
+    if not documents:
+        raise BadInput("there is no document to take facts from")
+    finished = [str(event.call.arguments["document"]) for event in done if isinstance(event, ToolReturned)][:-1]
+    for event in done:
+        if isinstance(event, Wrote):
+            store.apply(event.diff)
+    run = Run(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, State(question=""))
+    return _extract(run, [document for document in documents if document.id not in finished])
+
+
+def _extract(run: Run, documents: Sequence[Document]) -> Steps[None]:
+    models = {"planning": run.planning.name, "execution": run.execution.name}
+    yield run.happened(
+        Started, question="", preset=run.limits.preset, limits=run.limits.as_json(), dialect=run.store.dialect.name, **models
+    )
+    for document in documents:
+        call = ToolCall(READ, {"document": document.id})
+        returned = run.happened(ToolReturned, call=call, text=document.text, sources=(document,))
+        yield returned
+        yield from write_all(run, returned)
