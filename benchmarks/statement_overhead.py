@@ -56,8 +56,10 @@ def measured(size: int, repetitions: int) -> dict[str, object]:
 
 def main() -> None:
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    load = round(os.getloadavg()[0], 1)  # other programs on the same cores make every number larger
     rows = [measured(size, repetitions) for size in SIZES]
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    system = f"{platform.system()} {platform.machine()}"
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": system, "load_before": load}
     print(f"{repetitions} repetitions, median (5th to 95th percentile); {machine}\n")
     print("| nodes | first statement, s | write, ms | read, ms | search, ms |\n|---|---|---|---|---|")
     for row in rows:

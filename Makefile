@@ -1,0 +1,69 @@
+# Every command of the project; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.DEFAULT_GOAL := help
+.PHONY: help run more test lint notebooks lab model record bench receipts doctor clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+
+# The engine of the local model is built from source: about 4 minutes. Without a compiler the rest still works, on recorded runs.
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[embeddings,sandbox]'
+	@echo "Building the local model's engine (about 4 minutes, once) ..."
+	$(PIP) install -e '.[local]' || echo "The engine could not be built (is there a C compiler?): recorded runs will be shown instead."
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[embeddings,documents,sandbox,notebooks,test]'
+	@touch $@
+
+run: $(VENV)/.run  ## answer a question over 994 Wikipedia passages with a live local model (fetched once, 1.1 GB)
+	$(BIN)/kgot-lab demo
+
+more: $(VENV)/.run  ## the same with two more questions
+	$(BIN)/kgot-lab demo --more 2
+
+test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
+	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+
+lint: $(VENV)/.test  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+notebooks: $(VENV)/.test  ## execute the notebooks from a clean kernel and store their outputs
+	$(BIN)/python benchmarks/execute_notebooks.py notebooks/*.ipynb
+
+lab: $(VENV)/.test  ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab notebooks
+
+model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
+	$(BIN)/kgot-lab model
+
+record: $(VENV)/.run  ## record the tapes of the notebooks and the demo again, with the live local model
+	$(BIN)/python benchmarks/record_tapes.py
+	$(BIN)/python benchmarks/data_checksums.py
+
+bench: $(VENV)/.run  ## measure overhead, sandbox and question answering (about an hour: a small model on two cores)
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/statement_overhead.py
+	$(BIN)/python benchmarks/loop_overhead.py
+	$(BIN)/python benchmarks/sandbox_attacks.py
+	$(BIN)/python benchmarks/question_answering.py --split test
+
+receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
+	$(BIN)/python benchmarks/question_answering.py --split test --table
+
+doctor: $(VENV)/.run  ## try each piece and say how to get what is missing
+	$(BIN)/kgot-lab doctor
+
+clean:  ## remove the environment and recorded runs
+	rm -rf $(VENV) runs

@@ -1,0 +1,58 @@
+"""Record the runs that notebooks, tests and `make run` without a model show: the live local model, nothing edited."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+from kgot_lab.bundled import bundled
+from kgot_lab.cli import _demo_questions
+from kgot_lab.evaluation.datasets import hotpotqa, split
+from kgot_lab.llm.local import Local
+from kgot_lab.llm.model_file import QWEN_CODER
+from kgot_lab.loop.limits import LOCAL, Limits
+from kgot_lab.loop.trace import record
+from kgot_lab.loop.walk import think
+from kgot_lab.retrieval.documents import read_documents
+from kgot_lab.stores import InMemory
+from kgot_lab.tools.search import search
+from kgot_lab.types import Document
+from kgot_lab.viz.lines import line
+
+TAPES = Path(__file__).parent.parent / "data" / "tapes"
+STORM = "Why did the US have a winter storm in late January 2026?"
+STORM_LIMITS = LOCAL.but(answer_format="default", steps=2)
+
+
+def main() -> None:
+    """Record each tape whose name is given, or all."""
+    data = hotpotqa()
+    by_id = {question.id: question.text for question in data.questions}
+    storm = list(read_documents(bundled("winter-storm")).documents)
+    wanted = {
+        "hotpotqa_demo": (by_id[_demo_questions(split()["develop"])[0]], data.documents, 8, LOCAL),
+        "hotpotqa_two_hops": (by_id[_demo_questions(split()["develop"])[1]], data.documents, 8, LOCAL),
+        "winter_storm": (STORM, storm, 3, STORM_LIMITS),
+    }
+    llm = Local()
+    for name in sys.argv[1:] or wanted:
+        tape(name, *wanted[name], llm=llm)
+
+
+def tape(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local) -> None:
+    """Record one run."""
+    about = {
+        "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256, "engine": f"llama-cpp-python {version('llama-cpp-python')}",
+        "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
+    }  # fmt: skip
+    path = TAPES / f"{name}.jsonl"
+    path.unlink(missing_ok=True)
+    with InMemory() as store:
+        for event in record(think(question, llm, store, [search(documents, k=k)], limits), path, run=name, about=about):
+            print(line(event), flush=True)
+
+
+if __name__ == "__main__":
+    main()
