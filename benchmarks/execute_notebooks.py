@@ -1,0 +1,36 @@
+"""Run notebooks from a clean kernel and store their outputs, without execution counts, timings and widget state."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbconvert.preprocessors import ExecutePreprocessor
+
+MOST = 300_000  # bytes of output a notebook may hold
+
+
+def execute(path: Path) -> int:
+    """Execute one notebook in its folder and write it back; the bytes of its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = None
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python"}
+    nbformat.write(notebook, path)
+    return sum(len(str(cell.get("outputs", ""))) for cell in notebook.cells)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        size = execute(Path(name))
+        print(f"{name}: {size:,} bytes of output")
+        if size > MOST:
+            sys.exit(f"{name} holds more than {MOST:,} bytes of output")
