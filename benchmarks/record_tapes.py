@@ -23,7 +23,7 @@ from kgot_lab.viz.lines import line
 
 TAPES = Path(__file__).parent.parent / "data" / "tapes"
 STORM = "Why did the US have a winter storm in late January 2026?"
-STORM_LIMITS = LOCAL.but(answer_format="default", steps=2)
+STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
 
 
 def main() -> None:

@@ -40,13 +40,16 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
     return [sum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]
 
 
-def fit(question: str, texts: Sequence[str], budget: int, bonus: Sequence[float] | None = None) -> tuple[list[int], int]:
+def fit(
+    question: str, texts: Sequence[str], budget: int, *, bonus: Sequence[float] | None = None, least: float = 0.0
+) -> tuple[list[int], int]:
     """Which texts to keep within a token budget, most relevant first but returned in their own order, and the tokens left out.
 
-    `bonus` is added to the relevance of each text. The best text is kept even when it alone is over the budget.
+    `bonus` is added to the relevance of each text; a text below `least` times the best is left out even where there is room.
+    The best text is kept even when it alone is over the budget.
     """
     sizes = [tokens(text) for text in texts]
-    if sum(sizes) <= budget:
+    if sum(sizes) <= budget and not least:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
     if bonus is not None:
@@ -54,7 +57,7 @@ def fit(question: str, texts: Sequence[str], budget: int, bonus: Sequence[float]
     kept: list[int] = []
     used = 0
     for number in sorted(range(len(texts)), key=lambda number: (-scores[number], number)):
-        if not kept or used + sizes[number] <= budget:
+        if not kept or (used + sizes[number] <= budget and scores[number] >= least * max(scores)):
             kept.append(number)
             used += sizes[number]
     return sorted(kept), sum(sizes) - used

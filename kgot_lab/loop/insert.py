@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens, words
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
-from kgot_lab.loop.render import fact
-from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, repairing, situation
-from kgot_lab.loop.shapes import Calls, Reason, Statements, calls_schema, facts_schema
+from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, distinct, repairing, situation
+from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.types import Document, Message, Prompt, Triple
 
+LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
 def insert(run: Run, voted: Voted) -> Steps[bool]:
     """Fetch what is missing and write it; False when there was nothing left to call."""
-    missing = yield from _one_reason(run, voted.reasons)
+    missing = (yield from _one_reason(run, voted.reasons)) if voted.asked else ""
     calls = yield from _choose_tools(run, missing)
     for call in calls:
         returned = yield from _use(run, call)
@@ -44,12 +42,17 @@ def _one_reason(run: Run, reasons: tuple[str, ...]) -> Steps[str]:
 
 def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
     """The calls to make; one made before is skipped, and if nothing is left the model is asked once more, more freely."""
+    if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
+        yield run.happened(Chose, calls=opening)
+        return opening
+    if run.limits.writing == "operations" and (look := _search_tool(run)) and (names := unsearched(run)):
+        return (yield from _choose_names(run, look, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
     skipped: list[ToolCall] = []
     for attempt in range(2):
         made = (*run.state.calls, *skipped)
-        messages = prompts.choose_tools(text, made, missing, tools, unsearched(run))
+        messages = prompts.choose_tools(text, made, missing, tools)
         how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt, "max_tokens": 250}
         temperature = run.limits.temperature if attempt == 0 else max(run.limits.vote_temperature, run.limits.temperature)
         try:
@@ -66,16 +69,56 @@ def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
     return ()
 
 
-def unsearched(run: Run, most: int = 6) -> list[str]:
-    """In operations mode, names from the facts nearest to the question that neither it nor a call has used: where to look next."""
-    if run.limits.writing != "operations":
-        return []
-    used = set(words(joined([run.state.question, *(str(value) for call in run.state.calls for value in call.arguments.values())])))
+def _opening(run: Run) -> tuple[ToolCall, ...]:
+    """The question itself as the first search, where a tool takes just a query."""
+    look = _search_tool(run)
+    return (ToolCall(look, {"query": run.state.question}),) if look else ()
+
+
+def _search_tool(run: Run) -> str:
+    """The first tool that takes just a query and gives documents, or ""."""
+    return next((name for name, tool in run.tools.items() if tool.arguments.get("required") == ["query"] and name != "llm_query"), "")
+
+
+def _choose_names(run: Run, look: str, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+    """In operations mode, which names that the graph revealed to look up next: a choice among them, which a small model can make."""
+    text = yield from situation(run)
+    how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature, "max_tokens": 80}
+    try:
+        chosen = (yield from ask(run, "tools", prompts.next_names(text, names), Names, **how)).about
+    except BadReply:
+        chosen = names[: run.limits.calls]  # nearest to the question first
+    calls = tuple(ToolCall(look, {"query": name}) for name in distinct(chosen)[: run.limits.calls])
+    yield run.happened(Chose, calls=calls)
+    return calls
+
+
+def unsearched(run: Run, most: int = 4) -> list[str]:
+    """Names that the graph revealed and no call has asked about, nearest to the question first: where to look next.
+
+    Nearest are the names in sentences on things that the question names, then those in sentences that share its words.
+    """
+    asked = set(words(run.state.question))
+    used = asked | set(words(joined(str(value) for call in run.state.calls for value in call.arguments.values())))
+    titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
-    scores = relevance(run.state.question, [f"{fact(edge)} {edge.properties.get('sentence', '')}" for edge in edges])
-    order = sorted(range(len(edges)), key=lambda number: (-scores[number], number))
-    names = (name for number in order for name in (edges[number].source, edges[number].target))
-    return list(dict.fromkeys(name for name in names if name[:1].isupper() and len(name) <= 50 and not set(words(name)) & used))[:most]
+    shared = relevance(run.state.question, [str(edge.properties.get("sentence", "")) for edge in edges])
+    about = [set(words(titles.get(str(edge.properties.get("source")), "").split("(")[0])) for edge in edges]
+    order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))
+    names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
+    return list(dict.fromkeys(name for name in names if name and not set(words(name)) <= used))[:most]
+
+
+_NAME = re.compile(r"[^\W\d_a-z][^\d|,;]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
+
+
+def proper(text: str) -> str:
+    """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as "American film director"."""
+    parts = text.split()
+    first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
+    name = " ".join(parts[first:])
+    small = [part for part in parts[first:] if part.islower() and len(part) > 3]
+    return name if _NAME.fullmatch(name) and not small else ""
 
 
 def _use(run: Run, call: ToolCall) -> Steps[ToolReturned]:
@@ -143,28 +186,25 @@ class Sentence:
 def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
     pieces = [piece for piece in split(returned) if piece.text not in run.state.sentences]
+    looked_up = set(words(joined(map(str, returned.call.arguments.values()))))
+    pieces = [piece for piece in pieces if looked_up & set(words(str(piece)))] if run.state.question else pieces
     if not pieces:
         return []
     wanted = joined([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, lead)
+    kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=LEAST)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
-    chosen = [pieces[number] for number in kept]
-    how = How(max_tokens=40 + 40 * len(chosen), schema=facts_schema(len(chosen)), temperature=run.limits.temperature)
-    text = yield from ask_text(run, "write", prompts.extract(paragraphs(chosen)), how)
-    grounded, invented = ground(read_triples(text), chosen)
+    grounded: list[tuple[Triple, Sentence]] = []
+    invented: list[Triple] = []
+    for piece in (pieces[number] for number in kept):
+        how = How(max_tokens=120, temperature=run.limits.temperature)
+        text = yield from ask_text(run, "write", prompts.extract(str(piece)), how)
+        for triple in read_triples(text):
+            (grounded.append((triple, piece)) if says(piece, triple) else invented.append(triple))
     if invented:
-        yield run.happened(Refused, statement=joined(map(str, invented)), reason="no sentence of the text says this", writing=True)
+        yield run.happened(Refused, statement=joined(map(str, invented)), reason="the sentence does not say this", writing=True)
     return [spelled(grounded)] if grounded else []
-
-
-def paragraphs(pieces: Iterable[Sentence]) -> str:
-    """Sentences under the titles of their documents, a document a line."""
-    return joined(
-        (f"[{title}] " if title else "") + " ".join(piece.text for piece in group)
-        for (_, title), group in groupby(pieces, key=lambda piece: (piece.source, piece.title))
-    )
 
 
 def split(returned: ToolReturned) -> list[Sentence]:
@@ -177,27 +217,17 @@ def split(returned: ToolReturned) -> list[Sentence]:
     ]
 
 
-_TRIPLE = re.compile(r"\[" + r"\s*,".join([r'\s*("(?:[^"\\]|\\.)*")'] * 3) + r"\s*\]")
-
-
 def read_triples(text: str) -> list[Triple]:
-    """The triples in a reply; one that was cut short at its end still gives those before."""
-    found = [[" ".join(str(json.loads(part)).split()) for part in match.groups()] for match in _TRIPLE.finditer(text)]
-    return list(dict.fromkeys(Triple(*parts) for parts in found if all(parts) and sum(map(len, parts)) <= 300))
+    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are passed over."""
+    lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
+    return list(dict.fromkeys(Triple(*parts) for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= 300))
 
 
-def ground(triples: Iterable[Triple], pieces: list[Sentence]) -> tuple[list[tuple[Triple, Sentence]], list[Triple]]:
-    """Each triple with the sentence that shares most of its words, and apart the triples whose object no sentence names."""
-    bags = [(set(words(str(piece))), piece) for piece in pieces]
-    grounded, invented = [], []
-    for triple in triples:
-        wanted, object = set(words(str(triple))), set(words(triple.object))
-        bag, piece = max(bags, key=lambda pair: (len(wanted & pair[0]), -pieces.index(pair[1])))
-        if object & bag and triple.subject.lower() != triple.object.lower():
-            grounded.append((triple, piece))
-        else:
-            invented.append(triple)
-    return grounded, invented
+def says(piece: Sentence, triple: Triple) -> bool:
+    """Whether a triple is grounded: every word of its object stands in the sentence or its title, and it is about two things."""
+    there = set(words(str(piece)))
+    named = set(words(triple.object)) or {triple.object.lower()}
+    return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
 
 
 def spelled(grounded: Iterable[tuple[Triple, Sentence]]) -> str:

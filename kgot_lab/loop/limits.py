@@ -33,7 +33,8 @@ class Limits:
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
     merge: bool = True  # have the model fuse several reasons to INSERT; False puts them side by side
-    poll_empty: bool = True  # vote even while the graph is empty
+    unpolled: int = 0  # INSERT turns before the first vote
+    open_with_question: bool = False  # the first call searches for the question itself, no model asked
     stop_when_stuck: bool = False  # read at once when the model proposes no call that was not made before
     arithmetic: Literal["always", "numbers", "never"] = "always"  # when to ask whether rows need a computation
     answer_format: Literal["default", "gaia"] = "default"
@@ -61,8 +62,8 @@ class Limits:
 REFERENCE = Limits()
 LOCAL = Limits(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
-    pool=True, merge=False, poll_empty=False, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
-    graph_tokens=700, tool_tokens=320, row_tokens=700,
+    pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
+    graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL}
 

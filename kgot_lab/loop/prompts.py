@@ -14,14 +14,17 @@ from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Message
 
 SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
-EXTRACT = "You turn text into knowledge graph facts."
+EXTRACT = (
+    "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence is about: "
+    "write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
+)
 ANSWER = "You answer questions from given facts, as briefly as possible."
 
 FORMATS = {
     "default": "Answer in one short paragraph, or in the format that the question asks for.",
     "gaia": (
-        "Give the shortest exact answer, never a sentence: the words of the facts where possible, digits for numbers, commas in a list; "
-        "no units unless asked for, no articles, no full stop. A question that asks whether something is so gets yes or no."
+        "Give the shortest exact answer, mostly one to five words, never a sentence: the words of the facts where possible, digits for numbers, commas in a list; "
+        "no units unless asked for, no articles, no full stop."
     ),
 }
 
@@ -85,16 +88,25 @@ def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     return _say(SYSTEM, f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}')
 
 
-def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool], unsearched: Sequence[str] = ()) -> tuple[Message, ...]:
+def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
     listed = joined(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
     return _say(
         SYSTEM,
         f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
-        + (f"Names in the graph that no call has asked about: {', '.join(unsearched)}\n" if unsearched else "")
-        +         "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
+                "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
         "never repeat a call made before; do not ask for what the graph already holds.\n"
         'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
+    )
+
+
+def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
+    """Ask which names that the graph revealed to look up next."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nNot looked up yet: {'; '.join(names)}\n\n"
+        "Which of these must be looked up next to answer the question? The most important first, no more than needed.\n"
+        'Reply as JSON: {"about": ["..."]}',
     )
 
 
@@ -115,17 +127,22 @@ def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Mes
     )
 
 
-def extract(text: str) -> tuple[Message, ...]:
-    """Ask for the facts of some sentences as triples."""
-    return _say(
-        EXTRACT,
-        "List the facts in the sentences as [subject, relation, object]. The title in brackets says what a sentence is about: "
-        "write full names, never he, she or it. The relation is a short verb phrase. The object is short: a name, place, date, number or kind.\n\n"
-        "Example\n[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician. She worked with Charles Babbage, who designed the Analytical Engine.\n"
-        '{"facts": [["Ada Lovelace", "born in", "1815"], ["Ada Lovelace", "is a", "English mathematician"], '
-        '["Ada Lovelace", "worked with", "Charles Babbage"], ["Charles Babbage", "designed", "Analytical Engine"]]}\n\n'
-        f"Sentences\n{text}",
-    )
+EXAMPLES = (
+    (
+        "[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician and writer.",
+        "Ada Lovelace | born in | 1815\nAda Lovelace | is a | English mathematician\nAda Lovelace | is a | English writer",
+    ),
+    (
+        "[Ada Lovelace] She worked with Charles Babbage, who designed the Analytical Engine.",
+        "Ada Lovelace | worked with | Charles Babbage\nCharles Babbage | designed | Analytical Engine",
+    ),
+)
+
+
+def extract(sentence: str) -> tuple[Message, ...]:
+    """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
+    earlier = [message for said, facts in EXAMPLES for message in (Message("user", said), Message("assistant", facts))]
+    return Message("system", EXTRACT), *earlier, Message("user", sentence)
 
 
 def mend(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:

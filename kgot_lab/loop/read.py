@@ -55,7 +55,7 @@ def forced(run: Run) -> Steps[list[Candidate]]:
 def _forced_statement(run: Run, text: str, temperature: float, number: int) -> Steps[str]:
     if run.limits.reading == "operations":
         reply = yield from ask(run, "forced read", prompts.names(text), Names, temperature=temperature, seed=number, max_tokens=100)
-        return look_up(reply.about)
+        return look_up(run, reply.about)
     messages = prompts.forced_read(text, run.store.dialect)
     return (yield from ask(run, "forced read", messages, Statement, temperature=temperature, seed=number)).statement
 
@@ -100,6 +100,6 @@ def _another(run: Run, text: str, wrong: str, attempt: int) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
         reply = yield from ask(run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100)
-        return look_up(reply.about)
+        return look_up(run, reply.about)
     messages = prompts.reread(text, wrong, run.store.dialect)
     return (yield from ask(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement

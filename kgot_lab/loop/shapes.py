@@ -88,11 +88,10 @@ class Number(BaseModel):
     number: int
 
 
-def facts_schema(sentences: int) -> Mapping[str, Json]:
-    """The JSON schema of `Facts` with at least a triple a sentence, since a small model stops early when it may, and at most three."""
-    triple = {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 3}
-    facts = {"type": "array", "minItems": sentences, "maxItems": 3 * sentences, "items": triple}
-    return {"type": "object", "properties": {"facts": facts}, "required": ["facts"], "additionalProperties": False}
+def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
+    """The JSON schema of `Names` that allows only these, at most so many."""
+    about = {"type": "array", "minItems": 1, "maxItems": most, "items": {"enum": list(names)}}
+    return {"type": "object", "properties": {"about": about}, "required": ["about"], "additionalProperties": False}
 
 
 def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:

@@ -12,8 +12,8 @@ from kgot_lab.loop.shapes import Look, Vote
 def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
     """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
     limits = run.limits
-    if not limits.poll_empty and not run.store.schema().nodes:
-        reasons = ("the graph is empty: search for what the question asks",)
+    if run.state.step < limits.unpolled:
+        reasons = (f"no vote before {limits.unpolled} turns" if limits.unpolled > 1 else "no vote on an empty graph",)
         return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
     possible = limits.votes if limits.vote_temperature > 0 else 1  # at temperature 0 every ballot is the same text
     text = yield from situation(run)
@@ -55,7 +55,7 @@ def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
             look = yield from ask(run, "vote", prompts.vote_by_names(text), Look, **options)
             unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
             choice, said = "INSERT" if unknown else look.choice, look.missing
-            statement = look_up(look.about)
+            statement = look_up(run, look.about)
         else:
             dialect = None if run.limits.reading == "whole graph" else run.store.dialect
             messages = prompts.vote(text, run.state.calls, dialect)
@@ -83,6 +83,8 @@ def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
     return not rows
 
 
-def look_up(names: list[str]) -> str:
-    """The read statement that an operations-mode reply stands for."""
-    return f"result = facts(about={distinct([name.strip() for name in names if name.strip()])!r}, hops=2)"
+def look_up(run: Run, names: list[str]) -> str:
+    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the names that were looked up."""
+    looked_up = [str(value) for call in run.state.calls for value in call.arguments.values() if value != run.state.question]
+    about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
+    return f"result = facts(about={about!r}, hops=2)"
