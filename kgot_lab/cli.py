@@ -422,4 +422,4 @@ def _replay_demo() -> None:
 
 def _demo_questions(develop: tuple[str, ...]) -> list[str]:
     """The questions of the demo: of those that prompts were developed on, so that no measured question is shown off."""
-    return [develop[number] for number in (7, 1, 4)]
+    return [develop[number] for number in (1, 7, 4)]
