@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.files import CONVERTED, PLAIN, text_of
-from kgot_lab.retrieval.passages import first_heading, passages
+from kgot_lab.retrieval.passages import first_heading, passages, without_heading
 from kgot_lab.types import Document
 
 READ = (*PLAIN, *CONVERTED)
@@ -70,7 +70,8 @@ def read_documents(folder: str | Path) -> Library:
         if found.remark:
             doubtful.append(Remark(name, found.remark))
         title = first_heading(found.text) or found.title[:200] or path.stem
-        documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(found.text), start=1)]
+        body = without_heading(found.text)
+        documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
         raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(READ)} files are read")

@@ -35,6 +35,12 @@ def first_heading(text: str) -> str:
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
 
 
+def without_heading(text: str) -> str:
+    """A text without a Markdown heading on its first line, which is the title already; a text that is only a heading stays."""
+    rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
+    return rest or text
+
+
 def _fits(text: str, words: int) -> bool:
     # ten characters count as a word where a script has no spaces, or a word has no end
     return len(text) <= 10 * words and len(text.split()) <= words

@@ -57,8 +57,8 @@ def svg(
     *,
     highlight: Diff | None = None,
     limit: int = 150,
-    width: int = 900,
-    height: int = 600,
+    width: int = 800,
+    height: int = 540,
     seed: int = 0,
     positions: Mapping[str, Place] | None = None,
 ) -> Picture:
