@@ -61,6 +61,7 @@ bench: $(VENV)/.run  ## measure overhead, sandbox and question answering (about 
 
 receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
 	$(BIN)/python benchmarks/question_answering.py --split test --table
+	$(BIN)/python benchmarks/readme_table.py
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing
 	$(BIN)/kgot-lab doctor

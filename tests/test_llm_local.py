@@ -127,3 +127,13 @@ def test_an_interrupt_stops_it_and_it_answers_afterwards(llm: Local) -> None:
 @live
 def test_the_probe_tells_the_speed(llm: Local) -> None:
     assert "tokens a second" in probe_local(llm)
+
+
+@pytest.mark.parametrize("name", ['Mad About You"', 'a "quoted" name', "back\\slash"])
+def test_a_choice_with_quotes_does_not_reach_the_engines_grammar(name):
+    from kgot_lab.llm.local import _spellable
+
+    schema = {"type": "object", "properties": {"about": {"type": "array", "items": {"enum": ["Ada", name]}}, "tool": {"const": name}}}
+    spelled = _spellable(schema)
+    assert spelled["properties"] == {"about": {"type": "array", "items": {"type": "string"}}, "tool": {"type": "string"}}
+    assert _spellable({"enum": ["Ada", "Bob's"]}) == {"enum": ["Ada", "Bob's"]}

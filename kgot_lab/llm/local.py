@@ -17,6 +17,7 @@ import random
 import re
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ class Local:
             return None
         from llama_cpp.llama_grammar import LlamaGrammar
 
-        schema = json.dumps(prompt.schema)  # not sorted: the order of the properties is the order of writing
+        schema = json.dumps(_spellable(prompt.schema))  # not sorted: the order of the properties is the order of writing
         if schema not in self._grammars:
             self._grammars[schema] = LlamaGrammar.from_json_schema(schema, verbose=False)
         return self._grammars[schema]
@@ -198,6 +199,21 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
 def _harmless(message: Message) -> str:
     """The text of a message with control marks broken up, so that a document cannot open a turn of its own."""
     return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
+
+
+def _spellable(part: Any) -> Any:
+    """A schema in which choices with quotes or backslashes are any text.
+
+    llama-cpp-python misspells those, and a grammar that cannot be parsed kills the process.
+    """
+    if isinstance(part, list | tuple):
+        return [_spellable(item) for item in part]
+    if not isinstance(part, Mapping):
+        return part
+    choices = [*part.get("enum", []), part.get("const", "")] if isinstance(part.get("enum", []), list) else []
+    if any(isinstance(choice, str) and ('"' in choice or "\\" in choice) for choice in choices):
+        return {"type": "string"}
+    return {key: _spellable(value) for key, value in part.items()}
 
 
 def _cores() -> int:

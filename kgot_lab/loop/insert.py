@@ -109,12 +109,12 @@ def unsearched(run: Run, most: int = 4) -> list[str]:
     return list(dict.fromkeys(name for name in names if name and not set(words(name)) <= used))[:most]
 
 
-_NAME = re.compile(r"[^\W\d_a-z][^\d|,;]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
+_NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
 
 
 def proper(text: str) -> str:
     """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as "American film director"."""
-    parts = text.split()
+    parts = text.replace('"', "").split()
     first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
     name = " ".join(parts[first:])
     small = [part for part in parts[first:] if part.islower() and len(part) > 3]

@@ -13,6 +13,7 @@ from kgot_lab.viz.markup import Markup, element, joined, shortened
 
 CELL = 300  # characters of a cell in HTML
 TEXT_CELL = 40  # characters of a cell in plain text
+LEFT = "text-align:left"  # Jupyter sets cells to the right, as numbers
 ONE = ("value",)  # the column of rows that are single values
 
 
@@ -28,9 +29,9 @@ class Sheet:
     @property
     def html(self) -> Markup:
         """The grid as an HTML table."""
-        names = element("tr", *(element("th", column, scope="col") for column in self.columns))
+        names = element("tr", *(element("th", column, scope="col", style=LEFT) for column in self.columns))
         head = [] if self.columns == ONE else [element("thead", names)]
-        body = (element("tr", *(element("td", shortened(cell, CELL)) for cell in row)) for row in self.rows)
+        body = (element("tr", *(element("td", shortened(cell, CELL), style=LEFT) for cell in row)) for row in self.rows)
         return element("table", element("caption", self.caption), *head, element("tbody", *body))
 
     @property
