@@ -94,6 +94,8 @@ def _of_voting(event: Ballot | Voted | Merged | Forced) -> Iterator[object]:
     match event:
         case Ballot(number=number, choice=choice, text=text):
             yield joined([f"{number}: ", element("b", choice or "neither"), verbatim(text) if text else ""])
+        case Voted(choice=choice, asked=0):
+            yield joined([element("b", choice), f", without a vote: {'; '.join(event.reasons)}"])
         case Voted(choice=choice):
             counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(event.invalid)
             share = f"{event.agreement:.0%} of {event.asked} ballots agreed; {event.possible} were possible"
