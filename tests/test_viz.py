@@ -347,6 +347,7 @@ def test_a_run_on_a_graph_that_was_there_is_told_what_it_was():
 
 def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
     reasons = ("no vote on an <empty> graph",)
-    events = (happened.Started(question="?"), happened.Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons))
+    voted = happened.Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons)
+    events = (happened.Started(question="?"), voted)
     text = page(events, title="x")
     assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 ballots" not in text
