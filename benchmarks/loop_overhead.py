@@ -83,7 +83,8 @@ def measure(nodes: int) -> dict[str, float]:
                 began, before = now, store.spent
             assert not isinstance(event, Voted | Read) or event.step <= STEPS
     rest = [step - statement for step, statement in zip(steps, statements, strict=True)]
-    return {"nodes": nodes, "step_ms": statistics.median(steps), "statement_ms": statistics.median(statements), "loop_ms": statistics.median(rest)}
+    middle = statistics.median
+    return {"nodes": nodes, "step_ms": middle(steps), "statement_ms": middle(statements), "loop_ms": middle(rest)}
 
 
 def main() -> None:
@@ -92,7 +93,8 @@ def main() -> None:
     print(f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 ballots each)")
     for row in rows:
         print(f"{row['nodes']:7} {row['step_ms']:10.2f} {row['statement_ms']:14.2f} {row['loop_ms']:10.2f}")
-    REPORT.write_text(json.dumps({"python": platform.python_version(), "machine": platform.machine(), "steps": STEPS, "rows": rows}, indent=1) + "\n")
+    report = {"python": platform.python_version(), "machine": platform.machine(), "steps": STEPS, "rows": rows}
+    REPORT.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,8 @@ def run(part: str, system: str, answer: Callable[[Question], Outcome], questions
             result = answer(question)
             with path.open("a") as file:
                 file.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
-            print(f"{system:12} f1 {result.f1:.2f} {result.seconds:6.1f} s  {question.text[:70]!r} -> {result.answer[:40]!r} ({result.gold})", flush=True)
+            said = f"{question.text[:70]!r} -> {result.answer[:40]!r} ({result.gold})"
+            print(f"{system:12} f1 {result.f1:.2f} {result.seconds:6.1f} s  {said}", flush=True)
 
 
 def receipt(part: str, system: str) -> Path:
@@ -159,7 +160,8 @@ def interval(values: list[float], rounds: int = 10_000, seed: int = 0) -> tuple[
 
 def table(part: str) -> str:
     """The results as Markdown, derived from the receipts alone."""
-    lines = ["| system | n | EM | F1 [95 % interval] | median s | calls | answers resting on rows | steps used up | rows hold the answer |", "|" + "---|" * 9]
+    columns = "| system | n | EM | F1 [95 % interval] | median s | calls | answers resting on rows | steps used up | rows hold the answer |"
+    lines = [columns, "|" + "---|" * 9]
     for path in sorted(RESULTS.glob(f"hotpotqa_{part}_*.jsonl")):
         data = rows(path)
         if not data:
@@ -187,7 +189,8 @@ def paired(part: str) -> list[str]:
         return []
     low, high = interval(gains)
     wins, losses = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    return ["", f"kgot_local minus rag, F1, paired: {np.mean(gains):+.3f} [{low:+.2f}, {high:+.2f}]; {wins} wins, {losses} losses, {len(gains)} questions"]
+    counts = f"{wins} wins, {losses} losses, {len(gains)} questions"
+    return ["", f"kgot_local minus rag, F1, paired: {np.mean(gains):+.3f} [{low:+.2f}, {high:+.2f}]; {counts}"]
 
 
 def main() -> None:
@@ -202,7 +205,8 @@ def main() -> None:
         llm = connect("local")
         ids = split()[options.split][: options.limit]
         by_id = {question.id: question for question in hotpotqa().questions}
-        facts = {"model": llm.name, "date": str(date.today()), "machine": f"{platform.machine()}, 2 shared cores", "python": platform.python_version()}
+        machine = f"{platform.machine()}, 2 shared cores"
+        facts = {"model": llm.name, "date": str(date.today()), "machine": machine, "python": platform.python_version()}
         makers = {
             "closed_book": lambda: closed_book(llm),
             "rag": lambda: rag(llm),

@@ -8,8 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
-from kgot_lab.cli import _demo_questions
-from kgot_lab.evaluation.datasets import hotpotqa, split
+from kgot_lab.evaluation.datasets import demo_questions, hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.limits import LOCAL, Limits
@@ -29,11 +28,11 @@ STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, r
 def main() -> None:
     """Record each tape whose name is given, or all."""
     data = hotpotqa()
-    by_id = {question.id: question.text for question in data.questions}
+    demo = demo_questions()
     storm = list(read_documents(bundled("winter-storm")).documents)
     wanted = {
-        "hotpotqa_demo": (by_id[_demo_questions(split()["develop"])[0]], data.documents, 8, LOCAL),
-        "hotpotqa_two_hops": (by_id[_demo_questions(split()["develop"])[1]], data.documents, 8, LOCAL),
+        "hotpotqa_demo": (demo[0].text, data.documents, 8, LOCAL),
+        "hotpotqa_two_hops": (demo[1].text, data.documents, 8, LOCAL),
         "winter_storm": (STORM, storm, 3, STORM_LIMITS),
     }
     llm = Local()
@@ -44,7 +43,8 @@ def main() -> None:
 def tape(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local) -> None:
     """Record one run."""
     about = {
-        "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256, "engine": f"llama-cpp-python {version('llama-cpp-python')}",
+        "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
+        "engine": f"llama-cpp-python {version('llama-cpp-python')}",
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
     }  # fmt: skip
     path = TAPES / f"{name}.jsonl"

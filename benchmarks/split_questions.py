@@ -16,7 +16,8 @@ SEED = 20261121
 
 def split() -> dict[str, list[str]]:
     """The three disjoint lists of question ids."""
-    ids = [json.loads(line)["_id"] for line in gzip.open(FOLDER / "queries.jsonl.gz", "rt", encoding="utf-8")]
+    with gzip.open(FOLDER / "queries.jsonl.gz", "rt", encoding="utf-8") as lines:
+        ids = [json.loads(line)["_id"] for line in lines]
     by_hash = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).hexdigest())
     locked, rest = by_hash[:40], by_hash[40:]
     random.Random(SEED).shuffle(rest)

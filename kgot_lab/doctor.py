@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import LabError
@@ -21,13 +21,18 @@ class Finding:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
 
 
-def examine() -> Iterator[Finding]:
-    """Probe the pieces one after the other; each is started, not only looked for."""
-    for piece, probe, needed in PIECES:
+Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
+
+
+def examine(pieces: Sequence[Piece] | None = None) -> Iterator[Finding]:
+    """Probe the pieces, by default all, one after the other; each is started, not only looked for."""
+    for piece, probe, needed in PIECES if pieces is None else pieces:
         try:
             yield Finding(piece, True, probe(), needed)
         except LabError as error:
             yield Finding(piece, False, str(error), needed)
+        except Exception as error:  # an installation can be broken in any way, and the other pieces are still of interest
+            yield Finding(piece, False, f"it is there and does not start, so install it again: {type(error).__name__}: {error}", needed)
 
 
 def _sandbox() -> str:
@@ -86,7 +91,7 @@ def _notebooks() -> str:
         raise NotInstalled("notebooks", "JupyterLab") from None
 
 
-PIECES: tuple[tuple[str, Callable[[], str], bool], ...] = (
+PIECES: tuple[Piece, ...] = (
     ("bundled data", _data, True),
     ("sandbox", _sandbox, True),
     ("in-memory store", _store, True),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.errors import BadInput, LLMError, NotInstalled, SandboxError, UnknownName
+from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, SandboxError, UnknownName
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
@@ -143,7 +143,8 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
     run = load(trace)
     begun = started(run.events)
     if not begun.question:
-        raise BadInput(f"{trace} is an extraction, not the run of a question: kgot-lab extract DIR --resume --trace {trace} goes on with it")
+        again = f"kgot-lab extract DIR --resume --trace {trace}"
+        raise BadInput(f"{trace} is an extraction, not the run of a question; {again} goes on with it")
     return run, begun
 
 
@@ -182,14 +183,14 @@ def command(name: str, *arguments: object, **options: object) -> str:
 
 def interruptible(events: Iterator[Event], path: Path, again: str) -> Iterator[Event]:
     """The events; when Ctrl-C, a model, the budget or the sandbox stops them, say where the run is kept and how to go on."""
-    kept = f"everything so far is in {path}; go on with: {again}"
+    kept = f"Everything so far is in {path}. Go on with: {again}"
     try:
         yield from events
     except KeyboardInterrupt:
-        say(f"\nstopped; {kept}" if path.exists() else "\nstopped before the run began")
+        say(f"\nStopped. {kept}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, SandboxError) as error:
-        raise type(error).__base__(f"{error}\n{kept}") from error if False else _with(error, kept) from error
+        raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
 
 
 def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None = None, as_json: bool = False) -> None:
@@ -209,3 +210,47 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
+
+
+def conclude(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
+    """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
+    from kgot_lab.loop.events import Answered, ToolReturned
+    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.replay import started
+    from kgot_lab.viz.lines import harmless
+
+    final = next(event for event in reversed(events) if isinstance(event, Answered))
+    found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    passages = [found[id] for id in final.passages if id in found]
+    costs = ledger(events)
+    total = costs.total
+    if as_json:
+        begun = started(events)
+        result = {
+            "question": begun.question, "answer": final.text, "forced": final.forced, "evidence": list(final.evidence),
+            "passages": [{"id": document.id, "title": document.title} for document in passages],
+            "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
+            "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
+            "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+        }  # fmt: skip
+        typer.echo(json.dumps(result))
+        return
+    answer = "\n        ".join(map(harmless, final.text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + ("   (a guess: no read gave rows)" if final.forced else ""))
+    taken_from = [f"{document.title or document.id} [{document.id}]" for document in passages]
+    for title, items in (("It rests on these facts of the graph", final.evidence), ("taken from", taken_from)):
+        if items:
+            typer.echo(f"{title}:\n" + "\n".join(f"  {harmless(str(item))}" for item in items))
+    spent = f"{total.prompt_tokens} + {total.completion_tokens} tokens, {total.seconds:.0f} s, ${total.cost:.4f}"
+    typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
+
+
+def write_page(events: Sequence[Event], html: Path | None) -> None:
+    """Write a run as one HTML page, where a path is given."""
+    if html is None:
+        return
+    from kgot_lab.viz import page
+
+    html.parent.mkdir(parents=True, exist_ok=True)
+    html.write_text(page(events, title="A KGoT run"), encoding="utf-8", errors="backslashreplace")
+    say(f"page: {html}")

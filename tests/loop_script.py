@@ -9,6 +9,7 @@ from typing import Any
 
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.loop.prompts import EXTRACT
 from kgot_lab.types import Document, Prompt
 
 WORDS = {
@@ -17,7 +18,7 @@ WORDS = {
     "merge": "Fuse these notes",
     "tools": "Choose the calls that fetch",
     "write": "statements that add this to the graph",
-    "extract": "List the facts in the sentences",
+    "next": "Not looked up yet:",
     "mend": "Write it again, corrected.",
     "reread": "found nothing:",
     "forced": "No more facts can be fetched.",
@@ -32,6 +33,8 @@ WORDS = {
 
 def role_of(prompt: Prompt) -> str:
     """What a prompt asks for."""
+    if prompt.messages[0].text == EXTRACT:
+        return "extract"
     text = prompt.messages[1].text
     return next(role for role, words in WORDS.items() if words in text)
 
@@ -53,7 +56,8 @@ def scripted(name: str = "scripted", **replies: Any) -> Scripted:
 
 def votes(*choices: str, text: str = "more") -> list[dict[str, str]]:
     """Ballots, I for INSERT and R for RETRIEVE of every fact."""
-    return [{"choice": "INSERT", "text": text} if choice == "I" else {"choice": "RETRIEVE", "text": "result = facts()"} for choice in choices]
+    ballots = {"I": {"choice": "INSERT", "text": text}, "R": {"choice": "RETRIEVE", "text": "result = facts()"}}
+    return [ballots[choice] for choice in choices]
 
 
 def call(query: str = "Ada Lovelace", tool: str = "search") -> dict[str, Any]:

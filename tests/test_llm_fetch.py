@@ -140,7 +140,7 @@ def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(ModelMissing, match="kgot-lab fetch"):
+    with pytest.raises(ModelMissing, match="kgot-lab model"):
         find_model(TINY, tmp_path)
 
 

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.loop.events import (
-    Answered, Asked, Ballot, Chose, Computed, Cut, Failed, Forced, Merged, Parsed, Read, Refused, Repaired, ToolReturned, Voted, Wrote,
+    Answered,
+    Asked,
+    Ballot,
+    Chose,
+    Computed,
+    Cut,
+    Failed,
+    Forced,
+    Merged,
+    Parsed,
+    Read,
+    Refused,
+    Repaired,
+    ToolReturned,
+    Voted,
+    Wrote,
 )  # fmt: skip
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, preset
+from kgot_lab.loop.limits import REFERENCE, Limits, preset
 from kgot_lab.loop.replay import replay
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import solve, think
@@ -24,6 +38,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 
 QUESTION = "In which year was Ada Lovelace born?"
+ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]  # one INSERT turn, then RETRIEVE
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +70,7 @@ def straight(**changed):
 
 
 def test_a_question_goes_in_a_graph_grows_and_the_answer_rests_on_it(store, tool):
-    events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)
+    events = run(straight(vote=ONCE), store, tool)
     final = events[-1]
     assert (final.text, final.forced) == ("1815", False)
     assert final.evidence == ("Ada Lovelace --[born in]--> London",)
@@ -113,7 +128,7 @@ def test_several_reasons_are_merged_and_one_is_not(store, tool):
     merged = of(Merged, run(straight(vote=[*two, *votes("R", "R", "R")]), store, tool))
     assert [event.reason for event in merged] == ["both"]
     store.write("G.clear()")
-    assert of(Merged, run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)) == []
+    assert of(Merged, run(straight(vote=ONCE), store, tool)) == []
 
 
 def test_several_tools_are_called_in_a_step_and_none_twice(store, tool):
@@ -126,14 +141,15 @@ def test_several_tools_are_called_in_a_step_and_none_twice(store, tool):
 
 def test_an_unknown_tool_or_argument_is_told_to_the_model_and_never_written(store, tool):
     wrong = {"calls": [{"tool": "oracle", "arguments": {}}, {"tool": "search", "arguments": {"words": "Ada"}}]}
-    events = run(straight(vote=votes("I", "I", "I"), tools=wrong, forced={"statement": "result = facts()"}, reread={"statement": "result = []"}, guess={"answer": "?"}), store, tool)
+    nothing = {"forced": {"statement": "result = facts()"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
+    events = run(straight(vote=votes("I", "I", "I"), tools=wrong, **nothing), store, tool)
     texts = [returned.text for returned in of(ToolReturned, events)]
     assert "no tool 'oracle'" in texts[0] and "query is missing" in texts[1]
     assert all(returned.failed for returned in of(ToolReturned, events)) and not of(Wrote, events)
 
 
 def test_a_failing_write_is_mended_with_the_engines_own_message(store, tool):
-    llm = straight(write={"statements": ["add('Ada',"]}, mend={"statement": WRITE["statements"][0]}, vote=[*votes("I", "I", "I"), *votes("R", "R", "R")])
+    llm = straight(write={"statements": ["add('Ada',"]}, mend={"statement": WRITE["statements"][0]}, vote=ONCE)
     events = run(llm, store, tool)
     repaired = of(Repaired, events)[0]
     assert "SyntaxError" in repaired.error and of(Wrote, events)[0].statement == repaired.mended
@@ -142,7 +158,7 @@ def test_a_failing_write_is_mended_with_the_engines_own_message(store, tool):
 
 def test_a_write_that_stays_broken_is_given_up_after_three_repairs_and_seen(store, tool):
     broken = [{"statement": f"add({number}"} for number in range(9)]
-    llm = straight(write={"statements": ["add(", *WRITE["statements"]]}, mend=broken, vote=[*votes("I", "I", "I"), *votes("R", "R", "R")])
+    llm = straight(write={"statements": ["add(", *WRITE["statements"]]}, mend=broken, vote=ONCE)
     events = run(llm, store, tool)
     assert len(of(Repaired, events)) == 3
     assert [refused.writing for refused in of(Refused, events)] == [True]
@@ -157,20 +173,20 @@ def test_a_failing_read_is_mended(store, tool):
 
 
 def test_an_empty_read_is_asked_anew_when_the_read_was_forced(store, tool):
-    llm = straight(vote=votes("I", "I", "I"), forced={"statement": "result = facts('nobody')"}, reread=[{"statement": "result = facts('no one')"}, {"statement": "result = facts('Ada Lovelace')"}])
-    events = run(llm, store, tool)
-    assert [read.statement for read in of(Read, events)] == ["result = facts('nobody')", "result = facts('no one')", "result = facts('Ada Lovelace')"]
+    first, *others = [{"statement": f"result = facts({name!r})"} for name in ("nobody", "no one", "Ada Lovelace")]
+    events = run(straight(vote=votes("I", "I", "I"), forced=first, reread=others), store, tool)
+    assert [read.statement for read in of(Read, events)] == [reply["statement"] for reply in (first, *others)]
     assert of(Forced, events)[0].what == "read" and events[-1].forced is False
 
 
 def test_identical_read_statements_are_run_once(store, tool):
-    events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)
+    events = run(straight(vote=ONCE), store, tool)
     assert len(of(Read, events)) == 1 and len(of(Parsed, events)) == 1
 
 
 def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
-    empty = {"vote": votes("I", "I", "I"), "forced": {"statement": "result = facts('x')"}, "reread": {"statement": "result = []"}, "guess": {"answer": "1815"}}
-    events = run(straight(**empty), store, tool)
+    empty = {"forced": {"statement": "result = facts('x')"}, "reread": {"statement": "result = []"}, "guess": {"answer": "1815"}}
+    events = run(straight(vote=votes("I", "I", "I"), **empty), store, tool)
     assert events[-1].forced is True and events[-1].evidence == ()
     assert [forced.what for forced in of(Forced, events)] == ["read", "answer"]
 
@@ -183,16 +199,16 @@ def test_reading_cannot_write_and_the_ballot_that_tried_is_refused(store, tool):
 
 
 def test_the_question_never_enters_the_graph(store, tool):
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")])
+    llm = straight(vote=ONCE)
     events = list(think("Is the zyxwv canary in Ada's graph?", llm, store, [tool], FEW))
-    seen = json.dumps([[str(node), str(dict(node.properties))] for node in store.graph().nodes] + [str(edge) for edge in store.graph().edges])
+    seen = str([store.graph().nodes, store.graph().edges])
     assert "zyxwv" not in seen and all("zyxwv" not in str(wrote.diff) for wrote in of(Wrote, events))
     assert any("zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events))  # it does inform the prompts
 
 
 def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
     llm = straight(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], **{"arithmetic?": {"needed": True}, "arithmetic": {"code": "print(1815 + 7 * 6)"}},
+        vote=ONCE, **{"arithmetic?": {"needed": True}, "arithmetic": {"code": "print(1815 + 7 * 6)"}},
         parse=lambda prompt: {"answer": "1857" if "Computed: 1857" in prompt.messages[-1].text else "none"},
     )  # fmt: skip
     events = run(llm, store, tool, FEW.but(arithmetic="always"))
@@ -201,17 +217,17 @@ def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
 
 
 def test_arithmetic_that_fails_is_seen_and_the_answer_goes_on_without(store, tool):
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], **{"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}})
+    llm = straight(vote=ONCE, **{"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}})
     events = run(llm, store, tool, FEW.but(arithmetic="always"))
     assert "ZeroDivisionError" in of(Computed, events)[0].output and events[-1].text == "1815"
 
 
 def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(store, tool):
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], parse=[{"answer": "1815"}, {"answer": "1816"}, {"answer": "in 1815"}], choose={"number": 2})
+    llm = straight(vote=ONCE, parse=[{"answer": text} for text in ("1815", "1816", "in 1815")], choose={"number": 2})
     events = run(llm, store, tool, FEW.but(parses=3))
     assert events[-1].text == "1816"
     store.write("G.clear()")
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], parse=[{"answer": "The 1815."}, {"answer": "1815"}])
+    llm = straight(vote=ONCE, parse=[{"answer": "The 1815."}, {"answer": "1815"}])
     events = run(llm, store, tool, FEW.but(parses=3))
     assert len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."  # two of three agree: the third is not asked for
 
@@ -228,23 +244,23 @@ def test_direct_retrieve_answers_from_the_whole_graph(store, tool):
 def test_the_answer_format_is_default_or_gaia(store, tool):
     for name, words in (("default", "one short paragraph"), ("gaia", "shortest exact answer")):
         store.write("G.clear()")
-        events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool, FEW.but(answer_format=name))
+        events = run(straight(vote=ONCE), store, tool, FEW.but(answer_format=name))
         assert any(words in asked.prompt.messages[-1].text for asked in of(Asked, events) if asked.role == "parse")
 
 
 def test_planning_and_execution_are_separate_models(store, tool):
-    planner = scripted("planner", vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], write=WRITE, parse={"answer": "1815"})
+    planner = scripted("planner", vote=ONCE, write=WRITE, parse={"answer": "1815"})
     events = run(planner, store, tool, execution=scripted("executor", tools=call()))
-    assert {asked.role: asked.model for asked in of(Asked, events)} == {"vote": "planner", "tools": "executor", "write": "planner", "parse": "planner"}
+    models = {asked.role: asked.model for asked in of(Asked, events)}
+    assert models == {"vote": "planner", "tools": "executor", "write": "planner", "parse": "planner"}
 
 
 def test_an_attached_file_is_named_in_the_prompts_and_read_by_its_tool(store, tmp_path):
     note = tmp_path / "note.txt"
     note.write_text("Ada Lovelace was born in 1815.")
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools={"calls": [{"tool": "read_attachment", "arguments": {"file": "note.txt"}}]})
     attachment = read_attachment([note])
     argument = next(iter(attachment.arguments["properties"]))
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools={"calls": [{"tool": attachment.name, "arguments": {argument: "note.txt"}}]})
+    llm = straight(vote=ONCE, tools={"calls": [{"tool": attachment.name, "arguments": {argument: "note.txt"}}]})
     events = list(think(QUESTION, llm, store, [attachment], FEW, attachments=["note.txt"]))
     assert "born in 1815" in of(ToolReturned, events)[0].text
     assert all("note.txt" in asked.prompt.messages[1].text for asked in of(Asked, events) if asked.role == "vote")
@@ -255,7 +271,7 @@ def test_long_tool_texts_and_large_graphs_are_cut_by_relevance_and_say_so(store)
     documents = [Document("long", f"{filler} Ada Lovelace was born in 1815. {filler}", "Ada Lovelace")]
     for number in range(0, 600, 50):
         store.write("\n".join(f"add('thing {n}', 'is near', 'place {n}')" for n in range(number, number + 50)))
-    llm = straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")])
+    llm = straight(vote=ONCE)
     events = run(llm, store, search(documents, bm25(documents), k=1), FEW.but(tool_tokens=100, graph_tokens=200, row_tokens=100))
     cuts = {cut.what.split("(")[0]: cut for cut in of(Cut, events)}
     assert set(cuts) == {"graph", "search", "rows"} and all(cut.left_out > cut.kept for cut in cuts.values())
@@ -263,26 +279,8 @@ def test_long_tool_texts_and_large_graphs_are_cut_by_relevance_and_say_so(store)
     assert "born in 1815" in write.prompt.messages[-1].text and len(write.prompt.messages[-1].text) < 6000
 
 
-def test_operations_mode_writes_grounded_triples_with_their_sentence_and_drops_invented_ones(store, tool):
-    facts = '{"facts": [["Ada Lovelace", "born in", "London"], ["Ada Lovelace", "won", "the Nobel Prize"], ["Ada Lovelace", "worked wi'
-    llm = scripted(look={"answer": "London", "choice": "RETRIEVE", "about": ["ada lovelace"], "missing": ""}, tools=call(), extract=facts, parse={"answer": "London"})
-    events = list(think("Where was Ada Lovelace born?", llm, store, [tool], LOCAL))
-    (edge,) = store.graph().edges
-    assert edge.properties["sentence"] == "Ada Lovelace was born in London in 1815." and edge.properties["source"] == "d1"
-    assert "Nobel" in of(Refused, events)[0].statement
-    assert (events[-1].text, events[-1].passages) == ("London", ("d1",))
-    assert of(Voted, events)[0].asked == 0  # an empty graph needs no vote in this preset
-
-
-def test_an_unknown_answer_is_a_vote_for_insert_whatever_the_ballot_says(store, tool):
-    llm = scripted(look={"answer": "unknown", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": "a year"}, tools=[call("a"), call("Ada"), call("b")],
-                   extract='{"facts": [["Ada Lovelace", "born in", "London"]]}', names={"about": ["Ada Lovelace"]}, parse={"answer": "London"})  # fmt: skip
-    events = list(think("Where?", llm, store, [search(ADA, bm25(ADA), k=2)], LOCAL.but(steps=2)))
-    assert all(voted.choice == "INSERT" for voted in of(Voted, events))
-
-
 def test_every_question_asked_is_in_the_ledger_and_the_ledger_adds_up(store, tool):
-    events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)
+    events = run(straight(vote=ONCE), store, tool)
     book = ledger(events, "r1")
     assert len(book.entries) == len(of(Asked, events)) == 9
     assert book.total.prompt_tokens == sum(asked.usage.prompt_tokens for asked in of(Asked, events)) > 0
@@ -290,7 +288,7 @@ def test_every_question_asked_is_in_the_ledger_and_the_ledger_adds_up(store, too
 
 
 def test_the_state_is_the_fold_of_the_events_and_the_graph_of_their_diffs(store, tool):
-    events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)
+    events = run(straight(vote=ONCE), store, tool)
     *_, (_, state) = replay(events)
     assert state.answer == events[-1] and state.step == 1 and len(state.calls) == 1
     assert graph_after(events) == store.graph()
@@ -298,7 +296,7 @@ def test_the_state_is_the_fold_of_the_events_and_the_graph_of_their_diffs(store,
 
 def test_the_loop_runs_inside_a_running_event_loop(store, tool):
     async def cell():
-        return solve(think(QUESTION, straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, [tool], FEW))
+        return solve(think(QUESTION, straight(vote=ONCE), store, [tool], FEW))
 
     assert asyncio.run(cell()).text == "1815"
 
@@ -324,11 +322,12 @@ def test_no_tools_wrong_limits_and_unknown_presets_are_refused(store, tool):
 
 
 def test_a_model_that_only_talks_garbage_ends_in_one_clear_error(store, tool):
-    llm = scripted(**{role: "lorem ipsum" for role in ("vote", "tools", "forced", "guess")})
+    llm = scripted(**dict.fromkeys(("vote", "tools", "forced", "guess"), "lorem ipsum"))
     with pytest.raises(BadReply, match="not in the shape"):
         run(llm, store, tool)
 
 
 def test_roles_are_told_apart_by_their_prompts(store, tool):
-    events = run(straight(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")]), store, tool)
-    assert {asked.role: role_of(asked.prompt) for asked in of(Asked, events)} == {"vote": "vote", "tools": "tools", "write": "write", "parse": "parse"}
+    events = run(straight(vote=ONCE), store, tool)
+    told = {asked.role: role_of(asked.prompt) for asked in of(Asked, events)}
+    assert set(told) == {"vote", "tools", "write", "parse"} and all(role == told[role] for role in told)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgot_lab.errors import ModelMissing
 
-FETCH = "`kgot-lab fetch`"
+FETCH = "`kgot-lab model`"
 VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
 
 

@@ -51,9 +51,11 @@ def _facts(run: Run, candidate: Candidate) -> Steps[str]:
     """The rows as lines, the most relevant when they pass the budget, under the answer a ballot gave, if any."""
     lines = row_lines(candidate.rows)
     kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
+    shown = [shorten(lines[number], run.limits.row_tokens) for number in kept]
+    left_out += sum(max(0, tokens(lines[number]) - run.limits.row_tokens) for number in kept)
     if left_out:
-        yield run.happened(Cut, what="rows", kept=sum(tokens(lines[number]) for number in kept), left_out=left_out)
-    facts = joined(shorten(lines[number], run.limits.row_tokens) for number in kept)
+        yield run.happened(Cut, what="rows", kept=sum(map(tokens, lines)) - left_out, left_out=left_out)
+    facts = joined(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
 
 
@@ -154,13 +156,17 @@ def _guess(run: Run) -> Steps[None]:
     answer = (yield from ask(run, "guess", messages, Answer, temperature=run.limits.temperature, max_tokens=200)).answer.strip()
     if not answer:
         raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
-    yield run.happened(Answered, text=answer, forced=run.state.forced)
+    yield run.happened(Answered, text=answer, forced=True)
 
 
 def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
     """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
     text = joined(map(row_text, rows)).lower()
-    written = {edge.identity: edge for diff in run.state.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+    written: dict[tuple[str, str, str, str], Edge] = {}
+    for diff in run.state.diffs:
+        written |= {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+        for edge in diff.removed_edges:
+            written.pop(edge.identity, None)
     named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
     lines = [fact(edge) for edge in named]
     wanted = f"{run.state.question} {answer}"
@@ -169,8 +175,11 @@ def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
 
 
 def sources_of(run: Run, edge: Edge) -> list[str]:
-    """The ids of the documents an edge was taken from: its own note, or else those of the tool call that it was written after."""
-    if edge.properties.get("source"):
+    """The ids of the documents an edge was taken from: its own note, or else those of the tool call that it was written after.
+
+    A note that names no document is a model's own and counts for nothing.
+    """
+    if edge.properties.get("source") in [document.id for returned in run.state.returns for document in returned.sources]:
         return [str(edge.properties["source"])]
     calls = {write.source for write in run.state.writes if edge.identity in [added.identity for added in write.diff.added_edges]}
     return [document.id for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]

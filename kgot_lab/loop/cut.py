@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from kgot_lab.types import Json
 
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset(
@@ -54,36 +56,45 @@ def fit(
     scores = relevance(question, texts)
     if bonus is not None:
         scores = [score + extra for score, extra in zip(scores, bonus, strict=True)]
+    enough = least * max(scores, default=0.0)
     kept: list[int] = []
     used = 0
     for number in sorted(range(len(texts)), key=lambda number: (-scores[number], number)):
-        if not kept or (used + sizes[number] <= budget and scores[number] >= least * max(scores)):
+        if not kept or (used + sizes[number] <= budget and scores[number] >= enough):
             kept.append(number)
             used += sizes[number]
     return sorted(kept), sum(sizes) - used
 
 
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
+LONGEST = 2000  # letters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, by punctuation, with common abbreviations and initials respected."""
+    """The sentences of a text, by punctuation, with common abbreviations and initials respected; none is longer than LONGEST."""
     found: list[str] = []
     start = 0
     for match in re.finditer(r"[.!?][\"')\]]*\s+(?=[\"'(\[A-Z0-9])|\n\s*\n|\n(?=\s*[-*\[])", text):
-        piece = text[start : match.end()].strip()
-        if _ABBREVIATION.search(piece):
+        if _ABBREVIATION.search(text[max(start, match.start() - 20) : match.end()].strip()):
             continue
-        if piece:
-            found.append(piece)
+        found.append(text[start : match.end()].strip())
         start = match.end()
-    last = text[start:].strip()
-    return [*found, last] if last else found
+    found.append(text[start:].strip())
+    return [piece[first : first + LONGEST] for piece in found for first in range(0, len(piece), LONGEST)]
 
 
 def shorten(text: str, budget: int) -> str:
     """The first part of a text that fits the budget, with a mark where it was cut."""
     return text if tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
+
+
+def whole(value: Json) -> Json:
+    """A text, or every text in a JSON value, with halves of surrogate pairs replaced: no file, model or engine takes them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {whole(key): whole(item) for key, item in value.items()}
+    return [whole(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def joined(parts: Iterable[str]) -> str:

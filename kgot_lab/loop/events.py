@@ -62,7 +62,7 @@ class Ballot(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Voted(Event):
-    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT."""
+    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was asked for, and it is INSERT."""
 
     choice: str
     inserts: int
@@ -164,9 +164,9 @@ class Refused(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Forced(Event):
-    """The steps ran out: from here on the model must answer."""
+    """Nothing more can be fetched or read: from here on the model must answer."""
 
-    what: str  # "read": read what is there; "answer": nothing could be read, guess
+    what: str  # "read": the steps or the calls ran out, read what is there; "answer": no rows gave an answer, guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +191,7 @@ class Answered(Event):
     """The end: the answer, whether it is a guess, and what it rests on."""
 
     text: str
-    forced: bool  # no read gave rows: the answer does not rest on the graph
+    forced: bool  # a guess: no read gave rows, or none that an answer could be made of
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
 
@@ -222,7 +222,7 @@ def _plain(value: Any) -> Json:
 
 def from_json(data: Mapping[str, Json]) -> Event:
     """The event that `to_json` described; raises TraceError."""
-    kind = EVENTS.get(str(data.get("event")))
+    kind = EVENTS.get(str(data.get("event"))) if isinstance(data, Mapping) else None
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Started, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import write_all
+from kgot_lab.loop.insert import readable, write_all
 from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.run import Run, Steps
 from kgot_lab.loop.state import State
@@ -19,7 +19,7 @@ READ = "read"  # the "tool" whose return a passage is
 def extract(
     documents: Sequence[Document], llm: LLM, store: Store, limits: Limits = LOCAL, *, done: Sequence[Event] = ()
 ) -> Iterator[Event]:
-    """Write the facts of each document into a store.
+    """Write the facts of each document into a store; of one longer than `limits.tool_tokens`, or 1,000 if that is more, the beginning.
 
     `done` holds the events of an earlier extraction that was stopped: its changes are applied, and its documents, except the last one
     begun, are not read again. Raises BadInput, LLMError, SandboxError.
@@ -40,6 +40,7 @@ def _extract(run: Run, documents: Sequence[Document]) -> Steps[None]:
         Started, question="", preset=run.limits.preset, limits=run.limits.as_json(), dialect=run.store.dialect.name, **models
     )
     for document in documents:
+        document = readable(document)
         call = ToolCall(READ, {"document": document.id})
         returned = run.happened(ToolReturned, call=call, text=document.text, sources=(document,))
         yield returned

@@ -15,23 +15,29 @@ SIZES = {
 def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None) -> Estimate:
     """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so many tool calls each.
 
-    Without failures and repairs; ballots are counted in full, so an early decision costs less.
+    Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a sentence has 35 tokens.
     """
-    turns = limits.steps if steps is None else min(steps, limits.steps)
-    votes = limits.votes if limits.vote_temperature > 0 else 1
-    parses = limits.parses if limits.vote_temperature > 0 else 1
-    candidates = 1 if limits.pool else votes
-    polled = turns - limits.unpolled + (turns < limits.steps)  # the vote that ends it, unless the steps run out
-    by_sentence = limits.writing == "operations"
-    counts = {
-        "vote": votes * max(polled, 0),
-        "merge": turns * (limits.merge and votes > 1),
-        "tools": turns - limits.open_with_question,
+    counts = calls_by_role(limits, steps=steps, calls=calls)
+    return estimate(counts, SIZES, rate or Rate())
+
+
+def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:
+    """How often a model is asked for what; arithmetic is one check for each candidate, or none where it depends on the question."""
+    turns = max(limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps))
+    forced, sampled, by_sentence = turns == limits.steps, limits.vote_temperature > 0, limits.writing == "operations"
+    votes, parses = (limits.votes, limits.parses) if sampled else (1, 1)
+    polled = max(turns - limits.unpolled, 0)
+    reads = 0 if limits.reading == "whole graph" or not forced else limits.forced_reads if sampled else 1
+    won = votes // 2 + 1  # a majority of ballots, each with its own statement; the vote stops there
+    candidates = 1 if limits.pool else (reads or 1) if forced else won
+    return {
+        "vote": votes * (polled + (not forced)),
+        "merge": polled * (limits.merge and votes > 1),
+        "tools": max(turns - limits.open_with_question, 0),
         "write": 0 if by_sentence else turns * calls,
         "sentence": turns * calls * limits.tool_tokens // 35 if by_sentence else 0,
-        "read": limits.forced_reads if turns == limits.steps else 0,
+        "read": reads,
         "arithmetic": candidates if limits.arithmetic == "always" else 0,
         "parse": parses * candidates,
-        "choose": int(not limits.pool),
+        "choose": int(not limits.pool and parses * candidates > 1),
     }
-    return estimate(counts, SIZES, rate or Rate())

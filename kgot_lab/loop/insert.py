@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens, words
+from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens, whole, words
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
@@ -88,8 +88,9 @@ def _choose_names(run: Run, look: str, names: list[str]) -> Steps[tuple[ToolCall
         chosen = (yield from ask(run, "tools", prompts.next_names(text, names), Names, **how)).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
-    calls = tuple(ToolCall(look, {"query": name}) for name in distinct(chosen)[: run.limits.calls])
-    yield run.happened(Chose, calls=calls)
+    wanted = [ToolCall(look, {"query": name}) for name in distinct(chosen)[: run.limits.calls]]
+    calls = tuple(call for call in wanted if call not in run.state.calls)
+    yield run.happened(Chose, calls=calls, skipped=tuple(call for call in wanted if call in run.state.calls))
     return calls
 
 
@@ -128,14 +129,20 @@ def _use(run: Run, call: ToolCall) -> Steps[ToolReturned]:
             raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
         result = run.tools[call.tool](**call.arguments)
     except ToolFailed as error:
-        returned = run.happened(ToolReturned, call=call, text=str(error), failed=True)
+        returned = run.happened(ToolReturned, call=call, text=whole(str(error)), failed=True)
     else:
+        text = whole(result.text)
         for usage in result.usage:
             prompt = Prompt((Message("user", str(call)),))
-            yield run.happened(Asked, role=f"inside {call.tool}", model=call.tool, prompt=prompt, reply=result.text, usage=usage)
-        returned = run.happened(ToolReturned, call=call, text=result.text, sources=result.sources)
+            yield run.happened(Asked, role=f"inside {call.tool}", model=call.tool, prompt=prompt, reply=text, usage=usage)
+        returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
     yield returned
     return returned
+
+
+def readable(document: Document) -> Document:
+    """A document whose texts every file and model can take."""
+    return Document(whole(document.id), whole(document.text), whole(document.title))
 
 
 def write_all(run: Run, returned: ToolReturned) -> Steps[None]:
@@ -154,11 +161,13 @@ def _statements(run: Run, returned: ToolReturned) -> Steps[list[str]]:
     """The write statements a model makes of a tool's text, which is cut to the budget by relevance."""
     pieces = sentences(returned.text)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
-    if left_out:
-        yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(pieces[number]) for number in kept), left_out=left_out)
     text = joined(pieces[number] for number in kept) if left_out else returned.text
+    left_out += max(0, tokens(text) - run.limits.tool_tokens)
+    text = shorten(text, run.limits.tool_tokens)
+    if left_out:
+        yield run.happened(Cut, what=str(returned.call), kept=tokens(text), left_out=left_out)
     about = yield from situation(run)
-    messages = prompts.write(about, str(returned.call), shorten(text, run.limits.tool_tokens), run.store.dialect)
+    messages = prompts.write(about, str(returned.call), text, run.store.dialect)
     try:
         reply = yield from ask(run, "write", messages, Statements, temperature=run.limits.temperature, max_tokens=1500)
     except BadReply as error:
@@ -192,7 +201,8 @@ def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
         return []
     wanted = joined([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=LEAST)
+    least = LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
+    kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
     grounded: list[tuple[Triple, Sentence]] = []

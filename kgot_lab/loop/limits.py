@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName
 
 Writing = Literal["statements", "operations"]
 Reading = Literal["statements", "operations", "whole graph"]
+Arithmetic = Literal["always", "numbers", "never"]
+Format = Literal["default", "gaia"]
+_CHOICES = {
+    "writing": get_args(Writing),
+    "reading": get_args(Reading),
+    "arithmetic": get_args(Arithmetic),
+    "answer_format": get_args(Format),
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class Limits:
     preset: str = "reference"
     steps: int = 7  # INSERT turns before reading is forced
     votes: int = 5  # ballots per turn
-    forced_reads: int = 5  # read statements asked for when the steps have run out
+    forced_reads: int = 5  # read statements asked for when the steps have run out or the loop is stuck
     rereads: int = 3  # new read statements after rows came back empty
     repairs: int = 3  # mended versions of one failing statement
     parses: int = 3  # formatted answers per candidate
@@ -36,16 +44,22 @@ class Limits:
     unpolled: int = 0  # INSERT turns before the first vote
     open_with_question: bool = False  # the first call searches for the question itself, no model asked
     stop_when_stuck: bool = False  # read at once when the model proposes no call that was not made before
-    arithmetic: Literal["always", "numbers", "never"] = "always"  # when to ask whether rows need a computation
-    answer_format: Literal["default", "gaia"] = "default"
+    arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
+    answer_format: Format = "default"
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
 
     def __post_init__(self) -> None:
-        for name in ("steps", "votes", "parses", "forced_reads", "calls"):
+        for name in ("steps", "votes", "parses", "forced_reads", "calls", "graph_tokens", "tool_tokens", "row_tokens"):
             if getattr(self, name) < 1:
                 raise BadInput(f"limits.{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("rereads", "repairs", "unpolled"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"limits.{name} must not be negative, but it is {getattr(self, name)}")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
         for name in ("temperature", "vote_temperature"):
             if not 0 <= getattr(self, name) <= 2:
                 raise BadInput(f"limits.{name} must be between 0 and 2, not {getattr(self, name)}")

@@ -32,7 +32,7 @@ class Memory:
     """
 
     replies: dict[Key, deque[tuple[str, Usage]]] = field(default_factory=lambda: defaultdict(deque))
-    results: dict[Key, ToolReturned] = field(default_factory=dict)
+    results: dict[Key, tuple[ToolReturned, tuple[Usage, ...]]] = field(default_factory=dict)  # and what models behind the tool cost
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
     avoided: int = 0
@@ -42,12 +42,16 @@ class Memory:
     def of(events: Iterable[Event]) -> Memory:
         """The memory of recorded events."""
         memory, graph = Memory(), Fingerprint()
+        inside: tuple[Usage, ...] = ()
         for event in events:
             match event:
-                case Asked(role=role) if not role.startswith("inside "):
+                case Asked(role=role) if role.startswith("inside "):
+                    inside += (event.usage,)
+                case Asked():
                     memory.replies[(digest(event.prompt, event.model),)].append((event.reply, event.usage))
                 case ToolReturned():
-                    memory.results[_call_key(event.call)] = event
+                    memory.results[_call_key(event.call)] = event, inside
+                    inside = ()
                 case Wrote():
                     memory.statements[("write", graph.now, event.statement)] = event.diff
                     graph.change(event.diff)
@@ -63,7 +67,8 @@ class Memory:
 
     def change_result(self, returned: ToolReturned) -> None:
         """From now on this call returned that."""
-        self.results[_call_key(returned.call)] = returned
+        _, usage = self.results[_call_key(returned.call)]
+        self.results[_call_key(returned.call)] = returned, usage
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str) -> None:
         for kind in ("write", "read"):
@@ -121,12 +126,12 @@ class RememberedTool:
         if self.live is not None:
             self.description, self.arguments = self.live.description, self.live.arguments
 
-    def __call__(self, **arguments: Json) -> Result:
-        known = self.memory.results.get(_call_key(ToolCall(self.name, arguments)))
+    def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
+        known, usage = self.memory.results.get(_call_key(ToolCall(self.name, arguments)), (None, ()))
         if known is not None:
             if known.failed:
                 raise ToolFailed(known.text)
-            return Result(known.text, known.sources)
+            return Result(known.text, known.sources, usage)
         if self.live is None:
             raise ReplayMiss(f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given")
         return self.live(**arguments)

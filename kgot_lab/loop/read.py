@@ -36,7 +36,7 @@ def candidates(run: Run, retrieves: list[str]) -> Steps[list[Candidate]]:
 
 
 def forced(run: Run) -> Steps[list[Candidate]]:
-    """The same when the steps ran out: the model must name what to read; in direct mode it reads everything."""
+    """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode it reads everything."""
     yield run.happened(Forced, what="read")
     if run.limits.reading == "whole graph":
         return (yield from _directly(run, [""]))

@@ -14,7 +14,7 @@ HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, 
 WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
 
 
-def rendered(store: Store, question: str, budget: int, *, step: int = 0, sources: bool = False) -> tuple[str, Cut | None]:
+def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
     """The graph as lines of text, the most relevant facts when not all fit, and the Cut event when something was left out.
 
     With `sources`, facts taken from one sentence share a line with it.
@@ -31,7 +31,7 @@ def rendered(store: Store, question: str, budget: int, *, step: int = 0, sources
     head = _schema_line(schema)
     kept, left_out = fit(question, lines, budget - tokens(head))
     left_out += unseen
-    cut = Cut(step=step, what="graph", kept=tokens(joined(lines[number] for number in kept)), left_out=left_out) if left_out else None
+    cut = Cut(what="graph", kept=tokens(joined(lines[number] for number in kept)), left_out=left_out) if left_out else None
     return joined([head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]), cut
 
 
@@ -50,7 +50,7 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], sources: bool) -> Itera
         if shown or node.labels or not degree[node.id]:
             yield shorten(f"{node.id}" + (f" ({', '.join(node.labels)})" if node.labels else "") + shown, 100)
     if sources:
-        yield from by_sentence((fact(edge), str(edge.properties.get("sentence", ""))) for edge in edges)
+        yield from by_sentence((fact(edge), str(edge.properties.get("sentence") or "")) for edge in edges)
     else:
         yield from (shorten(fact(edge) + _shown(edge.properties), 100) for edge in edges)
 

@@ -13,6 +13,7 @@ from kgot_lab.llm.recorded import digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.memory import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
+from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load
 from kgot_lab.loop.walk import think
@@ -51,7 +52,7 @@ def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, 
         RememberedLLM(memory, begun.planning, live.planning),
         store,
         [RememberedTool(memory, name, tools.get(name), **told) for name, told in begun.tools.items()],
-        Limits(**begun.limits),
+        _limits(begun),
         execution=RememberedLLM(memory, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
     )
@@ -68,6 +69,20 @@ def started(events: Sequence[Event]) -> Started:
     if not events or not isinstance(events[0], Started):
         raise TraceError("these events do not begin with Started: not a whole run")
     return events[0]
+
+
+def _limits(begun: Started) -> Limits:
+    try:
+        return Limits(**begun.limits)
+    except TypeError as error:
+        raise TraceError(f"the limits of this run are not those of this version: {error}") from error
+
+
+def _empty(store: Store) -> Store:
+    """The store, which must hold nothing; raises BadInput."""
+    if store.schema().nodes:
+        raise BadInput("the store must be empty to walk a run again in it: open a new one, such as InMemory()")
+    return store
 
 
 # --- verify ---------------------------------------------------------------------------------------------------------------
@@ -94,7 +109,7 @@ def verify(events: Sequence[Event], store: Store) -> Difference | None:
     The store must be empty; statements and arithmetic really run in it.
     """
     memory = replace(Memory.of(events), statements={}, outputs={})
-    return first_difference(events, walk_again(events, memory, RememberedStore(memory, store)))
+    return first_difference(events, walk_again(events, memory, RememberedStore(memory, _empty(store))))
 
 
 def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
@@ -133,7 +148,7 @@ def resume(path: str | Path, store: Store, live: Live) -> Iterator[Event]:
     """
     trace = load(path)
     memory = Memory.of(trace.events)
-    walk = walk_again(trace.events, memory, RememberedStore(memory, store), live)
+    walk = walk_again(trace.events, memory, RememberedStore(memory, _empty(store)), live)
     return _going_on(trace.events, walk, Path(path))
 
 
@@ -174,12 +189,13 @@ class Fork:
 def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live = NOTHING) -> Fork:
     """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the statement of a Wrote or Read.
 
-    Only what changed is asked again. Without a model it runs to the first missing reply, keeps graph and diff, and says so.
+    Only what changed is asked again. The store must be empty. Without a model it runs to the first missing reply, keeps graph and diff,
+    and says so.
     """
     if not 0 <= at < len(events):
         raise BadInput(f"there is no event {at}: the run has events 0 to {len(events) - 1}")
     memory = Memory.of(events)
-    store = RememberedStore(memory, store, edits=_changed(memory, events, at, change))
+    store = RememberedStore(memory, _empty(store), edits=_changed(memory, events, at, change))
     seen: list[Event] = []
     stopped = ""
     try:
@@ -204,6 +220,8 @@ def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> d
             memory.replies[key][nth] = (change, event.usage)
         case ToolReturned():
             memory.change_result(replace(event, text=change, sources=(), failed=False))
+        case Read(statement=statement) if statement == WHOLE_GRAPH:
+            raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():
             fingerprint = Fingerprint()
             for diff in diffs(before):

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import Asked, Event, Repaired
+from kgot_lab.loop.cut import whole
+from kgot_lab.loop.events import Asked, Cut, Event, Repaired
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.shapes import Statement
@@ -37,6 +38,7 @@ class Run:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
+    shown: tuple[int, str, Cut | None] | None = None  # the graph as text, and after how many writes it was made
 
     def happened(self, kind: type[Kind], **values: Any) -> Kind:
         """The event, stamped with the step, once the state knows of it."""
@@ -71,16 +73,22 @@ def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[Shape], 
     prompt = Prompt(messages, options.schema or schema_of(shape), options.temperature, options.seed, options.max_tokens)
     text = yield from _send(run, role, llm, prompt)
     try:
-        return parse(text, shape)
+        return _value(text, shape)
     except BadReply as error:
         text = yield from _send(run, f"{role}, again", llm, mending(prompt, text, error))
-        return parse(text, shape)
+        return _value(text, shape)
+
+
+def _value(text: str, shape: type[Shape]) -> Shape:
+    """The value a reply holds; an escape in its JSON may have made half a surrogate pair."""
+    return shape.model_validate(whole(parse(text, shape).model_dump()))
 
 
 def _send(run: Run, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
     reply = llm(prompt)
-    yield run.happened(Asked, role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage)
-    return reply.text
+    text: str = whole(reply.text)
+    yield run.happened(Asked, role=role, model=llm.name, prompt=prompt, reply=text, usage=reply.usage)
+    return text
 
 
 def situation(run: Run) -> Steps[str]:
@@ -90,12 +98,14 @@ def situation(run: Run) -> Steps[str]:
 
 
 def rendered_graph(run: Run) -> Steps[str]:
-    """The graph as text, cut to the token budget."""
-    limits = run.limits
-    sources = limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
-    text, cut = rendered(run.store, run.state.question, limits.graph_tokens, step=run.state.step, sources=sources)
+    """The graph as text, cut to the token budget; made once for each state of the graph, since several prompts of a turn show it."""
+    limits, written = run.limits, len(run.state.writes)
+    if run.shown is None or run.shown[0] != written:
+        sources = limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
+        run.shown = (written, *rendered(run.store, run.state.question, limits.graph_tokens, sources=sources))
+    _, text, cut = run.shown
     if cut:
-        yield cut
+        yield run.happened(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
     return text
 
 

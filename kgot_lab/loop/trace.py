@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.cut import whole
 from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
 from kgot_lab.types import Diff, Json
 
@@ -44,7 +46,7 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("x", encoding="utf-8")
+        file = path.open("x", encoding="utf-8", newline="\n")
     except FileExistsError:
         raise TraceError(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
@@ -59,10 +61,10 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
 
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
-    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped first."""
+    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole one only ended."""
     path = Path(path)
-    _drop_torn_line(path)
-    with path.open("a", encoding="utf-8") as file:
+    _settle_last_line(path)
+    with path.open("a", encoding="utf-8", newline="\n") as file:
         for event in events:
             file.write(_line(to_json(event)))
             file.flush()
@@ -79,7 +81,8 @@ def load(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
     path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        before, end, last = path.read_bytes().rpartition(b"\n")
+        lines = [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # a kill can come in the middle of a letter
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     parsed: list[Json] = []
@@ -117,14 +120,25 @@ def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
 
 
 def _line(data: Json) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict) + "\n"
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
+    if not text.isascii() and text != whole(text):  # half a surrogate pair can only be written as an escape
+        text = json.dumps(data, separators=(",", ":"), default=str)
+    return text + "\n"
 
 
-def _drop_torn_line(path: Path) -> None:
-    text = path.read_bytes()
-    if text and not text.endswith(b"\n"):
-        with path.open("r+b") as file:
-            file.truncate(text.rfind(b"\n") + 1)
+def _settle_last_line(path: Path) -> None:
+    """End the last line of a file if it is whole, or drop it: `load` counts it just so."""
+    before, end, last = path.read_bytes().rpartition(b"\n")
+    if not last.strip():
+        return
+    with path.open("r+b") as file:
+        try:
+            json.loads(last)
+        except ValueError:
+            file.truncate(len(before + end))
+        else:
+            file.seek(0, os.SEEK_END)
+            file.write(b"\n")
 
 
 def _now() -> str:

@@ -13,7 +13,8 @@ def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
     """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
     limits = run.limits
     if run.state.step < limits.unpolled:
-        reasons = (f"no vote before {limits.unpolled} turns" if limits.unpolled > 1 else "no vote on an empty graph",)
+        bare = limits.unpolled == 1 and not run.store.schema().nodes
+        reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turns",)
         return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
     possible = limits.votes if limits.vote_temperature > 0 else 1  # at temperature 0 every ballot is the same text
     text = yield from situation(run)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.conclude import conclude
+from kgot_lab.loop.cut import whole
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
@@ -40,9 +41,12 @@ def think(
         raise BadInput("the question is empty; ask something")
     if not tools:
         raise BadInput("the loop needs at least one tool to fetch facts with, such as tools.search(documents)")
+    names = [tool.name for tool in tools]
+    if len(set(names)) < len(names):
+        raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or getattr(store, "compute", None)
     run = Run(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
-    return _walk(run, question.strip(), tuple(str(path) for path in attachments))
+    return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
 
 
 def _walk(run: Run, question: str, attachments: tuple[str, ...]) -> Steps[None]:

@@ -1,0 +1,94 @@
+"""The bundled recordings: whole, reproducible, and free of what should not be shared."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, NoSandbox
+from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
+from kgot_lab.loop.replay import again, fork, same, verify
+from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.stores import InMemory
+
+TAPES = sorted(bundled("tapes").glob("*.jsonl"))
+PRIVATE = re.compile(
+    r"/home/|/root/|/Users/|/tmp/|/work/|C:\\\\|sk-[\w-]{12}|hf_[A-Za-z0-9]{12}|ghp_[A-Za-z0-9]{12}|AKIA[0-9A-Z]{12}|AIza[\w-]{20}|Bearer |api[_-]?key",
+    re.I,
+)
+
+
+def no_sandbox():
+    raise NoSandbox("there is none in this test")
+
+
+@pytest.fixture(params=TAPES, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def warm():
+    with InMemory() as store:
+        yield store
+
+
+@pytest.fixture
+def empty(warm):
+    """A warm sandbox with an empty graph."""
+    warm.write("G.clear()")
+    return warm
+
+
+def test_there_are_tapes():
+    assert len(TAPES) >= 3
+
+
+def test_a_tape_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
+    tape = load(path)
+    walked = list(again(tape, InMemory(open=no_sandbox)))
+    assert all(same(was, now) for was, now in zip(tape.events, walked, strict=True))
+    assert tape.finished and isinstance(tape.events[-1], Answered)
+
+
+def test_every_statement_on_a_tape_does_the_same_in_the_sandbox_today(path, empty):
+    assert verify(load(path).events, empty) is None
+
+
+def test_a_tape_says_which_model_which_engine_and_when(path):
+    about = load(path).about
+    assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"])
+    assert re.search(r"\d+\.\d+", about["engine"]) and about["model"] and about["licence"]
+    assert date(2026, 1, 1) <= date.fromisoformat(about["recorded"]) <= date(2100, 1, 1)
+
+
+def test_a_tape_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
+    assert PRIVATE.search(path.read_text(encoding="utf-8")) is None
+
+
+def test_the_answer_of_a_tape_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
+    tape = load(path)
+    final, facts = tape.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(tape.events).edges}
+    returned = {document.id for event in tape.events if isinstance(event, ToolReturned) for document in event.sources}
+    assert set(final.evidence) <= facts and set(final.passages) <= returned
+    assert final.forced or final.evidence
+
+
+@pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
+def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, warm, change):
+    events = load(path).events
+    for at, event in enumerate(events):
+        if not isinstance(event, Asked | ToolReturned | Wrote | Read):
+            continue
+        warm.write("G.clear()")
+        try:
+            other = fork(events, at, change, warm)
+        except BadInput as error:
+            assert "refused" in str(error) and isinstance(event, Wrote | Read)  # an edited statement that does not run is the editor's matter
+            continue
+        assert other.stopped or other.answer
+        assert other.first_difference >= at and other.asked == 0
+        assert all(same(was, now) for was, now in zip(events[:at], other.events, strict=False))

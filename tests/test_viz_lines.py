@@ -1,0 +1,88 @@
+"""Events as lines: every kind has one, and no text of a model or a document gets a line of its own or moves the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgot_lab.loop.events import (
+    EVENTS,
+    Answered,
+    Asked,
+    Ballot,
+    Chose,
+    Computed,
+    Cut,
+    Failed,
+    Forced,
+    Merged,
+    Parsed,
+    Read,
+    Refused,
+    Repaired,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Voted,
+    Wrote,
+)  # fmt: skip
+from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
+from kgot_lab.viz.lines import harmless, line
+
+
+def each_kind(text: str) -> list:
+    """One event of every kind, and of some two, with a text wherever somebody else's words can stand."""
+    call = ToolCall(text, {"query": text})
+    edges = tuple(Edge(f"{text}{number}", text, "b") for number in range(9))
+    return [
+        Started(question=text, preset="p", planning=text, execution="e", dialect="Python", tools={text: {}}),
+        Asked(role=text, model="m", prompt=Prompt((Message("user", text),)), reply=text),
+        Cut(what=text, kept=1, left_out=2),
+        Ballot(number=1, choice=text, text=text),
+        Voted(choice="INSERT", inserts=1, retrieves=0, invalid=1, possible=3, reasons=(text,)),
+        Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=(text,)),
+        Merged(reason=text),
+        Chose(calls=(call,), skipped=(call,)),
+        ToolReturned(call=call, text=text),
+        ToolReturned(call=call, text=text, sources=(Document(text, text, text),)),
+        Failed(statement=text, reason=text),
+        Repaired(statement=text, error=text, mended=text),
+        Wrote(statement=text, diff=Diff((Node(text),), (), (), edges), source=text),
+        Read(statement=text, rows=(text,)),
+        Refused(statement=text, reason=text, writing=True),
+        Forced(what="read"),
+        Forced(what=text),
+        Computed(code=text, output=text),
+        Parsed(text=text),
+        Answered(text=text, forced=True, evidence=(text,), passages=(text,)),
+    ]
+
+
+def test_every_kind_of_event_has_words_of_its_own():
+    events = each_kind("something")
+    assert {type(event).__name__ for event in events} == set(EVENTS)
+    assert all(line(event) and type(event).__name__ + "(" not in line(event) for event in events)
+
+
+@pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])
+def test_no_text_of_others_begins_a_line_or_reaches_the_terminal_as_a_command(evil):
+    tame, wild = each_kind("ab"), each_kind(f"a{evil}b")
+    for one, other in zip(tame, wild, strict=True):
+        assert line(other).count("\n") == line(one).count("\n")
+        assert all(part.isprintable() for part in line(other).split("\n"))
+        line(other).encode("utf-8")
+
+
+def test_a_long_text_is_shortened_but_a_question_and_an_answer_are_not():
+    for event in each_kind("word " * 2000):
+        limit = 40_000 if isinstance(event, Started | Answered | Asked | Ballot | Parsed | Forced) else 4_000
+        assert len(line(event)) < limit
+    assert "word " * 1999 in line(Answered(text="word " * 2000, forced=False))
+
+
+def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
+    wrote = next(event for event in each_kind("x") if isinstance(event, Wrote))
+    assert line(wrote, most=2).splitlines()[-1].strip() == "… and 7 more" and line(wrote, most=20).count("--[x]-->") == 9
+
+
+def test_words_of_other_scripts_stay_whole():
+    assert harmless("می‌خواهم 日本 naïve …") == "می‌خواهم 日本 naïve …"
