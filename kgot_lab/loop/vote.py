@@ -14,7 +14,7 @@ def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
     limits = run.limits
     if run.state.step < limits.unpolled:
         bare = limits.unpolled == 1 and not run.store.schema().nodes
-        reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turns",)
+        reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",)
         return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
     possible = limits.votes if limits.vote_temperature > 0 else 1  # at temperature 0 every ballot is the same text
     text = yield from situation(run)
