@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -219,7 +220,7 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
-        (["ask", "Q?", "--documents", "my papers"], ["no such file"]),
+        (["ask", "Q?", "--documents", "my papers"], ["no such file" if find_spec("llama_cpp") else "pip install 'kgot_lab[local]'"]),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
         (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),
