@@ -123,6 +123,13 @@ def test_a_retrieve_whose_read_finds_nothing_counts_as_insert(store, tool):
     assert of(Voted, events)[1].choice == "RETRIEVE"  # once the graph holds a fact, the same ballots win
 
 
+def test_a_retrieve_that_fails_on_an_empty_graph_counts_as_insert_too(store, tool):
+    words = [{"choice": "RETRIEVE", "text": "The answer is London."}] * 3
+    events = run(straight(vote=[*words, *votes("R", "R", "R")]), store, tool)
+    assert len(of(Failed, events)) == 3
+    assert [voted.choice for voted in of(Voted, events)] == ["INSERT", "RETRIEVE"]
+
+
 def test_several_reasons_are_merged_and_one_is_not(store, tool):
     two = [{"choice": "INSERT", "text": "her birth"}, {"choice": "INSERT", "text": "her town"}, {"choice": "INSERT", "text": "her birth"}]
     merged = of(Merged, run(straight(vote=[*two, *votes("R", "R", "R")]), store, tool))

@@ -72,14 +72,14 @@ def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
 
 
 def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
-    """Whether a read statement runs and gives no rows; one that fails may still be mended, so it is no evidence."""
+    """Whether a read statement gives no rows; one that fails may still be mended and is no evidence, unless there is nothing to read."""
     if (known := run.state.rows_of(statement)) is not None:
         return not known
     try:
         rows = run.store.read(statement)
     except QueryFailed as error:
         yield run.happened(Failed, statement=statement, reason=error.reason)
-        return False
+        return not run.store.schema().nodes
     yield run.happened(Read, statement=statement, rows=rows)
     return not rows
 
