@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from question_answering import receipt, table
+from where_lost import STAGES
 
 README = Path(__file__).parent.parent / "README.md"
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
@@ -20,11 +22,17 @@ def overhead() -> str:
     return "\n".join(lines)
 
 
+def lost() -> str:
+    """Where the loop's answers went, from the report of where_lost."""
+    counts = Counter(json.loads((Path(__file__).parent / "results" / "where_lost_test.json").read_text()).values())
+    return "Where the loop's answers went: " + ", ".join(f"{name} {counts[name]}" for name in STAGES) + "."
+
+
 def main() -> None:
     """Replace what stands between the marks."""
     head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
     said = f"Model {head['model']}, {head['date']}, {head['machine']}. The 30 questions were drawn by seed before any prompt was written."
-    text = f"{table('test')}\n\n{said}\n\n{overhead()}\n"
+    text = f"{table('test')}\n\n{lost()}\n\n{said}\n\n{overhead()}\n"
     readme = README.read_text(encoding="utf-8")
     README.write_text(PART.sub(lambda match: match[1] + text + match[2], readme), encoding="utf-8")
 
