@@ -1,7 +1,8 @@
-"""Fix, once and before any prompt was written, which HotpotQA questions serve what.
+"""Fix, before anything was designed on them, which bundled questions serve what.
 
-locked: 40 questions by hash, opened once by the retrieval benchmark; test: 30 by seed, for the loop benchmark;
-develop: the other 30, the only ones prompts may be tuned on. Run it again and the file is the same.
+locked: 40 questions of each set, the first by hash of their id; the retrieval benchmark opens them once. The rest is for developing.
+Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop benchmark, so prompts may be tuned on the other 30 only.
+Run it again and the files are the same.
 """
 
 import gzip
@@ -10,19 +11,34 @@ import json
 import random
 from pathlib import Path
 
-FOLDER = Path(__file__).parent.parent / "data" / "hotpotqa-train-100"
+DATA = Path(__file__).parent.parent / "data"
+LOCKED = 40
 SEED = 20261121
 
 
-def split() -> dict[str, list[str]]:
-    """The three disjoint lists of question ids."""
-    with gzip.open(FOLDER / "queries.jsonl.gz", "rt", encoding="utf-8") as lines:
+def by_hash(folder: str) -> list[str]:
+    """The question ids of a data folder in the order of their SHA-256."""
+    with gzip.open(DATA / folder / "queries.jsonl.gz", "rt", encoding="utf-8") as lines:
         ids = [json.loads(line)["_id"] for line in lines]
-    by_hash = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).hexdigest())
-    locked, rest = by_hash[:40], by_hash[40:]
+    return sorted(ids, key=lambda id: hashlib.sha256(id.encode()).hexdigest())
+
+
+def two_parts(folder: str) -> dict[str, list[str]]:
+    """Locked questions, and those to develop on."""
+    ids = by_hash(folder)
+    return {"locked": ids[:LOCKED], "develop": ids[LOCKED:]}
+
+
+def three_parts(folder: str) -> dict[str, list[str]]:
+    """The same, with 30 of the questions to develop on drawn by seed for testing the loop."""
+    parts = two_parts(folder)
+    rest = parts["develop"]
     random.Random(SEED).shuffle(rest)
-    return {"locked": locked, "test": rest[:30], "develop": rest[30:]}
+    return {"locked": parts["locked"], "test": rest[:30], "develop": rest[30:]}
 
 
 if __name__ == "__main__":
-    (FOLDER / "split.json").write_text(json.dumps({"seed": SEED, **split()}, indent=1) + "\n")
+    for folder in ("musique-train-100", "2wiki-fastgraphrag-101"):
+        (DATA / folder / "split.json").write_text(json.dumps(two_parts(folder), indent=1) + "\n")
+    name = "hotpotqa-train-100"
+    (DATA / name / "split.json").write_text(json.dumps({"seed": SEED, **three_parts(name)}, indent=1) + "\n")
