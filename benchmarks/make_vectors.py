@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kgot_lab.evaluation.datasets import hotpotqa
+from kgot_lab.evaluation.questions import hotpotqa
 from kgot_lab.retrieval.embeddings import MiniLM
 from kgot_lab.retrieval.stage import full_text
 from kgot_lab.retrieval.vectors import Vectors

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.evaluation.answers import exact_match, f1, holds
-from kgot_lab.evaluation.datasets import Question, hotpotqa, split
+from kgot_lab.evaluation.questions import Question, hotpotqa, split
 from kgot_lab.llm import connect
 from kgot_lab.loop import prompts
 from kgot_lab.loop.conclude import row_text

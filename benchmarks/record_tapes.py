@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
-from kgot_lab.evaluation.datasets import demo_questions, hotpotqa
+from kgot_lab.evaluation.questions import demo_questions, hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.limits import LOCAL, Limits

@@ -13,7 +13,7 @@ from pathlib import Path
 from question_answering import RESULTS, TRACES, receipt, rows
 
 from kgot_lab.evaluation.answers import holds
-from kgot_lab.evaluation.datasets import Question, hotpotqa
+from kgot_lab.evaluation.questions import Question, hotpotqa
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote

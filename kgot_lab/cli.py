@@ -100,7 +100,7 @@ def demo(
     replayed: Annotated[bool, typer.Option("--replay", help="show the recorded run, without the model")] = False,
 ) -> None:
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
-    from kgot_lab.evaluation.datasets import demo_questions, hotpotqa
+    from kgot_lab.evaluation.questions import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.replay import Live
 

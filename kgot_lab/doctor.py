@@ -74,7 +74,7 @@ def _documents() -> str:
 
 
 def _data() -> str:
-    from kgot_lab.evaluation.datasets import hotpotqa
+    from kgot_lab.evaluation.questions import hotpotqa
 
     data = hotpotqa()
     return f"{len(data.questions)} questions and {len(data.documents)} passages are bundled"

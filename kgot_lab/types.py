@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
@@ -105,8 +105,7 @@ class Query:
     id: str = ""
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """A document found, with its score; higher is better."""
 
     id: str
@@ -114,23 +113,55 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """What one lane said of a document: its weight in the fusion, its own score and rank there (1 is best), and the path it took in a graph."""
+
+    lane: str
+    weight: float
+    score: float
+    rank: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + f", {self.path}" * bool(self.path)
+
+
+@dataclass(frozen=True)
 class Ranking:
-    """What a retriever returns: hits from best to worst, ties broken by id."""
+    """What a retriever returns: hits from best to worst, ties broken by id.
+
+    A fused ranking keeps the rankings it was made from, each with its weight (`lanes`); one that walked a graph says how it came
+    to a document (`paths`, by id).
+    """
 
     query: Query
     hits: tuple[Hit, ...]
     system: str = ""
+    lanes: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
+    paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def ids(self) -> list[str]:
         """The ids alone, from best to worst."""
         return [hit.id for hit in self.hits]
 
+    def why(self, id: str) -> tuple[Reason, ...]:
+        """What each lane below this ranking said of a document; a lane that did not find it is left out."""
+        return self._why(id, 1.0)
 
-def ranked(query: Query, scores: Mapping[str, float], system: str = "") -> Ranking:
+    def _why(self, id: str, weight: float) -> tuple[Reason, ...]:
+        if self.lanes:
+            return tuple(reason for share, lane in self.lanes for reason in lane._why(id, weight * share))
+        for rank, hit in enumerate(self.hits, start=1):
+            if hit.id == id:
+                return (Reason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
+        return ()
+
+
+def ranked(query: Query, scores: Mapping[str, float], system: str = "", *, lanes: tuple[tuple[float, Ranking], ...] = ()) -> Ranking:
     """The ranking of some scores: best first, ties broken by id so that two runs agree."""
-    order = sorted(scores, key=lambda id: (-scores[id], id))
-    return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system)
+    order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)  # reverse keeps equal scores in the order of their ids
+    return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
 
 
 # --- language models --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.evaluation.datasets import hotpotqa
+from kgot_lab.evaluation.questions import hotpotqa
 from kgot_lab.retrieval.embeddings import MiniLM, meaning
 from kgot_lab.retrieval.stage import full_text
 from kgot_lab.retrieval.vectors import Cached, Stocked, Vectors, minilm

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from kgot_lab.errors import BadInput, OverBudget, QueryFailed, ToolFailed
-from kgot_lab.evaluation.datasets import hotpotqa, split
+from kgot_lab.evaluation.questions import hotpotqa, split
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.ask_model import ask_model

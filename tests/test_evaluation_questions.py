@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from kgot_lab.evaluation.datasets import hotpotqa, split
+from kgot_lab.evaluation.questions import hotpotqa, split
 
 
 def test_the_bundled_questions_and_passages_are_complete():

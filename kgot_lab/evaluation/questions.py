@@ -1,0 +1,77 @@
+"""The questions and passages that come with the package."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kgot_lab.bundled import bundled
+from kgot_lab.types import Document, Json
+
+_HOTPOTQA = "hotpotqa-train-100"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that do (`facts`)."""
+
+    id: str
+    text: str
+    answer: str
+    type: str  # bridge or comparison
+    level: str  # easy, medium or hard
+    gold: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+class Bundle(NamedTuple):
+    """Passages to search and questions to ask."""
+
+    documents: list[Document]
+    questions: list[Question]
+
+
+def hotpotqa() -> Bundle:
+    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took them), CC BY-SA 4.0.
+
+    Ids and order of the passages come from a hash of their content: the file has them in the order of the questions, which would tell
+    a ranking that breaks ties by id where to look. Exact duplicates are dropped.
+    """
+    rows = {row["_id"]: row for row in _rows("corpus.jsonl.gz")}
+    ids = {old: _content_id(row["title"], row["text"]) for old, row in rows.items()}
+    documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
+    questions = [_question(row, rows, ids) for row in _rows("queries.jsonl.gz")]
+    return Bundle([documents[id] for id in sorted(documents)], questions)
+
+
+def split() -> dict[str, tuple[str, ...]]:
+    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for tuning."""
+    parts = json.loads(bundled(f"{_HOTPOTQA}/split.json").read_text(encoding="utf-8"))
+    return {name: tuple(parts[name]) for name in ("locked", "test", "develop")}
+
+
+def demo_questions() -> list[Question]:
+    """The three questions of the demo: of those for tuning, so that no measured question is shown off."""
+    by_id = {question.id: question for question in hotpotqa().questions}
+    develop = split()["develop"]
+    return [by_id[develop[number]] for number in (1, 7, 4)]
+
+
+def _question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Question:
+    support = row["supporting_facts"]
+    gold = tuple(sorted({ids[document] for document, _ in support}))
+    facts = tuple(rows[document]["sentences"][number].strip() for document, number in support)
+    return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
+
+
+def _content_id(title: str, text: str) -> str:
+    return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
+
+
+def _rows(name: str) -> Iterator[Json]:
+    with gzip.open(bundled(f"{_HOTPOTQA}/{name}"), "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
