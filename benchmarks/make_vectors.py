@@ -1,15 +1,33 @@
-"""Embed the bundled HotpotQA passages once, so that nobody has to wait for it: writes data/hotpotqa-train-100/vectors.npz."""
+"""Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz into their folders.
 
+python benchmarks/make_vectors.py [hotpotqa] [musique] [2wiki]
+"""
+
+import sys
 from pathlib import Path
 
-from kgot_lab.evaluation.questions import hotpotqa
+from kgot_lab.evaluation.datasets import load
 from kgot_lab.retrieval.embeddings import MiniLM
 from kgot_lab.retrieval.stage import full_text
 from kgot_lab.retrieval.vectors import Vectors
 
-TARGET = Path(__file__).parent.parent / "data" / "hotpotqa-train-100" / "vectors.npz"
+DATA = Path(__file__).parent.parent / "data"
+FILES = {  # folder and bits per number
+    "hotpotqa": ("hotpotqa-train-100", 16),
+    "musique": ("musique-train-100", 16),
+    "2wiki": ("2wiki-fastgraphrag-101", 8),  # 16 bits would pass 4 MB
+}
+
+
+def write(name: str) -> Path:
+    """Embed the passages of a data set and keep their vectors beside them."""
+    folder, bits = FILES[name]
+    documents = load(name).documents
+    path = DATA / folder / "vectors.npz"
+    Vectors.of([document.id for document in documents], [full_text(document) for document in documents], MiniLM()).save(path, bits)
+    return path
+
 
 if __name__ == "__main__":
-    documents = hotpotqa().documents
-    Vectors.of([document.id for document in documents], [full_text(document) for document in documents], MiniLM()).save(TARGET)
-    print(f"{len(documents)} vectors, {TARGET.stat().st_size:,} bytes")
+    for name in sys.argv[1:] or FILES:
+        print(f"{name}: {write(name).stat().st_size:,} bytes")

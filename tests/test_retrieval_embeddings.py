@@ -9,10 +9,10 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.evaluation.questions import hotpotqa
+from kgot_lab.evaluation.datasets import load
 from kgot_lab.retrieval.embeddings import MiniLM, meaning
 from kgot_lab.retrieval.stage import full_text
-from kgot_lab.retrieval.vectors import Cached, Stocked, Vectors, minilm
+from kgot_lab.retrieval.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.types import Document
 
 pytest.importorskip("onnxruntime")
@@ -112,24 +112,88 @@ def test_meaning_finds_a_passage_that_shares_no_word_with_the_query(model):
     assert stage.search("  ").hits == ()
 
 
-def test_the_bundled_vectors_are_those_of_the_bundled_passages(model):
-    documents = hotpotqa().documents
-    kept = Vectors.load(bundled("hotpotqa-train-100/vectors.npz"), model)
-    assert kept.ids == tuple(document.id for document in documents)
-    sample = range(0, len(documents), 83)
-    fresh = Vectors.of(["x"] * len(sample), [full_text(documents[row]) for row in sample], model)
-    assert fresh.keys == tuple(kept.keys[row] for row in sample)
-    assert ((fresh.matrix * kept.matrix[list(sample)]).sum(axis=1) > 0.999).all()
-    assert bundled("hotpotqa-train-100/vectors.npz").stat().st_size < 4_000_000
+@pytest.mark.parametrize("name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])])
+def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
+    kept = Vectors.load(bundled(f"{folder}/vectors.npz"), model)
+    texts = [full_text(document) for document in load(name).documents]
+    place = {key: row for row, key in enumerate(kept.keys)}
+    assert set(place) == {text_key(model.digest, text) for text in texts}
+    sample = texts[:: len(texts) // 8]
+    rows = [place[text_key(model.digest, text)] for text in sample]
+    assert ((model.embed(sample) * kept.matrix[rows]).sum(axis=1) > 0.999).all()
+    assert bundled(f"{folder}/vectors.npz").stat().st_size < 4_000_000
 
 
-def test_bundled_passages_are_not_embedded_again(model, tmp_path):
+def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
-    stocked = Stocked(counting, Vectors.load(bundled("hotpotqa-train-100/vectors.npz"), counting))
-    meaning(hotpotqa().documents, stocked).search("Who directed the film?")
+    shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
+    meaning(load("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
-    assert minilm(tmp_path).embed([full_text(hotpotqa().documents[0])]).shape == (1, 384)
-    assert not list(tmp_path.iterdir())
+    texts = [full_text(document) for name in ("hotpotqa", "musique", "2wiki") for document in load(name).documents]
+    vectors = shelf.embed([*texts, "Who directed the film?"])
+    assert counting.asked == 1 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(vectors)), abs=1e-5)
+    assert minilm(tmp_path / "own").embed(texts[:1]) == pytest.approx(vectors[:1]) and not (tmp_path / "own").exists()
+
+
+def test_a_file_of_vectors_is_read_when_one_of_its_texts_is_asked_for(model, tmp_path, monkeypatch):
+    for name in "ab":
+        Vectors.of([name], [name], model).save(tmp_path / f"{name}.npz")
+    opened, real = [], Vectors.load
+    monkeypatch.setattr(Vectors, "load", staticmethod(lambda path, embedder: opened.append(path.stem) or real(path, embedder)))
+    shelf = Shelf(model, tmp_path / "a.npz", tmp_path / "b.npz")
+    shelf.embed(["neither"])
+    assert opened == []
+    shelf.embed(["b", "neither", "b"])
+    shelf.embed(["b"])
+    assert opened == ["b"]
+
+
+def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_computed(model, tmp_path):
+    other = Counting(model)
+    other.digest = "0" * 64
+    Vectors.of(["a"], ["text"], other).save(tmp_path / "vectors.npz")
+    shelf = Shelf(model, tmp_path / "vectors.npz")
+    with pytest.warns(UserWarning, match=r"not used.*come from all-MiniLM-L6-v2-int8 00000000"):
+        vectors = shelf.embed(["text"])
+    assert vectors == pytest.approx(model.embed(["text"]))
+    assert shelf.embed(["text"]) == pytest.approx(vectors)  # and says so once
+
+
+@pytest.mark.parametrize("bits, cosine", [(16, 0.999999), (8, 0.9995)])
+def test_kept_vectors_point_where_they_did(model, tmp_path, bits, cosine):
+    vectors = Vectors.of("abcde", SENTENCES, model)
+    rows = np.concatenate([vectors.matrix, np.zeros((1, 384), np.float32)])
+    Vectors((*vectors.ids, "zero"), (*vectors.keys, b"0" * 32), rows, model.name, model.digest).save(tmp_path / "v.npz", bits)
+    read = Vectors.load(tmp_path / "v.npz", model)
+    assert ((read.matrix[:5] * vectors.matrix).sum(axis=1) > cosine).all() and not read.matrix[5].any()
+    assert (read.ids, read.keys[:5], read.matrix.dtype) == ((*"abcde", "zero"), vectors.keys, np.float32)
+
+
+def test_eight_bits_halve_the_file_and_other_sizes_are_refused(model, tmp_path):
+    random = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
+    vectors = Vectors(tuple(map(str, range(200))), (b"k" * 32,) * 200, random, model.name, model.digest)
+    vectors.save(tmp_path / "16.npz")
+    vectors.save(tmp_path / "8.npz", 8)
+    assert (tmp_path / "8.npz").stat().st_size < 0.6 * (tmp_path / "16.npz").stat().st_size
+    with pytest.raises(BadInput, match="not in 4"):
+        vectors.save(tmp_path / "4.npz", 4)
+
+
+def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
+    vectors = Vectors.of("abcde", SENTENCES, model)
+    vectors.matrix[3, 7] = np.nan
+    vectors.save(tmp_path / "v.npz")
+    with pytest.raises(BadInput, match=r"1 of 5 .*NaN.* row 3"):
+        Vectors.load(tmp_path / "v.npz", model)
+    stocked = Stocked(model, vectors)
+    with pytest.raises(BadInput, match="row 3"):
+        meaning([Document(id, text) for id, text in zip("abcde", SENTENCES, strict=True)], stocked)
+
+
+def test_one_text_instead_of_a_list_is_refused(model, tmp_path):
+    for embedder in (model, Cached(model, tmp_path), minilm(tmp_path)):
+        with pytest.raises(BadInput, match="give a list of texts"):
+            embedder.embed("text")
 
 
 def test_vectors_of_another_model_are_refused(model, tmp_path):
@@ -174,6 +238,16 @@ def test_another_model_does_not_get_these_vectors(model, tmp_path):
     assert other.asked == 1
 
 
+def test_progress_is_told_of_the_texts_that_are_computed(model, tmp_path):
+    told = []
+    cached = Cached(model, tmp_path, progress=lambda done, total: told.append((done, total)))
+    cached.embed([f"{number}" for number in range(300)])
+    assert told == [(0, 300), (256, 300), (300, 300)]
+    cached.embed(["7", "8"])
+    cached.embed(["7", "one more"])
+    assert told[3:] == [(0, 1), (1, 1)]
+
+
 def test_an_interruption_keeps_the_vectors_that_were_ready(model, tmp_path):
     texts = [f"number {number}" for number in range(300)]
     with pytest.raises(KeyboardInterrupt):
@@ -185,19 +259,19 @@ def test_an_interruption_keeps_the_vectors_that_were_ready(model, tmp_path):
 
 def test_a_broken_cache_is_put_aside_with_a_warning_and_the_work_is_kept(model, tmp_path):
     Cached(model, tmp_path).embed(["before"])
-    (tmp_path / "embeddings-1.sqlite").write_bytes(b"this is no database" * 100)
+    (tmp_path / "embeddings-2.sqlite").write_bytes(b"this is no database" * 100)
     counting = Counting(model)
     with pytest.warns(UserWarning, match="put aside"):
         vectors = Cached(counting, tmp_path).embed(["after"])
     assert vectors == pytest.approx(model.embed(["after"]))
     Cached(counting, tmp_path).embed(["after"])
-    assert counting.asked == 1 and (tmp_path / "embeddings-1.broken").exists()
+    assert counting.asked == 1 and (tmp_path / "embeddings-2.broken").exists()
 
 
 @pytest.mark.parametrize("damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL"])
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
     Cached(model, tmp_path).embed(["a", "b"])
-    with sqlite3.connect(tmp_path / "embeddings-1.sqlite") as connection:
+    with sqlite3.connect(tmp_path / "embeddings-2.sqlite") as connection:
         connection.execute(f"UPDATE vectors SET vector = {damage}")
     connection.close()
     assert Cached(model, tmp_path).embed(["a", "b"]) == pytest.approx(model.embed(["a", "b"]))
@@ -224,7 +298,7 @@ def test_many_writers_share_one_cache(model, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    with sqlite3.connect(tmp_path / "embeddings-1.sqlite") as connection:
+    with sqlite3.connect(tmp_path / "embeddings-2.sqlite") as connection:
         count = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
     connection.close()
     assert (failures, count) == ([], 1 + 4 * 5)

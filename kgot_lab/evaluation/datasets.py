@@ -7,10 +7,10 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import UnknownName
-from kgot_lab.types import Document, Json, Query, Triple
+from kgot_lab.types import Document, Hit, Json, Query, Ranking, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
 
@@ -20,7 +20,8 @@ class Dataset:
     """Documents, queries and qrels, with what more is known of them.
 
     `types` says of what kind a query is; `triples` holds what a language model took from each document; `locked` are the queries
-    that are opened once, at the end; `classes` names the equivalence class of a document, where two may stand for the same thing.
+    that are opened once, at the end; `classes` names the equivalence class of a document, where two may stand for the same thing;
+    `notes` says what was left out when the data were read.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Dataset:
     triples: Mapping[str, tuple[Triple, ...]] = field(default_factory=dict)
     locked: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def only(self, ids: Collection[str]) -> Dataset:
         """The same documents with some of the queries."""
@@ -47,16 +49,28 @@ class Dataset:
         """The locked queries."""
         return self.only(self.locked)
 
+    def to_beir(self, folder: Path | str, split: str = "test") -> Path:
+        """Write documents, queries and qrels as a BEIR folder, and say where; raises BadInput for a folder that already has such files."""
+        from kgot_lab.evaluation.own_data import to_beir
+
+        return to_beir(self, folder, split)
+
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
-        return f"<{self.name}: {len(self.queries)} queries, {len(self.documents):,} documents, {relevant} relevant pairs>"
+        counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
+        return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
 
 
 def load(name: str) -> Dataset:
-    """A data set by its name; raises UnknownName."""
-    if name not in BUNDLED:
-        raise UnknownName("data set", name, BUNDLED)
-    return BUNDLED[name]()
+    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
+
+    Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.
+    """
+    if name in BUNDLED:
+        return BUNDLED[name]()
+    from kgot_lab.evaluation.fetched import fetched
+
+    return fetched(name, BUNDLED)
 
 
 # --- bundled ----------------------------------------------------------------------------------------------------------
@@ -74,6 +88,16 @@ def _twowiki() -> Dataset:
     return _read("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
 
 
+def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
+    """The part of 2wiki that the published systems searched: the passages and questions that carry these marks."""
+    whole = _twowiki()
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
+    asked = [row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)]
+    part = replace(whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)).only(asked)
+    return replace(part, types={id: part.types[id] for id in asked}, locked=whole.locked.intersection(asked))
+
+
 def _musique_steps() -> Dataset:
     whole = _musique()
     rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
@@ -88,7 +112,34 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique-steps": _musique_steps,
     "2wiki": _twowiki,
     "hotpotqa": _hotpotqa,
+    "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
+    "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
 }
+SYSTEMS = {"vdb": "vector database", "lightrag": "LightRAG", "nano": "nano-graphrag", "graph": "fast-graphrag"}
+
+
+def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
+    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101 of "2wiki-780".
+
+    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank with an id that is no
+    passage's, so that what stood behind it does not move up. Three hits of LightRAG are passages of "2wiki" that it did not search.
+    Source: the results in the fast-graphrag repository.
+    """
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    queries = {query.id: query for query in _twowiki().queries}
+    runs: dict[tuple[int, str], tuple[Ranking, ...]] = {}
+    for row in _rows("2wiki-fastgraphrag-101/published_runs.jsonl.gz"):
+        key, found = (row["subset"], SYSTEMS[row["system"]]), row["ranking"]
+        hits = tuple(Hit(_slot(found, rank, ids), 1 / rank) for rank in range(1, len(found) + 1))
+        runs[key] = (*runs.get(key, ()), Ranking(queries[row["query_id"]], hits, key[1]))
+    return runs
+
+
+def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
+    old = found[rank - 1]
+    if old is None:
+        return f"garbled title at rank {rank}"
+    return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
 
 
 def _read(name: str, folder: str, type_of: Callable[[Json], str]) -> Dataset:

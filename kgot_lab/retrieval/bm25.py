@@ -1,40 +1,88 @@
-"""Search by words: BM25."""
+"""Search by words: BM25, where chosen words can weigh more."""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Ranking, ranked
+from kgot_lab.types import Document, Hit, Query, Ranking
+
+# The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word (decision C-O12).
+INTENT_VERBS: Mapping[str, float] = dict.fromkeys("reduce build optimize debug learn deploy secure automate".split(), 5.0)
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such "
+    "that the their then there these they this to was will with".split()
+)  # Lucene's, which bm25s takes too
+WORD = re.compile(r"\b\w\w+\b")
 
 
-def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75) -> Stage:
+def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75, emphasis: Mapping[str, float] | None = None) -> Stage:
     """Documents that share words with the query, rare words counting more (Robertson and Zaragoza 2009, as Lucene computes it).
 
-    score(d) = sum over query words w of idf(w) * tf / (tf + k1 * (1 - b + b * length(d) / mean length)).
-    English stop words and one-letter words are left out. A query without a known word finds nothing.
+    score(d) = sum over query words w of emphasis(w) * idf(w) * tf / (tf + k1 * (1 - b + b * length(d) / mean length)), where
+    emphasis is 1 for a word that it does not name. English stop words and one-letter words are left out. A query without a
+    known word finds nothing. Raises BadInput for a weight that is negative or not a number, or that is not of one word, and for
+    a k1 below 0 or a b outside 0 to 1.
     """
-    documents = checked(documents)
+    if not (0 <= k1 < math.inf and 0 <= b <= 1):
+        raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
+    documents = sorted(checked(documents), key=lambda document: document.id)
+    heavier = _weight_of(emphasis or {})
     ids = [document.id for document in documents]
-    words_of = [_words(text) for text in map(full_text, documents)]
+    words_of = [words(text) for text in map(full_text, documents)]
     if not any(words_of):
-        return Stage("bm25", lambda ranking: Ranking(ranking.query, ()))
+        return Stage(_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
     index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
     index.index(words_of, show_progress=False)
+    column_of, parts, rows, starts = index.vocab_dict, index.scores["data"], index.scores["indices"], index.scores["indptr"].tolist()
 
     def step(ranking: Ranking) -> Ranking:
-        known = [word for word in _words(ranking.query.text) if word in index.vocab_dict]
-        scores = index.get_scores(known).tolist() if known else []
-        return ranked(ranking.query, {id: score for id, score in zip(ids, scores, strict=False) if score > 0})
+        scores = np.zeros(len(ids), np.float32)
+        for word in words(ranking.query.text):
+            if (column := column_of.get(word)) is not None:
+                part = slice(starts[column], starts[column + 1])
+                scores[rows[part]] += parts[part] * heavier.get(word, 1.0)  # a document stands at most once in a column
+        return best_first(ranking.query, ids, scores)
 
-    return Stage("bm25", step)
+    return Stage(_name(k1, b, heavier), step)
 
 
-def _words(text: str) -> list[str]:
-    tokens: list[list[str]] = _bm25s().tokenize([text], stopwords="english", return_ids=False, show_progress=False)
-    return tokens[0]
+def words(text: str) -> list[str]:
+    """The words of a text in their order, in small letters, without English stop words and single letters: what bm25s makes of it."""
+    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+
+
+def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
+    """The ranking of the scores above 0, one score for each id. The ids must be sorted, so that ties come out by id."""
+    found = np.flatnonzero(scores > 0)
+    order = found[np.argsort(-scores[found], kind="stable")]
+    return Ranking(query, tuple(map(Hit, [ids[row] for row in order.tolist()], scores[order].tolist())))
+
+
+def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:
+    weight_of = {}
+    for key, weight in emphasis.items():
+        if not (math.isfinite(weight) and weight >= 0):
+            raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
+        if len(words(key)) != 1:
+            raise BadInput(f"emphasis is on single words that are searched, and {key!r} is not one; stop words are left out")
+        weight_of[words(key)[0]] = float(weight)
+    return weight_of
+
+
+def _name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
+    options = [f"k1={k1:g}"] * (k1 != 1.2) + [f"b={b:g}"] * (b != 0.75) + [f"emphasis on {len(heavier)} words"] * bool(heavier)
+    return f"bm25({', '.join(options)})" if options else "bm25"
 
 
 def _bm25s() -> ModuleType:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.retrieval.stage import Stage, checked, full_text
 from kgot_lab.types import Document, Ranking, ranked
 
@@ -21,7 +21,10 @@ Matrix = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Anything that turns texts into vectors of length 1. Vectors of two embedders compare only where `digest` is the same."""
+    """Anything that turns texts into vectors of length 1. Vectors of two embedders compare only where `digest` is the same.
+
+    A text in which an embedder knows no word may have a vector of zeros: its cosine with everything is then 0.
+    """
 
     @property
     def name(self) -> str: ...
@@ -29,19 +32,22 @@ class Embedder(Protocol):
     def digest(self) -> str: ...  # SHA-256 of what decides the vectors
     @property
     def dimension(self) -> int: ...
-    def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1
+    def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
 
 
 def meaning(documents: Iterable[Document], embedder: Embedder) -> Stage:
-    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query finds nothing."""
+    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query finds nothing.
+
+    Raises BadInput for NaN in a vector, naming the text.
+    """
     documents = checked(documents)
     ids = [document.id for document in documents]
-    matrix = embedder.embed([full_text(document) for document in documents])
+    matrix = unit(embedder.embed([full_text(document) for document in documents]), embedder.name)
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
-        cosines = matrix @ embedder.embed([ranking.query.text])[0]
+        cosines = matrix @ unit(embedder.embed([ranking.query.text]), embedder.name)[0]
         return ranked(ranking.query, dict(zip(ids, cosines.tolist(), strict=True)))
 
     return Stage("embeddings", step)
@@ -70,18 +76,17 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        pieces = [self._tokenizer.encode(encodable(text)).ids for text in texts]  # a batch would start threads, which forks dislike
+        pieces = [self._tokenizer.encode(text).ids for text in clean(texts)]  # a batch would start threads, which forks dislike
         for rows in _batches([len(ids) for ids in pieces], self._batch):
             vectors[rows] = self._vectors([pieces[row] for row in rows])
-        return vectors
+        return unit(vectors, self.name)
 
     def _vectors(self, pieces: list[list[int]]) -> Matrix:
         width = max(map(len, pieces))
         ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
         mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
         states = self._session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
-        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), np.float32)
+        return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -103,6 +108,23 @@ class MiniLM:
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions>"
+
+
+def clean(texts: Sequence[str]) -> list[str]:
+    """The texts as an embedder may read them; raises BadInput for one text where several are meant."""
+    if isinstance(texts, str):
+        raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
+    return [encodable(text) for text in texts]
+
+
+def unit(vectors: ArrayLike, source: str) -> Matrix:
+    """The rows brought to length 1, in 32 bits; a row of zeros stays one. Raises BadInput for NaN or infinity, naming the row."""
+    rows = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(lengths))
+    if len(bad):
+        raise BadInput(f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity; the first is that of row {bad[0]}")
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
 def encodable(text: str) -> str:

@@ -1,41 +1,45 @@
-"""Joining lanes: several rankings of the same documents become one."""
+"""Joining lanes: several rankings of the same documents become one that remembers them."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
-from kgot_lab.errors import BadInput
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Ranking, ranked
+from kgot_lab.types import Hit, Query, Ranking
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-def weighted(*lanes: tuple[float, Stage]) -> Stage:
-    """Weighted sum of min-max normalised scores: score(d) = sum over lanes of weight * (s(d) - min) / (max - min).
+def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
+    """Weighted sum of normalised scores: score(d) = sum over lanes of weight * scaled(s(d)).
 
+    scale="range" moves the scores of a lane to (s - min) / (max - min); "maximum" takes max(s, 0) / max, as KG-OS does.
     Convex where the weights add up to 1 (Bruch, Gai and Ingber 2023). A document that a lane did not find gets 0 from it.
-    Raises BadInput for a weight that is negative or not a number.
+    Raises BadInput for a weight that is negative or not a number, and UnknownName for a scale; searching raises BadInput when
+    a lane gives a score that is not a finite number or one id twice (so do the other fusions).
     """
     if not lanes or any(not (math.isfinite(weight) and weight >= 0) for weight, _ in lanes):
         raise BadInput("weighted() takes pairs (weight, stage), at least one, with weights of 0 or more")
+    if scale not in SCALES:
+        raise UnknownName("scale", scale, SCALES)
+    scaled, weights = SCALES[scale], [weight for weight, _ in lanes]
 
     def step(ranking: Ranking) -> Ranking:
-        scores: dict[str, float] = defaultdict(float)
-        for weight, lane in lanes:
-            for id, score in normalised(lane(ranking)).items():
-                scores[id] += weight * score
-        return ranked(ranking.query, scores)
+        results = [lane(ranking) for _, lane in lanes]
+        ids, lists = gathered(results)
+        scores = np.zeros(len(ids))
+        for weight, (rows, found) in zip(weights, lists, strict=True):
+            scores[rows] += weight * scaled(found)
+        return fused(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    return Stage(f"weighted({', '.join(f'{weight:g} {lane.name}' for weight, lane in lanes)})", step)
-
-
-def normalised(ranking: Ranking) -> dict[str, float]:
-    """Scores moved into 0..1: the best hit has 1, the worst 0; where all are equal, all have 1."""
-    if not ranking.hits:
-        return {}
-    values = [hit.score for hit in ranking.hits]
-    low, high = min(values), max(values)
-    return {hit.id: (hit.score - low) / (high - low) if high > low else 1.0 for hit in ranking.hits}
+    names = [f"{weight:g} {lane.name}" for weight, lane in lanes] + [f"scale={scale}"] * (scale != "range")
+    return Stage(f"weighted({', '.join(names)})", step)
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
@@ -47,10 +51,99 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
         raise BadInput("rrf() takes at least one stage and a k of 0 or more")
 
     def step(ranking: Ranking) -> Ranking:
-        scores: dict[str, float] = defaultdict(float)
-        for stage in stages:
-            for rank, hit in enumerate(stage(ranking).hits, start=1):
-                scores[hit.id] += 1 / (k + rank)  # k = 60 as in the paper; small k trusts the top ranks more
-        return ranked(ranking.query, scores)
+        results = [stage(ranking) for stage in stages]
+        ids, lists = gathered(results)
+        scores = np.zeros(len(ids))
+        for rows, _ in lists:
+            scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))  # k = 60 as in the paper; small k trusts the top ranks more
+        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
-    return Stage(f"rrf({', '.join([stage.name for stage in stages] + ([f'k={k}'] if k != 60 else []))})", step)
+    return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
+
+
+def strongest(*stages: Stage) -> Stage:
+    """The best that any stage says of a document: score(d) = max over stages of max(s(d), 0) / max; so KG-OS joins BM25 and FTS5.
+
+    Raises BadInput without a stage.
+    """
+    if not stages:
+        raise BadInput("strongest() takes at least one stage")
+
+    def step(ranking: Ranking) -> Ranking:
+        results = [stage(ranking) for stage in stages]
+        ids, lists = gathered(results)
+        scores = np.zeros(len(ids))
+        for rows, found in lists:
+            scores[rows] = np.maximum(scores[rows], by_maximum(found))
+        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+
+    return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
+
+
+# --- scales -----------------------------------------------------------------------------------------------------------
+
+
+def by_range(scores: Floats) -> Floats:
+    """Scores moved into 0..1: the best has 1, the worst 0; where all are equal, all have 1."""
+    if not scores.size or scores.min() == scores.max():
+        return np.ones_like(scores)
+    low = scores.min()
+    return (scores - low) / (scores.max() - low)  # type: ignore[no-any-return]
+
+
+def by_maximum(scores: Floats) -> Floats:
+    """Scores divided by the largest, those below 0 first set to 0; where none is above 0, all have 0 (decision C-O7)."""
+    clipped = np.maximum(scores, 0.0)
+    return clipped / (clipped.max(initial=0.0) or 1.0)
+
+
+SCALES: Mapping[str, Callable[[Floats], Floats]] = {"range": by_range, "maximum": by_maximum}
+
+
+def normalised(ranking: Ranking) -> dict[str, float]:
+    """The scores of a ranking moved into 0..1 by their range, for each id."""
+    return dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
+
+
+# --- rankings as columns ----------------------------------------------------------------------------------------------
+
+
+def scores_of(ranking: Ranking) -> Floats:
+    """The scores of a ranking, best first."""
+    return np.array([score for _, score in ranking.hits], dtype=np.float64)
+
+
+def gathered(rankings: Sequence[Ranking]) -> tuple[list[str], list[tuple[Ints, Floats]]]:
+    """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them with their scores.
+
+    Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
+    """
+    row_of: dict[str, int] = {}
+    lists = []
+    for ranking in rankings:
+        rows = np.array([row_of.setdefault(id, len(row_of)) for id, _ in ranking.hits], dtype=np.int64)
+        if rows.size and np.bincount(rows).max() > 1:
+            raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
+        scores = scores_of(ranking)
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if bad.size:
+            id, score = ranking.hits[bad[0]]
+            raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
+        lists.append((rows, scores))
+    return list(row_of), lists
+
+
+def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
+    """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
+    order = np.argsort(-scores, kind="stable")
+    names, values = [ids[row] for row in order.tolist()], scores[order]
+    for start, end in _ties(values):
+        names[start:end] = sorted(names[start:end])
+    return Ranking(query, tuple(map(Hit, names, values.tolist())), lanes=lanes)
+
+
+def _ties(values: Floats) -> list[tuple[int, int]]:
+    """Where runs of two and more equal values start and end."""
+    edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
+    long = np.flatnonzero(np.diff(edges) > 1)
+    return list(zip(edges[long].tolist(), edges[long + 1].tolist(), strict=True))

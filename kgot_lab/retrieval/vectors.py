@@ -1,48 +1,47 @@
-"""Vectors that are kept: a file that comes with a data set, and a cache on this computer."""
+"""Vectors that are kept in a file, such as those that come with the data sets."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import sqlite3
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.embeddings import Embedder, Matrix, MiniLM, encodable
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.retrieval.cache import Cached, text_key
+from kgot_lab.retrieval.embeddings import Embedder, Matrix, MiniLM, clean, unit
+
+__all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
 log = logging.getLogger(__name__)
 
-
-def text_key(digest: str, text: str) -> bytes:
-    """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
-    return hashlib.sha256(f"{digest}\0{encodable(text)}".encode()).digest()
+SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101")  # folders of data that come with MiniLM's vectors
 
 
-def minilm(folder: Path | None = None) -> Embedder:
-    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache folder by default)."""
-    embedder = Cached(MiniLM(), folder)
-    try:
-        return Stocked(embedder, Vectors.load(bundled("hotpotqa-train-100/vectors.npz"), embedder))
-    except BadInput as error:  # vectors of another release of the model: slower, not wrong
-        log.info("the bundled vectors are not used: %s", error)
-        return embedder
+def minilm(folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> Embedder:
+    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache folder by default).
 
-
-# --- vectors in a file ------------------------------------------------------------------------------------------------
+    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises NotInstalled.
+    """
+    paths = []
+    for name in SHIPPED:
+        with suppress(UnknownName):
+            paths.append(bundled(f"{name}/vectors.npz"))
+    return Shelf(Cached(MiniLM(), folder, progress=progress), *paths)
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of some texts: ids, keys of the texts, a row of length 1 each, and the embedder they come from."""
+    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without meaning), and their embedder."""
 
     ids: tuple[str, ...]
     keys: tuple[bytes, ...]
@@ -56,26 +55,27 @@ class Vectors:
         keys = tuple(text_key(embedder.digest, text) for text in texts)
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
-    def save(self, path: Path) -> None:
-        """Write a compressed npz file; numbers are kept in 16 bits, which moves a cosine by less than .001."""
+    def save(self, path: Path, bits: int = 16) -> None:
+        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8 (by about .002).
+
+        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back to length 1.
+        """
+        if bits not in {8, 16}:
+            raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
-        half = self.matrix.astype(np.float16)
-        np.savez_compressed(path, ids=np.array(self.ids), keys=keys, matrix=half, model=np.array(self.model), digest=np.array(self.digest))
+        numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
+        model, digest = np.array(self.model), np.array(self.digest)
+        np.savez_compressed(path, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:
-        """Read what `save` wrote; raises BadInput for a broken file, or vectors that do not come from this embedder."""
-        try:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"].astype(np.float32)
-                model, digest = str(file["model"]), str(file["digest"])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise BadInput(f"{path.name} does not hold vectors ({error})") from error
-        if (model, digest) != (embedder.name, embedder.digest):
-            raise BadInput(f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from this embedder."""
+        file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
+        _checked_origin(path, file, embedder)
+        ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
         if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
             raise BadInput(f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected")
-        return Vectors(ids, keys, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), model, digest)
+        return Vectors(ids, keys, unit(matrix, path.name), embedder.name, embedder.digest)
 
 
 class Stocked:
@@ -92,97 +92,99 @@ class Stocked:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
-        keys = [text_key(self.digest, text) for text in texts]
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
-        missing = [row for row, key in enumerate(keys) if key not in self._stock]
-        for row in set(range(len(texts))).difference(missing):
-            vectors[row] = self._stock[keys[row]]
-        if missing:
-            vectors[missing] = self._embedder.embed([texts[row] for row in missing])
-        return vectors
+        return _filled(self._embedder, texts, self._stock)
 
 
-# --- vectors in a cache -----------------------------------------------------------------------------------------------
+class Shelf:
+    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are computed.
 
-
-class Cached:
-    """An embedder that remembers every text in a SQLite file, which several programs may share.
-
-    The cache is never needed: where it cannot be read or written the vectors are computed, and a warning says so.
-    A broken file is put aside and a new one begun.
+    Files of another embedder, and broken ones, are left aside with a warning: slower, not wrong.
     """
 
-    _chunk = 256  # texts computed between two writes: what an interruption can lose
+    def __init__(self, embedder: Embedder, *paths: Path) -> None:
+        self._embedder, self._paths = embedder, paths
+        self._stock: dict[bytes, Matrix] = {}
+        self._opened: set[Path] = set()
 
-    def __init__(self, embedder: Embedder, folder: Path | None = None) -> None:
-        self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
-        self._embedder, self._path = embedder, (folder or _cache_folder()) / "embeddings-1.sqlite"
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def digest(self) -> str:
+        return self._embedder.digest
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
-        keys = [text_key(self.digest, text) for text in texts]
-        wanted = dict(zip(keys, texts, strict=True))
-        known = self._read(list(wanted))
-        missing = [key for key in wanted if key not in known]
-        for start in range(0, len(missing), self._chunk):
-            some = missing[start : start + self._chunk]
-            fresh = dict(zip(some, self._embedder.embed([wanted[key] for key in some]), strict=True))
-            self._write(fresh)
-            known |= fresh
-        return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
+        wanted = {text_key(self.digest, text) for text in clean(texts)}
+        for path, keys in self._keys.items():
+            if path not in self._opened and not wanted.isdisjoint(keys):
+                self._opened.add(path)
+                self._open(path)
+        return _filled(self._embedder, texts, self._stock)
 
-    def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
-        known: dict[bytes, Matrix] = {}
-        if not self._path.exists():
-            return known
+    @cached_property
+    def _keys(self) -> dict[Path, frozenset[bytes]]:
+        """Which texts each file holds: a small part of it."""
+        keys = {}
+        for path in self._paths:
+            try:
+                file = _read(path, ("keys", "model", "digest"))
+                _checked_origin(path, file, self._embedder)
+                keys[path] = frozenset(map(bytes, file["keys"]))
+            except BadInput as error:
+                _say(error)
+        return keys
+
+    def _open(self, path: Path) -> None:
         try:
-            with closing(self._open()) as connection:
-                for some in _groups(keys, 500):
-                    marks = ",".join("?" * len(some))
-                    rows = connection.execute(f"SELECT key, CAST(vector AS BLOB) FROM vectors WHERE key IN ({marks})", some)
-                    known |= {bytes(key): np.frombuffer(blob, np.float32) for key, blob in rows if self._sound(blob)}
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-        return known
+            found = Vectors.load(path, self._embedder)
+            self._stock.update(zip(found.keys, found.matrix, strict=True))
+        except BadInput as error:
+            _say(error)
 
-    def _write(self, fresh: dict[bytes, Matrix]) -> None:
-        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items()]
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as connection, connection:
-                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=30)
-        try:
-            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    def _sound(self, blob: object) -> bool:
-        if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
-            return False
-        return bool(abs(np.linalg.norm(np.frombuffer(blob, np.float32)) - 1) < 1e-3)
-
-    def _give_up(self, error: Exception) -> None:
-        broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-        what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; vectors are computed"
-        if broken:
-            with suppress(OSError):
-                self._path.replace(self._path.with_suffix(".broken"))
-        log.warning("the embedding cache %s: %s", what, error)
-        warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions, {len(self._paths)} files of vectors>"
 
 
-def _groups(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    yield from (items[start : start + size] for start in range(0, len(items), size))
+def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
+    """The vectors of some texts: those in stock, and the others computed."""
+    keys = [text_key(embedder.digest, text) for text in clean(texts)]
+    vectors = np.zeros((len(texts), embedder.dimension), np.float32)
+    missing = [row for row, key in enumerate(keys) if key not in stock]
+    for row, key in enumerate(keys):
+        if key in stock:
+            vectors[row] = stock[key]
+    if missing:
+        vectors[missing] = embedder.embed([texts[row] for row in missing])
+    return vectors
 
 
-def _cache_folder() -> Path:
-    from platformdirs import user_cache_path
+def _bytes(matrix: Matrix) -> Any:
+    largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
+    return np.round(matrix * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
 
-    return user_cache_path("kgot_lab")
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return {name: file[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BadInput(f"{path.name} does not hold vectors ({error})") from error
+
+
+def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
+    model, digest = str(file["model"]), str(file["digest"])
+    if (model, digest) != (embedder.name, embedder.digest):
+        raise BadInput(f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+
+
+def _say(error: BadInput) -> None:
+    log.warning("stored vectors are not used, the texts are embedded again: %s", error)
+    warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
+
+

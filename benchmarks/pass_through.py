@@ -1,0 +1,255 @@
+"""What do hubs without a text cost retrieval, and what does walking through them give? Writes benchmarks/results/pass_through.json.
+
+Decided before the first run: the walk starts at 5 hits; the primary measure is recall@10, hits first, pass-through against the original
+retrieval (neighbours without a text are dropped), on the title graphs whose 10 % busiest passages lost their text; the three data sets
+are one family (Holm). Everything else in the file is there to explain. Develop questions only; gold passages that lost their text
+cannot be found by anyone: they are counted, and left out of the recall.
+
+Two graphs. "titles": passages, with an edge where one mentions the title of another; the busiest lose their text. "phrases" (MuSiQue):
+passages and the phrases of the triples a language model took from them; a phrase never has a text, so nothing has to be taken away.
+"By similarity" orders what was reached without looking at convergence. Control: the same hubs with as many edges, but to passages drawn
+at random (five times, averaged).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from kgot_lab.evaluation.datasets import Dataset, Qrels, load
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
+from kgot_lab.retrieval.stage import Stage, full_text
+from kgot_lab.retrieval.vectors import minilm
+from kgot_lab.types import Edge, Node, Query, Ranking, ranked
+
+RESULT = Path(__file__).parent / "results" / "pass_through.json"
+SHARES = (0.0, 0.05, 0.1, 0.2)
+PRIMARY = {"graph": "titles", "bare": 0.1, "order": "hits first", "measure": "recall@10", "against": "original"}
+MEASURES = ("recall@5", "recall@10", "recall@20")
+ORDERS = {  # with 5 hits first, recall@5 is that of the entry stage
+    "hits first": (Walk(rest=True), MEASURES[1:]),
+    "taking turns": (Walk(rest=True, interleaved=True), MEASURES[:1]),
+}
+SHUFFLES = range(5)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph to walk on, the entry stage over its described passages, and the questions some of whose gold passages have a text."""
+
+    data: Dataset
+    graph: PropertyGraph
+    entry: Stage
+    qrels: Qrels
+
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def passages(data: Dataset) -> list[Node]:
+    return [Node(d.id, ("Passage",), {"title": d.title, "text": d.text}) for d in data.documents]
+
+
+def title_graph(data: Dataset) -> PropertyGraph:
+    """An edge from each passage to those whose title it mentions, word by word, in the same case, what stands in brackets left out."""
+    titled: dict[tuple[str, ...], list[str]] = {}
+    for document in data.documents:
+        titled.setdefault(words(re.sub(r"\(.*?\)", " ", document.title)), []).append(document.id)
+    longest = max(map(len, titled))
+    edges = {
+        Edge(document.id, "mentions", other)
+        for document in data.documents
+        for run_of_words in runs(words(document.text), longest)
+        for other in titled.get(run_of_words, ())
+        if other != document.id
+    }
+    return PropertyGraph.of(passages(data), sorted(edges, key=lambda edge: edge.identity))
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", text))
+
+
+def runs(text: tuple[str, ...], longest: int) -> Iterable[tuple[str, ...]]:
+    return (text[start : start + length] for start in range(len(text)) for length in range(1, longest + 1))
+
+
+def phrase_graph(data: Dataset) -> PropertyGraph:
+    """A bare node for each phrase of the triples; each passage points at the subjects ("tells of") and, by relation, at the objects."""
+    edges = set()
+    for id, triples in data.triples.items():
+        for triple in triples:
+            edges.add(Edge(id, "tells of", f"phrase: {triple.subject.casefold()}"))
+            edges.add(Edge(id, triple.relation, f"phrase: {triple.object.casefold()}"))
+    return PropertyGraph.of(passages(data), sorted(edges, key=lambda edge: edge.identity), dangling="add")
+
+
+def busiest(graph: PropertyGraph, share: float) -> list[str]:
+    """The best connected nodes, ties by id."""
+    return sorted(graph.ids, key=lambda id: (-graph.degree(id), id))[: round(share * len(graph))]
+
+
+def shuffled(graph: PropertyGraph, seed: int) -> PropertyGraph:
+    """The same graph, but the edges of the bare nodes lead to passages in another order: each node keeps its number of edges."""
+    bare = np.array([not has_text(node) for node in graph.nodes])
+    sources, targets = graph.sources.copy(), graph.targets.copy()
+    chance = np.random.default_rng(seed)
+    for ends, others in ((targets, sources), (sources, targets)):  # in each direction on its own, so that arrows keep their sense
+        hubs = np.flatnonzero(bare[others] & ~bare[ends])
+        ends[hubs] = chance.permutation(ends[hubs])
+    kept = dict.fromkeys(  # an edge drawn twice is one edge
+        (s, c, t) for s, c, t in zip(sources.tolist(), graph.type_codes.tolist(), targets.tolist(), strict=True) if s != t
+    )
+    return PropertyGraph.of(graph.nodes, (Edge(graph.ids[s], graph.type_names[c], graph.ids[t]) for s, c, t in kept))
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def case(data: Dataset, graph: PropertyGraph, cosines: Mapping[str, Numbers]) -> Case:
+    """The questions that have gold with a text, and an entry stage over the passages that have one."""
+    described = {node.id for node in graph.nodes if has_text(node)}
+    places = [place for place, document in enumerate(data.documents) if document.id in described]
+    ids = [data.documents[place].id for place in places]
+
+    @cache
+    def found(query: Query) -> Ranking:
+        return ranked(query, dict(zip(ids, cosines[query.id][places].tolist(), strict=True)))
+
+    qrels = {query: {id: grade for id, grade in grades.items() if id in described} for query, grades in data.qrels.items()}
+    return Case(
+        data, graph, Stage("embeddings", lambda ranking: found(ranking.query)), {query: grades for query, grades in qrels.items() if grades}
+    )
+
+
+def cosines_of(data: Dataset) -> dict[str, Numbers]:
+    embedder = minilm()
+    matrix = embedder.embed([full_text(document) for document in data.documents])
+    questions = embedder.embed([query.text for query in data.queries])
+    return {query.id: (matrix @ vector).astype(float) for query, vector in zip(data.queries, questions, strict=True)}
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def values(case: Case, stage: Stage) -> tuple[dict[str, Numbers], float]:
+    """Each measure for each question that counts, and the median seconds of a query."""
+    made = run(stage, case.data.only(case.qrels).queries, keep=20)
+    scores = score(made, case.qrels, MEASURES)
+    return {measure: np.array(list(scores.per_query(measure).values())) for measure in MEASURES}, made.latency.median
+
+
+def measured(case: Case, about: Mapping[str, object]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """A row for each system, and one for each comparison with pass-through."""
+    rows, gaps = [], []
+    entry, _ = values(case, case.entry)
+    rewired = [shuffled(case.graph, seed) for seed in SHUFFLES] if about["share"] != 0 else [case.graph]  # no bare node, nothing to shuffle
+    for order, (walk, measures) in ORDERS.items():
+        found = {"entry only": entry}
+        found["original"], slow = values(case, traverse(case.graph, case.entry, through_hubs=False, walk=walk))
+        found["pass-through"], through = values(case, traverse(case.graph, case.entry, walk=walk))
+        found["pass-through by similarity"], _ = values(case, traverse(case.graph, case.entry, walk=replace(walk, convergence=False)))
+        others = [values(case, traverse(other, case.entry, walk=walk))[0] for other in rewired]
+        found["shuffled hubs"] = {measure: np.mean([other[measure] for other in others], axis=0) for measure in MEASURES}
+        milliseconds = {"original": slow, "pass-through": through}
+        for system, by_measure in found.items():
+            for measure in measures:
+                spent = {"milliseconds": round(1000 * milliseconds[system], 2)} if system in milliseconds else {}
+                rows.append({**about, "order": order, "system": system, "measure": measure, **estimate(by_measure[measure]), **spent})
+        for against in (system for system in found if system != "pass-through"):
+            for measure in measures:
+                gap = found["pass-through"][measure] - found[against][measure]
+                gaps.append({**about, "order": order, "against": against, "measure": measure, **difference(gap)})
+    return rows, gaps
+
+
+def estimate(numbers: Numbers) -> dict[str, float]:
+    found = interval(numbers)
+    return {"mean": round(found.mean, 4), "low": round(found.low, 4), "high": round(found.high, 4), "n": found.n}
+
+
+def difference(gap: Numbers) -> dict[str, object]:
+    wins, ties, losses = counts(gap)
+    tests = {"p": round(sign_flip_p(gap), 4), "detectable": round(smallest_detectable(gap), 4)}
+    return {**estimate(gap), **tests, "wins": wins, "ties": ties, "losses": losses}
+
+
+def facts(case: Case) -> dict[str, object]:
+    """How large the graph is, what cannot be found, and what a walk through the hubs comes to."""
+    bare = sum(not has_text(node) for node in case.graph.nodes)
+    gold = {(query, id) for query, grades in case.data.qrels.items() for id in grades}
+    kept = {(query, id) for query, grades in case.qrels.items() for id in grades}
+    reached: dict[bool, list[int]] = {True: [], False: []}
+    missed, behind = 0, {True: 0, False: 0}
+    stages = {hubs: traverse(case.graph, case.entry, through_hubs=hubs) for hubs in (True, False)}
+    for query in case.data.only(case.qrels).queries:
+        hits = set(case.entry.search(query).ids[: Walk().entry])
+        wanted = set(case.qrels[query.id]) - hits
+        missed += len(wanted)
+        for hubs, stage in stages.items():
+            walked = set(stage.search(query).ids) - hits
+            reached[hubs].append(len(walked))
+            behind[hubs] += len(wanted & walked)
+    return {
+        "nodes": len(case.graph), "edges": len(case.graph.edges), "bare": bare,
+        "gold": len(gold), "gold_without_text": len(gold - kept), "questions_left_out": len(case.data.qrels) - len(case.qrels),
+        "gold_below_entry": missed, "of_these_reached_by_original": behind[False], "of_these_reached_by_pass_through": behind[True],
+        "median_reached_by_original": float(np.median(reached[False])), "median_reached_by_pass_through": float(np.median(reached[True])),
+    }  # fmt: skip
+
+
+def cases() -> Iterable[tuple[dict[str, object], Case]]:
+    for name in ("musique", "2wiki", "hotpotqa"):
+        data = load(name).develop
+        cosines = cosines_of(data)
+        titles = title_graph(data)
+        for share in SHARES:
+            yield {"dataset": name, "graph": "titles", "share": share}, case(data, without_text(titles, busiest(titles, share)), cosines)
+        if data.triples:
+            yield {"dataset": name, "graph": "phrases", "share": None}, case(data, phrase_graph(data), cosines)
+
+
+def primary(gaps: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The comparisons decided on beforehand, their p corrected for being three."""
+    wanted = {"graph": "titles", "share": PRIMARY["bare"], **{key: PRIMARY[key] for key in ("order", "measure", "against")}}
+    chosen = [gap for gap in gaps if all(gap[key] == value for key, value in wanted.items())]
+    return [{**gap, "p_holm": p} for gap, p in zip(chosen, holm([float(str(gap["p"])) for gap in chosen]), strict=True)]
+
+
+def lines(result: Mapping[str, object]) -> str:
+    """The result as JSON with a line for each row, so that a change can be read."""
+    parts = []
+    for name, value in result.items():
+        rows = ",\n  ".join(map(json.dumps, value)) if isinstance(value, list) else ""
+        parts.append(f' "{name}": ' + (f"[\n  {rows}\n ]" if rows else json.dumps(value)))
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def main() -> None:
+    began = time.perf_counter()
+    rows, gaps, graphs = [], [], []
+    for about, one in cases():
+        graphs.append({**about, **facts(one)})
+        some, more = measured(one, about)
+        rows += some
+        gaps += more
+        print(f"{time.perf_counter() - began:5.0f} s  {about}")
+    result = {"plan": PRIMARY, "entry": Walk().entry, "primary": primary(gaps), "graphs": graphs, "systems": rows, "differences": gaps}
+    RESULT.write_text(lines(result) + "\n", encoding="utf-8")
+    for gap in result["primary"]:
+        print(gap)
+
+
+if __name__ == "__main__":
+    main()

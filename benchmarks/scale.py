@@ -1,0 +1,50 @@
+"""How indexing, memory and searching grow from 1,000 to 1,000,000 synthetic passages; resumes where it was stopped.
+
+python benchmarks/scale.py                           all lanes, all sizes
+python benchmarks/scale.py 1000 10000 --lanes bm25   some of them
+Rows go to benchmarks/results/scale.jsonl; delete a line to measure it again.
+A million passages ask for about 8 GB of memory, as far as the growth up to 100,000 tells.
+"""
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kgot_lab.evaluation.growth import LANES, SIZES, growth
+
+RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
+COLUMNS = ("lane", "passages", "queries", "index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "cpu_ms", "recall@10")
+
+
+def table(rows):
+    """The rows as a table; a failed measurement says why."""
+    drawn = Table(*COLUMNS, title="growth with the number of passages")
+    for row in rows:
+        shown = [row["lane"], f"{row['passages']:,}"]
+        drawn.add_row(*shown, *([row["error"]] if "error" in row else [f"{row[name]:,}" for name in COLUMNS[2:]]))
+    return drawn
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--lanes", nargs="+", default=tuple(LANES))
+    parser.add_argument("--file", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        rows = growth(
+            options.sizes,
+            options.lanes,
+            file=options.file,
+            progress=lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+        )
+    Console(width=140).print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Which question which system failed on, what it missed, and what stood there instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.runs import Run
+from kgot_lab.evaluation.tables import Cell, Grid, escaped, harmless
+
+UNTYPED = "(no type)"
+SHOWN = 50  # questions a repr shows; `questions` has all
+
+
+@dataclass(frozen=True)
+class Missed:
+    """What one system missed for one question: titles of the relevant passages that were not found, and of those found in their place."""
+
+    missing: tuple[str, ...]
+    instead: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question with its type, the titles of its relevant passages, and what each system that failed missed, by system."""
+
+    id: str
+    text: str
+    type: str
+    relevant: tuple[str, ...]
+    missed: Mapping[str, Missed]
+
+
+@dataclass(frozen=True, repr=False)
+class Failures:
+    """Every question of a data set, with the systems that did not find all its relevant passages among the first k."""
+
+    dataset: str
+    k: int
+    systems: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+    def where(self, *, fails: str = "", works: str = "", type: str = "") -> Failures:
+        """Only the questions on which one system fails, another does not, of one type; what is not given does not matter.
+
+        Raises UnknownName for a system or a type that is not there.
+        """
+        for system in filter(None, (fails, works)):
+            if system not in self.systems:
+                raise UnknownName("system", system, self.systems)
+        if type and type not in (types := {question.type for question in self.questions}):
+            raise UnknownName("type of question", type, types)
+        kept = (
+            question
+            for question in self.questions
+            if (not fails or fails in question.missed) and (not works or works not in question.missed) and type in ("", question.type)
+        )
+        return replace(self, questions=tuple(kept))
+
+    def by_type(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """For each type of question and each system: on how many it failed, and how many there are."""
+        total = Counter(question.type for question in self.questions)
+        failed = Counter((question.type, system) for question in self.questions for system in question.missed)
+        return {type: {system: (failed[type, system], total[type]) for system in self.systems} for type in sorted(total)}
+
+    def grid(self) -> Grid:
+        """Failures by type of question, as a table."""
+        counted = self.by_type()
+        rows = [
+            (Cell(system), *(Cell("{} of {}".format(*counted[type][system])) for type in counted),
+             Cell(str(sum(counted[type][system][0] for type in counted))))
+            for system in self.systems
+        ]  # fmt: skip
+        title = f"{self.dataset}: on how many of {len(self.questions)} questions a relevant passage is missing from the first {self.k}"
+        return Grid(title, ("system", *counted, "in all"), tuple(rows))
+
+    def html(self, limit: int = SHOWN) -> str:
+        """The table and then each question, folded, at most `limit`; all text is escaped."""
+        failed = [question for question in self.questions if question.missed]
+        more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
+        return "".join([self.grid().html, *(self._folded(question) for question in failed[:limit]), more])
+
+    def _folded(self, question: Question) -> str:
+        rows = "".join(
+            f"<tr><th>{escaped(system)}</th><td>{_list(missed.missing)}</td><td>{_list(missed.instead)}</td></tr>"
+            for system, missed in question.missed.items()
+        )
+        head = "<tr><th>system</th><th>missing</th><th>found instead</th></tr>"
+        counted = f"failed by {len(question.missed)} of {len(self.systems)}"
+        said = f"{escaped(question.text)} <small>({escaped(question.type)}; {counted})</small>"
+        relevant = f"<p>Relevant: {escaped('; '.join(question.relevant))}</p>"
+        return f'<details class="failure"><summary>{said}</summary>{relevant}<table>{head}{rows}</table></details>'
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __repr__(self) -> str:
+        failed = [question for question in self.questions if question.missed]
+        lines = [self.grid().text]
+        for question in failed[:SHOWN]:
+            lines.append(f"\n{harmless(question.text)} [{harmless(question.type)}]")
+            for system, missed in question.missed.items():
+                lines.append(f"  {system} missed {harmless('; '.join(missed.missing))}")
+        return "\n".join([*lines, *([f"\n… and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else [])])
+
+
+def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
+    """What each run missed among its first k hits for each question of a data set; raises BadInput for a run kept less deep."""
+    runs = tuple(runs)
+    for run in runs:
+        if not 1 <= k <= run.kept:
+            raise BadInput(f"the run of {run.system} kept {run.kept} hits of a query, so k must be from 1 to {run.kept}, not {k}")
+    titles = {document.id: document.title or document.text[:60] for document in dataset.documents}
+    questions = []
+    for query in dataset.queries:
+        relevant = [id for id, grade in dataset.qrels[query.id].items() if grade > 0]
+        missed = {}
+        for run in runs:
+            first = run.ids(query.id)[:k]
+            if missing := [id for id in relevant if id not in first]:
+                instead = [id for id in first if id not in relevant]
+                missed[run.system] = Missed(_named(missing, titles), _named(instead, titles))
+        type = dataset.types.get(query.id) or UNTYPED
+        questions.append(Question(query.id, query.text, type, _named(relevant, titles), missed))
+    return Failures(dataset.name, k, tuple(run.system for run in runs), tuple(questions))
+
+
+def _named(ids: Iterable[str], titles: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(titles.get(id, id) for id in ids)
+
+
+def _list(titles: Iterable[str]) -> str:
+    return "<br>".join(map(escaped, titles)) or "nothing"

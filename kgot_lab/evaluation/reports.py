@@ -1,0 +1,245 @@
+"""A report: what every system reached on one data set, against the baseline, with everything needed to work it out again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation import datasets
+from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.measures import Scores, score
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.receipts import fingerprints, load_run
+from kgot_lab.evaluation.runs import Run
+from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped
+from kgot_lab.types import Json
+
+PLAN = "plan.json"  # its name in a folder of receipts
+LENIENT = " lenient"  # behind the name of a measure that counts classes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
+
+    dataset: str
+    system: str
+    part: str  # all, develop or locked
+    measure: str
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries. Prints as the table."""
+
+    dataset: Dataset
+    plan: Plan
+    runs: tuple[Run, ...]  # best first
+    scores: Mapping[str, Scores]
+    rows: tuple[Row, ...]
+    comparisons: Mapping[str, Comparisons]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the queries that are reported apart."""
+        return tuple(self.comparisons)
+
+    def row(self, system: str, measure: str = "", part: str = "") -> Row:
+        """The row of a system, by default for the primary measure and the first part; raises BadInput for one that is not there."""
+        wanted = system, measure or self.plan.primary, part or self.parts[0]
+        for row in self.rows:
+            if (row.system, row.measure, row.part) == wanted:
+                return row
+        raise BadInput(f"the report on {self.dataset.name} has no row for {', '.join(wanted)}")
+
+    def grids(self) -> list[Grid]:
+        """The tables of the report: for each part what was reached, and the comparison with the baseline."""
+        made = []
+        for number, part in enumerate(self.parts):
+            made.append(self._reached(part, self.plan.measures, timed=number == 0))
+            if self.dataset.classes:
+                made.append(self._reached(part, [measure + LENIENT for measure in self.plan.measures], timed=False))
+            gaps = self.comparisons[part]
+            made.append(gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}"))
+        return made
+
+    def _reached(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
+        rows = {(row.system, row.measure): row for row in self.rows if row.part == part}
+        best = {measure: max(row.mean for (_, named), row in rows.items() if named == measure) for measure in measures}
+        columns = ["system"]
+        for measure in measures:
+            columns += [measure, "95 %"] if measure.removesuffix(LENIENT) == self.plan.primary else [measure]
+        lines = []
+        for run in self.runs:
+            cells = [Cell(run.system)]
+            for measure in measures:
+                row = rows[run.system, measure]
+                cells.append(Cell(decimal(row.mean), math.isclose(row.mean, best[measure])))
+                if measure.removesuffix(LENIENT) == self.plan.primary:
+                    cells.append(Cell(f"{decimal(row.low)} to {decimal(row.high)}"))
+            lines.append((*cells, *(_times(run) if timed else ())))
+        n = next(iter(rows.values())).n
+        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents"
+        return Grid(title, (*columns, *(("ms", "ms 95 %") if timed else ())), tuple(lines))
+
+    # --- exports ---
+
+    def markdown(self) -> str:
+        """The tables in Markdown."""
+        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self.plan}. {self._notes}"]) + "\n"
+
+    def latex(self) -> str:
+        """The tables in LaTeX, for the booktabs package."""
+        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {self.plan}"]) + "\n"
+
+    def csv(self) -> str:
+        """The rows as CSV, with the plan in columns of their own."""
+        plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
+        rows = [_rounded(asdict(row)) | plan for row in self.rows]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+    def json(self) -> str:
+        """Everything as JSON: the plan, the data, the systems, the rows and the comparisons."""
+        systems = {run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about} for run in self.runs}
+        gaps = {part: [_rounded(asdict(row)) for row in gaps.rows] for part, gaps in self.comparisons.items()}
+        whole = {"dataset": self.dataset.name, "documents": len(self.dataset.documents), "plan": self.plan.as_json(), "systems": systems}
+        return json.dumps(whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1) + "\n"
+
+    @property
+    def _notes(self) -> str:
+        family = f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
+        return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+    def _repr_html_(self) -> str:
+        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped(f'{self.plan}. {self._notes}')}</p>"])
+
+    def __repr__(self) -> str:
+        return "\n\n".join([*(grid.text for grid in self.grids()), f"{self.plan}."])
+
+
+def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
+    """Score the runs of some systems on the queries of one data set and compare them with the plan's baseline.
+
+    Queries are those of the data set given, the locked ones (where there are others too) reported apart. Raises BadInput when two
+    runs have one name, or a run lacks a query: a report that counts it 0 would call an unfinished system a bad one.
+    """
+    runs = tuple(runs)
+    if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
+        raise BadInput(f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query, for example {min(odd)!r}; leave them out")
+    if len({run.system for run in runs}) < len(runs):
+        raise BadInput("two runs of this report have the same system name; give each its own")
+    for run in runs:
+        if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
+            raise BadInput(f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}")
+    scores = {run.system: _scored(run, dataset, plan) for run in runs}
+    parts = _parts(dataset)
+    first = next(iter(parts.values()))
+    means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
+    ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))
+    scores = {run.system: scores[run.system] for run in ordered}
+    rows: list[Row] = []
+    comparisons = {}
+    for part, ids in parts.items():
+        some = {system: own.only(ids) for system, own in scores.items()}
+        rows += _rows(dataset.name, part, some, plan)
+        comparisons[part] = compare(some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed)
+    return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
+
+
+def derive(folder: Path, *, load: Callable[[str], Dataset] = datasets.load) -> list[Report]:
+    """Work out every report again from a folder of receipts alone, with no model and no network.
+
+    The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set by name. Raises BadInput
+    for a broken receipt, or one that was made on other documents or qrels.
+    """
+    plan = Plan.load(folder / PLAN)
+    groups = {inner: sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir()}
+    reports = []
+    for inner, paths in groups.items():
+        if not paths:
+            continue
+        runs = [load_run(path) for path in paths]
+        dataset = load(runs[0].dataset).only(runs[0].hits)
+        for path, run in zip(paths, runs, strict=True):
+            _fits(run, dataset, f"{inner.name}/{path.name}")
+        reports.append(report(runs, dataset, plan))
+    if not reports:
+        raise BadInput(f"there are no receipts below {folder.name}/; run the benchmark first")
+    return reports
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
+    """The scores of a run; those that count classes stand beside the strict ones, where the data have classes."""
+    qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}  # in this order, on which a bootstrap depends
+    strict = score(run, qrels, plan.measures)
+    if not dataset.classes:
+        return strict
+    lenient = score(run, qrels, plan.measures, classes=dataset.classes)
+    named = {measure + LENIENT: values for measure, values in lenient.values.items()}
+    return Scores(run.system, run.dataset, {**strict.values, **named})
+
+
+def _parts(dataset: Dataset) -> dict[str, frozenset[str]]:
+    """The queries by part; where all are of one part there is no other."""
+    everything = frozenset(query.id for query in dataset.queries)
+    if not dataset.locked:
+        return {"all": everything}
+    split = {"develop": everything - dataset.locked, "locked": everything & dataset.locked}
+    held = {part: ids for part, ids in split.items() if ids}
+    return {"all": everything, **held} if len(held) > 1 else held
+
+
+def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[Row]:
+    named = [(system, measure) for system, own in scores.items() for measure in own.values]
+    values = np.array([list(scores[system].per_query(measure).values()) for system, measure in named])
+    estimates: list[Estimate] = intervals(values, rounds=plan.rounds, seed=plan.seed)
+    return [
+        Row(name, system, part, measure, own.mean, own.low, own.high, own.n)
+        for (system, measure), own in zip(named, estimates, strict=True)
+    ]
+
+
+def _fits(run: Run, dataset: Dataset, where: str) -> None:
+    """Refuse a receipt made on other data than are here now."""
+    if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
+        raise BadInput(f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again")
+    for what, now in fingerprints(dataset).items():
+        if run.about.get(what) != now:
+            raise BadInput(f"{where} was made on other {what} of {run.dataset} than are here now; run it again")
+
+
+def _times(run: Run) -> tuple[Cell, Cell]:
+    median, p95 = (f"{1000 * seconds:.1f}" if math.isfinite(seconds) else "–" for seconds in run.latency)
+    return Cell(median), Cell(p95)
+
+
+def _rounded(value: Json) -> Json:
+    """The value with numbers cut to six decimals, which any machine agrees on; what is no finite number becomes null."""
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,107 @@
+"""A run: what one system found for every query, and how long it took."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Hit, Query
+
+Progress = Callable[[int, int], None]  # queries done, queries in all
+
+
+class Latency(NamedTuple):
+    """Seconds a query took: half of the queries were faster than the median, 95 of 100 faster than the other."""
+
+    median: float
+    p95: float
+
+    def __str__(self) -> str:
+        return f"{1000 * self.median:.1f} ms each (95 %: {1000 * self.p95:.1f})"
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """The best hits of one system for each query id, best first, at most `kept` of them.
+
+    `description` is the pipeline as it prints itself. `seconds` of each query are there after a run and not in a stored one, where
+    `latency` sums them up; neither counts when two runs are compared. `about` says when, where and on which data it was made.
+    """
+
+    system: str
+    description: str
+    dataset: str
+    kept: int
+    hits: Mapping[str, tuple[Hit, ...]]
+    latency: Latency = field(default=Latency(math.nan, math.nan), compare=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    about: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def ids(self, query: str) -> list[str]:
+        """The ids found for a query, best first; none for a query that was not run."""
+        return [hit.id for hit in self.hits.get(query, ())]
+
+    def __repr__(self) -> str:
+        pace = "" if math.isnan(self.latency.median) else f", {self.latency}"
+        return f"<{self.system} on {self.dataset or 'some queries'}: {len(self.hits)} queries, {self.kept} deep{pace}>"
+
+
+def run(
+    stage: Stage, queries: Iterable[Query], *, name: str = "", dataset: str = "", keep: int = 100, progress: Progress | None = None
+) -> Run:
+    """Rank every query and keep the best `keep` hits of each; `progress` hears how many are done after each.
+
+    Raises BadInput without a query, for query ids that are empty or occur twice, and where a stage breaks the rules of a ranking.
+    """
+    queries = unique(queries)
+    if keep < 1:
+        raise BadInput(f"a run keeps 1 hit or more, not {keep}")
+    hits: dict[str, tuple[Hit, ...]] = {}
+    seconds: dict[str, float] = {}
+    for query in queries:
+        hits[query.id], seconds[query.id] = asked(stage, query, keep)
+        if progress:
+            progress(len(hits), len(queries))
+    return Run(name or stage.name, repr(stage), dataset, keep, hits, latency(list(seconds.values())), seconds)
+
+
+def asked(stage: Stage, query: Query, keep: int) -> tuple[tuple[Hit, ...], float]:
+    """The best hits of a stage for one query, and the seconds it took.
+
+    Raises BadInput for a hit that occurs twice or a score that is no number: both would be counted wrongly without a word.
+    """
+    began = time.perf_counter()
+    ranking = stage.search(query)
+    took = time.perf_counter() - began
+    hits = ranking.hits[:keep]
+    if len({hit.id for hit in hits}) < len(hits):
+        raise BadInput(f"{stage.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
+    if not all(math.isfinite(hit.score) for hit in hits):
+        raise BadInput(f"{stage.name} gave a score that is not a finite number for query {query.id!r}")
+    return tuple(hits), took
+
+
+def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """The queries as they came, once it is sure that there are some, each with an id of its own; raises BadInput."""
+    queries = tuple(queries)
+    if not queries:
+        raise BadInput("there are no queries to run; give at least one")
+    seen: set[str] = set()
+    for query in queries:
+        if not query.id or query.id in seen:
+            raise BadInput(f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}; give each an id of its own")
+        seen.add(query.id)
+    return queries
+
+
+def latency(seconds: Sequence[float]) -> Latency:
+    """Median and 95th percentile (nearest rank) of some times; raises BadInput for none."""
+    if not seconds:
+        raise BadInput("there are no times to take the median of")
+    return Latency(statistics.median(seconds), sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1])

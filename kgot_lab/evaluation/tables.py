@@ -1,0 +1,112 @@
+"""A table that prints itself as plain text, Markdown, HTML and LaTeX, the same in all four."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kgot_lab.errors import BadInput
+
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "−": "$-$",
+})  # fmt: skip
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]<>"})
+
+
+class Cell(NamedTuple):
+    """A text, bold where it stands out."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A title, the names of the columns, and rows of cells; the first column is text and goes left, the others right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise BadInput(f"every row of the table {self.title!r} needs {len(self.columns)} cells")
+
+    @property
+    def text(self) -> str:
+        """Plain text, columns aligned; a star stands behind what is bold."""
+        marked = [[harmless(cell.text) + "*" * cell.bold for cell in row] for row in self.rows]
+        grid = [[harmless(column) for column in self.columns], *marked]
+        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+        lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in grid)
+        return "\n".join([harmless(self.title), *lines])
+
+    @property
+    def markdown(self) -> str:
+        """A Markdown table under its title in bold."""
+        rows = [self.columns, ("---", *["---:"] * (len(self.columns) - 1))]
+        lines = [" | ".join(name if number == 1 else _markdown(name) for name in row) for number, row in enumerate(rows)]
+        lines += [" | ".join(_marked(cell, _markdown, "**{}**") for cell in row) for row in self.rows]
+        return "\n".join([f"**{_markdown(self.title)}**", "", *(f"| {line} |" for line in lines)])
+
+    @property
+    def html(self) -> str:
+        """An HTML table; all text is escaped."""
+        first, right = ' style="text-align:left"', ' style="text-align:right"'  # Jupyter sets all cells to the right
+
+        def row(cells: list[str], tag: str) -> str:
+            sides = [first, *[right] * (len(cells) - 1)]
+            return "<tr>" + "".join(f"<{tag}{side}>{cell}</{tag}>" for cell, side in zip(cells, sides, strict=True)) + "</tr>"
+
+        head = row([escaped(name) for name in self.columns], "th")
+        body = "".join(row([_marked(cell, escaped, "<b>{}</b>") for cell in cells], "td") for cells in self.rows)
+        caption = f'<caption style="text-align:left">{escaped(self.title)}</caption>'
+        return f'<table class="grid">{caption}<thead>{head}</thead><tbody>{body}</tbody></table>'
+
+    @property
+    def latex(self) -> str:
+        """A LaTeX table with the rules of the booktabs package."""
+        lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
+        lines += [" & ".join(_marked(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\" for row in self.rows]
+        tabular = [rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"]
+        return "\n".join([r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", *tabular, r"\end{table}"])
+
+
+def decimal(number: float) -> str:
+    """A number with three decimals and no 0 in front of the point, as papers print recall."""
+    if not math.isfinite(number):
+        return "–" if math.isnan(number) else f"{number:+}"
+    return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 0.9995 else f"{number:.3f}"
+
+
+def signed(number: float) -> str:
+    """The same with its sign."""
+    text = decimal(abs(number))
+    return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
+
+
+def harmless(text: str) -> str:
+    """A text on one line without characters that move the cursor or turn the reading direction; passages are not to be trusted."""
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "\ufffd" for letter in text)
+
+
+def escaped(text: str) -> str:
+    """A text in which no character has a meaning in HTML."""
+    return html.escape(harmless(text), quote=True)
+
+
+def _marked(cell: Cell, escape: Callable[[str], str], bold: str) -> str:
+    text = escape(cell.text)
+    return bold.format(text) if cell.bold and text else text
+
+
+def _markdown(text: str) -> str:
+    return harmless(text).translate(_MARKDOWN)
+
+
+def _latex(text: str) -> str:
+    return harmless(text).translate(_LATEX)

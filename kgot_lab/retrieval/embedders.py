@@ -1,0 +1,42 @@
+"""All embedders behind one function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.retrieval.api import API
+from kgot_lab.retrieval.embeddings import Embedder
+from kgot_lab.retrieval.infonce import infonce
+from kgot_lab.retrieval.lsa import lsa
+from kgot_lab.retrieval.packaged import SentenceTransformers, WordLlama
+from kgot_lab.retrieval.vectors import minilm
+
+EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
+    "minilm": minilm,
+    "sentence-transformers": SentenceTransformers,
+    "wordllama": WordLlama,
+    "lsa": lsa,
+    "infonce": infonce,
+    "api": API,
+}
+
+
+def embedder(name: str, **options: Any) -> Embedder:
+    """An embedder by its name.
+
+    "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "wordllama": static vectors of words.
+    "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server, `model="openai:MODEL"`.
+    Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError where a key is missing.
+    """
+    if name not in EMBEDDERS:
+        raise UnknownName("embedder", name, EMBEDDERS)
+    make = EMBEDDERS[name]
+    takes = inspect.signature(make)
+    try:
+        takes.bind(**options)
+    except TypeError as error:
+        raise BadInput(f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}") from None
+    return make(**options)

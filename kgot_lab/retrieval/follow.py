@@ -1,0 +1,145 @@
+"""Following names from hit to hit: the question finds a first passage, its names lead to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.columns import Csr, csr
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.embeddings import Embedder
+from kgot_lab.retrieval.fusion import by_maximum, by_range, fused, scores_of
+from kgot_lab.retrieval.links import IS_CALLED, NAMES, name_graph
+from kgot_lab.retrieval.neighbours import Told
+from kgot_lab.retrieval.names import Titles, plain
+from kgot_lab.retrieval.stage import Stage, checked, full_text
+from kgot_lab.types import Document, Ranking
+
+Floats = NDArray[np.float64]
+Edges = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together; the plateau is wide."""
+
+    hops: int = 5  # passages chosen one after the other
+    asked: float = 0.5  # what a title in the question adds to its passage
+    title: float = 1.0  # what a link by title adds, half of it by likeness to the question
+    shared: float = 0.7  # what a name that both hold adds, times its rarity and the likeness to the question
+    repeated: float = 0.3  # what likeness to a passage chosen before takes off
+    common: int = 100  # a name in more passages than this links only those that are called so
+
+
+def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Reach()) -> Stage:
+    """Choose passages one by one: each time the best of what is left, its names then lead on to others.
+
+    value(d) = earlier score / largest + asked if the question holds the title of d - repeated * (largest cosine with a chosen passage)
+    + the largest over chosen passages p, and names n that both hold, of value(p), at most 1, times link(p, n, d). Where n is the title
+    of one of the two, link = title * (1 + likeness) / 2 / sqrt(passages that p is so linked to); where the question does not hold n,
+    shared * rarity * likeness is added, rarity being log(N / holders) / log(N). Likeness is the min-max normalised cosine with the
+    question. A name is a bare hub: it has no text and is walked through. The chosen come first in their order, 1 point apart.
+    """
+    documents = sorted(checked(documents), key=lambda document: document.id)
+    ids = [document.id for document in documents]
+    row_of = {id: row for row, id in enumerate(ids)}
+    names, titles = _Names(name_graph(documents), len(ids), reach.common), Titles(documents)
+    matrix = embedder.embed([full_text(document) for document in documents])
+
+    def step(ranking: Ranking) -> Ranking:
+        if not ranking.hits:
+            return ranking
+        value = np.zeros(len(ids))
+        value[[row_of[id] for id in ranking.ids]] = by_maximum(scores_of(ranking))
+        asked = [row_of[id] for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]]
+        value[list(set(asked))] += reach.asked
+        likeness = by_range((matrix @ embedder.embed([ranking.query.text])[0]).astype(np.float64))
+        trail = _Trail(value, likeness, plain(ranking.query.text))
+        for _ in range(min(reach.hops, len(ids))):
+            trail.choose(names, matrix, reach)
+        return trail.ranking(ranking, ids, [document.title or document.id for document in documents], names)
+
+    return Stage(f"follow({reach.hops} hops)", step)
+
+
+class _Names:
+    """Which names lead from which passages to which; row numbers throughout."""
+
+    def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
+        rows, columns = graph.sources, graph.targets - size  # the graph holds the documents first, sorted as here
+        self._passage, self._name = rows, columns  # of each edge
+        self._kind = np.array(graph.type_names or [""])[graph.type_codes]
+        self._called, self._telling = self._kind == IS_CALLED, self._kind != NAMES
+        self._texts = [f" {id.removeprefix('name:')} " for id in graph.ids[size:]]
+        self._of, self._held_by = csr(rows, columns, size), csr(columns, rows, len(self._texts))
+        holders = np.diff(self._held_by.indptr)
+        self._rarity = np.log(size / np.maximum(holders, 1)) / np.log(max(size, 2))
+        self._common = holders > common
+
+    def links(self, row: int, question: str, likeness: Floats, reach: Reach) -> tuple[Edges, Edges, Floats]:
+        """The ways from a passage through a name to another: the edge to the name, the edge of the other, the strength; title links or shared names."""
+        outward = _edges(self._of, row)
+        ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
+        first = np.repeat(outward, [len(part) for part in ends])
+        last = np.concatenate([np.empty(0, np.int32), *ends])
+        other = self._passage[last] != row
+        first, last = first[other], last[other]
+        found, names = self._passage[last], self._name[first]
+        by_title = (self._called[last] & self._telling[first]) | (self._called[first] & self._telling[last])
+        fan = max(1, len(np.unique(found[by_title])))
+        asked = {name for name in self._name[outward].tolist() if self._texts[name] in f" {question} "}
+        idle = self._common[names] | np.isin(names, list(asked))
+        shared = reach.shared * self._rarity[names] * likeness[found] * ~idle
+        return first, last, by_title * reach.title * (1 + likeness[found]) / 2 / np.sqrt(fan) + shared
+
+    def passages(self, edges: Edges) -> Edges:
+        """The passage at the end of each edge."""
+        return self._passage[edges]
+
+    def path(self, titles: list[str], first: int, last: int) -> str:
+        """How one passage leads to another through a name, written out."""
+        start, end, name = titles[self._passage[first]], titles[self._passage[last]], self._texts[self._name[first]].strip()
+        return f"{start} --[{self._kind[first]}]--> ({name}) <--[{self._kind[last]}]-- {end}"
+
+
+class _Trail:
+    """The passages chosen so far, and what they lead to."""
+
+    def __init__(self, value: Floats, likeness: Floats, question: str) -> None:
+        self._value, self._likeness, self._question = value, likeness, question
+        self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
+        self._first, self._last = np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32)  # the edges of the best way to each
+        self._chosen: list[int] = []
+        self._total = value
+
+    def choose(self, names: _Names, matrix: NDArray[np.float32], reach: Reach) -> None:
+        """Take the best passage left and follow its names."""
+        left = self._total.copy()
+        left[self._chosen] = -np.inf
+        row = int(np.argmax(left))
+        self._chosen.append(row)
+        first, last, strength = names.links(row, self._question, self._likeness, reach)
+        gain = min(1.0, self._value[row]) * strength
+        order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
+        order = order[gain[order] > self._linked[names.passages(last[order])]]
+        rows = names.passages(last[order])
+        self._linked[rows], self._first[rows], self._last[rows] = gain[order], first[order], last[order]
+        self._repeated = np.maximum(self._repeated, matrix @ matrix[row])
+        self._total = self._value + self._linked - reach.repeated * self._repeated
+
+    def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:
+        """The chosen, one point apart above all others, then the others by their value."""
+        scores = self._total.copy()
+        scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
+        linked = np.flatnonzero(self._linked).tolist()
+        found = [ids[row] for row in linked]
+        paths = Told(found, lambda number: names.path(titles, int(self._first[linked[number]]), int(self._last[linked[number]])))
+        links = replace(fused(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths)
+        return fused(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
+
+
+def _edges(rows: Csr, row: int) -> Edges:
+    return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]

@@ -1,0 +1,244 @@
+"""Search along the edges of a graph whose node ids are the ids that are ranked: neighbour boost, and shared neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.columns import Csr, Ints, csr
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.fusion import by_range, fused, gathered
+from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.types import Ranking
+
+Places = NDArray[np.int64]
+
+# --- the lanes --------------------------------------------------------------------------------------------------------
+
+
+def boost(
+    graph: PropertyGraph,
+    weight: float,
+    *,
+    types: Collection[str] | None = None,
+    outgoing: float = 0.5,
+    incoming: float = 0.3,
+    seeds: int = 10,
+) -> Stage:
+    """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight * boost(d).
+
+    boost(d) is what `around` gives with the first `seeds` hits as its seeds (KG-OS, method 12). What the earlier ranking did not
+    hold starts at 0. Raises BadInput for a weight or number of seeds that makes no sense, and for a seed that is no node.
+    """
+    if not (math.isfinite(weight) and weight >= 0):
+        raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
+    lane = _boosts(graph, types, outgoing, incoming)
+    keep = _counted(seeds)
+
+    def step(ranking: Ranking) -> Ranking:
+        near = lane(best(ranking, keep))
+        ids, ((rows, earlier), (boosted, boosts)) = gathered([ranking, near])
+        scores = np.zeros(len(ids))
+        scores[rows] = by_range(earlier)
+        scores[boosted] += weight * boosts
+        return fused(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
+
+    return Stage(_named("boost", f"{weight:g}", types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10)), step)
+
+
+def around(
+    graph: PropertyGraph,
+    start: Stage,
+    *,
+    types: Collection[str] | None = None,
+    outgoing: float = 0.5,
+    incoming: float = 0.3,
+    seeds: int = 10,
+) -> Stage:
+    """What the first hits of another stage are linked to: the graph boost as a lane of its own.
+
+    boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the largest; only edges of `types`,
+    where given. A loop boosts nothing. A seed is found only where another seed is linked to it. Raises BadInput as `boost` does.
+    """
+    lane = _boosts(graph, types, outgoing, incoming)
+    keep = _counted(seeds)
+    name = _named("around", start.name, types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10))
+    return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
+
+
+def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = 10) -> Stage:
+    """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard index with a seed.
+
+    J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out; without any, 0.
+    What shares nothing is not found; a seed is compared with the other seeds. Raises BadInput as `boost` does.
+    """
+    links = Links.of(graph, types)
+    near = links.distinct
+    keep = _counted(seeds)
+
+    def step(ranking: Ranking) -> Ranking:
+        rows = links.rows(best(start(ranking), keep))
+        pairs = np.concatenate([np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1)
+        pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]  # so that the first of each node is its best
+        found, first = np.unique(pairs[1], return_index=True)
+        seeds_of, _, shared, united = pairs[:, first]
+        ids = [graph.ids[row] for row in found.tolist()]
+
+        def told(number: int) -> str:
+            return f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
+
+        return replace(fused(ranking.query, ids, shared / united, ()), paths=Told(ids, told))
+
+    return Stage(_named("jaccard", start.name, types, seeds=(seeds, 10)), step)
+
+
+def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
+    """What the hits of a ranking are linked to, the strongest with 1."""
+    if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
+        raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
+    links = Links.of(graph, types)
+
+    def step(ranking: Ranking) -> Ranking:
+        places, _ = places_of(links.ends, links.rows(ranking))
+        rows, first, which = np.unique(links.ends.indices[places], return_index=True, return_inverse=True)
+        ways_out = np.bincount(which[links.outward(places)], minlength=len(rows))
+        ways_in = np.bincount(which, minlength=len(rows)) - ways_out
+        boosts = outgoing * ways_out + incoming * ways_in  # counted apart, so that equal boosts are equal to the last bit
+        if not boosts.any():
+            return Ranking(ranking.query, ())
+        kept = np.flatnonzero(boosts)
+        ids = [graph.ids[row] for row in rows[kept].tolist()]
+        steps = places[first[kept]].tolist()  # from the best seed
+        paths = Told(ids, lambda number: links.path([steps[number]]))
+        return replace(fused(ranking.query, ids, boosts[kept] / boosts.max(), ()), paths=paths)
+
+    return Stage("boost", step)
+
+
+def _overlaps(near: Csr, seed: int) -> Places:
+    """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how many they have together."""
+    mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
+    nodes, shared = np.unique(near.indices[places_of(near, mine)[0]], return_counts=True)
+    nodes, shared = nodes[nodes != seed], shared[nodes != seed]
+    degrees = near.indptr[nodes + 1] - near.indptr[nodes]
+    united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)  # linked to each other: each is in the other's set
+    return np.stack((np.full(len(nodes), seed), nodes, shared, united))
+
+
+# --- what they walk on ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The edges of a graph seen from both ends, loops left out: place p of `ends` is a step from row `origins[p]` to `ends.indices[p]`.
+
+    Of the places of a row, those of outgoing edges come first. `numbers` are the rows of the edges in the graph.
+    """
+
+    graph: PropertyGraph
+    ends: Csr
+    origins: Ints
+    numbers: Places
+
+    @classmethod
+    def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
+        """The edges of a graph, perhaps only of some types; raises BadInput for an empty graph, or when it has no edge of these types."""
+        if not len(graph):
+            raise BadInput("the graph is empty; give a graph whose node ids are the ids that are ranked")
+        kept = np.flatnonzero((graph.sources != graph.targets) & _of_types(graph, types))
+        sources, targets = graph.sources[kept], graph.targets[kept]
+        origins = np.concatenate((sources, targets))
+        ends = csr(origins, np.concatenate((targets, sources)), len(graph))
+        return cls(graph, ends, origins[ends.edges], kept)
+
+    @property
+    def distinct(self) -> Csr:
+        """The neighbours of each row, each once."""
+        size = np.int64(len(self.graph))
+        pairs = np.unique(self.origins * size + self.ends.indices)
+        return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
+
+    def outward(self, places: Places) -> NDArray[np.bool_]:
+        """Which steps go along the edge's arrow."""
+        along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
+        return along
+
+    def row(self, id: str) -> int:
+        """The row of a hit; raises BadInput when it is no node of the graph."""
+        if id not in self.graph:
+            raise BadInput(f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked")
+        return self.graph.row(id)
+
+    def rows(self, ranking: Ranking) -> Ints:
+        """The rows of the hits of a ranking; raises BadInput for a hit that is no node of the graph."""
+        return np.array([self.row(hit.id) for hit in ranking.hits], dtype=np.int32)
+
+    def label(self, row: int) -> str:
+        """What a path calls a node: its name or title, or else its id."""
+        properties = self.graph.node_properties[row]
+        return str(properties.get("name") or properties.get("title") or self.graph.ids[row])
+
+    def path(self, places: Sequence[int]) -> str:
+        """Some steps in a row, as text: "a --[wrote]--> (b) <--[cites]-- c", the nodes between the ends in brackets."""
+        labels = [self.label(self.ends.indices[place]) for place in places]
+        between = [f"({label})" for label in labels[:-1]] + labels[-1:]
+        return self.label(self.origins[places[0]]) + "".join(f" {self._arrow(p)} {label}" for p, label in zip(places, between, strict=True))
+
+    def _arrow(self, place: int) -> str:
+        number = int(self.ends.edges[place])
+        type = self.graph.type_names[self.graph.type_codes[self.numbers[number % len(self.numbers)]]]
+        return f"--[{type}]-->" if number < len(self.numbers) else f"<--[{type}]--"
+
+
+class Told(Mapping[str, str]):
+    """Texts by id, made when they are looked at: `make` is given the number of an id."""
+
+    def __init__(self, ids: Sequence[str], make: Callable[[int], str]) -> None:
+        self._numbers, self._make = {id: number for number, id in enumerate(ids)}, make
+
+    def __getitem__(self, id: str) -> str:
+        return self._make(self._numbers[id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __reduce__(self) -> tuple[type[dict[str, str]], tuple[dict[str, str]]]:
+        return dict, (dict(self),)  # a copy for another process has the texts themselves
+
+
+def places_of(rows: Csr, some: Ints) -> tuple[Places, Places]:
+    """The places of all neighbours of some rows, row after row, and which of `some` each belongs to."""
+    lengths = rows.indptr[some + 1] - rows.indptr[some]
+    owners = np.repeat(np.arange(len(some)), lengths)
+    return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
+
+
+def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:
+    if types is None:
+        return np.ones(len(graph.type_codes), dtype=bool)
+    if isinstance(types, str):
+        raise BadInput(f"types is a collection of edge types, such as [{types!r}], not a text")
+    wanted = [code for code, name in enumerate(graph.type_names) if name in types]
+    if types and graph.type_names and not wanted:
+        raise UnknownName("edge type", min(types), graph.type_names)
+    return np.isin(graph.type_codes, wanted)
+
+
+def _counted(seeds: int) -> int:
+    if seeds < 1:
+        raise BadInput(f"a walk needs 1 seed or more, not {seeds}")
+    return seeds
+
+
+def _named(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
+    """The name of a stage, with the options that are not as usual."""
+    chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
+    return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

@@ -1,0 +1,195 @@
+"""Pass-through traversal: from the nodes that answer a query along their edges, and through nodes that have no text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, compress, islice, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.neighbours import Links, Places, Told, places_of
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Hit, Node, Ranking
+
+COMPUTED = frozenset({"similarity", "structural_isomorphism"})  # edges a program made from vectors; all others count as curated
+TEXTS = ("text", "description", "summary")  # a name alone is no text
+
+
+def has_text(node: Node) -> bool:
+    """Whether a node has a text, description or summary; one that has none is bare."""
+    return any(str(node.properties.get(key) or "").strip() for key in TEXTS)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a traversal walks, and how its list is put together.
+
+    `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks on, by default all but the
+    `COMPUTED` ones. `convergence`: what more hits lead to comes first; otherwise similarity alone decides. `interleaved`: hits and what
+    was reached take turns; otherwise all hits come first. `rest`: what was not reached follows, by similarity. `described`: which nodes
+    have a text.
+    """
+
+    entry: int = 5
+    depth: int = 1
+    types: Collection[str] | None = None
+    convergence: bool = True
+    interleaved: bool = False
+    rest: bool = False
+    described: Callable[[Node], bool] = has_text
+
+
+def traverse(
+    graph: PropertyGraph, entry: Stage, similarity: Stage | None = None, *, through_hubs: bool = True, walk: Walk = Walk()
+) -> Stage:
+    """The first hits of a stage, then the described nodes one walks to from them, through bare nodes where these lie between.
+
+    What was reached is ordered by convergence: how many hits lead to it, then how many ways (a bare hub is a way, an edge from a hit is
+    one), then similarity to the query, then id. Similarity is the score of the `similarity` stage, or of `entry`, which then must go
+    deeper than the hits (so the query is embedded once). Without `through_hubs` bare nodes are dropped, as retrieval usually does.
+    Several keys decide a place, so score(d) = 1 / place. What was reached has a path; the three lanes are entry, similarity and walk.
+    Raises BadInput for an empty graph, a walk without entry or depth, and a hit that is no node.
+    """
+    if walk.entry < 1 or walk.depth < 1:
+        raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
+    terrain = _Terrain.of(graph, walk, walk.depth if through_hubs else 0)
+
+    def step(ranking: Ranking) -> Ranking:
+        near = entry(ranking)
+        close = similarity(ranking) if similarity else near
+        starts = terrain.starts(near, walk.entry)
+        paths = terrain.reached(starts, {hit.id: hit.score for hit in close.hits})
+        direct = [graph.ids[row] for row in starts]
+        ids = _taking_turns(direct, list(paths)) if walk.interleaved else [*direct, *paths]
+        if walk.rest:
+            ids = list(dict.fromkeys(chain(ids, filter(terrain.shown.__contains__, close.ids))))
+        walked = Ranking(ranking.query, _placed(list(paths)), "walk", paths=paths)
+        lanes = (near, close, walked) if similarity else (near, walked)
+        return Ranking(ranking.query, _placed(ids), lanes=tuple((1.0, lane) for lane in lanes), paths=paths)
+
+    verb = "pass-through" if through_hubs else "neighbours"
+    return Stage(f"{verb}({', '.join([entry.name, *_options(walk)])})", step)
+
+
+def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
+    """The graph in which these nodes have lost their text, description and summary; raises UnknownName."""
+    properties = list(graph.node_properties)
+    for row in map(graph.row, ids):
+        properties[row] = {name: value for name, value in properties[row].items() if name not in TEXTS}
+    return replace(graph, node_properties=tuple(properties))
+
+
+# --- the walk ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Track:
+    """The ways from one hit: the last step to each described node within reach, and the step by which each bare node was entered."""
+
+    last: Places
+    entered: Mapping[int, int]
+
+    def steps(self, place: int, links: Links) -> list[int]:
+        """All steps from the hit up to and with a last one."""
+        steps = [place]
+        while (origin := int(links.origins[steps[0]])) in self.entered:
+            steps.insert(0, self.entered[origin])
+        return steps
+
+
+@dataclass(frozen=True, eq=False)
+class _Terrain:
+    """A graph made ready to be walked: its links, which rows have a text, and how many bare nodes in a row one may go through."""
+
+    links: Links
+    described: NDArray[np.bool_]
+    depth: int
+    convergence: bool
+
+    @classmethod
+    def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _Terrain:
+        curated = [name for name in graph.type_names if name not in COMPUTED]
+        links = Links.of(graph, curated if walk.types is None else walk.types)
+        return cls(links, np.array([walk.described(node) for node in graph.nodes], dtype=bool), depth, walk.convergence)
+
+    @cached_property
+    def shown(self) -> frozenset[str]:
+        """The ids of the nodes that have a text."""
+        return frozenset(compress(self.links.graph.ids, self.described))
+
+    def starts(self, near: Ranking, count: int) -> list[int]:
+        """The rows of the first hits that have a text: a bare node is never a hit."""
+        rows = (self.links.row(hit.id) for hit in near.hits)
+        return list(islice((row for row in rows if self.described[row]), count))
+
+    def reached(self, starts: list[int], similarity: Mapping[str, float]) -> Told:
+        """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to each, one from every hit."""
+        tracks = [self._track(start) for start in starts]
+        owner = np.repeat(np.arange(len(tracks)), [len(track.last) for track in tracks])
+        last = np.concatenate([np.empty(0, np.int64), *(track.last for track in tracks)])
+        new = ~np.isin(self.links.ends.indices[last], starts)
+        owner, last = owner[new], last[new]
+        rows, node = np.unique(self.links.ends.indices[last], return_inverse=True)
+        origins = self.links.origins[last]
+        per_hit = _firsts(node, owner)
+        hits = np.bincount(node[per_hit])
+        ways = np.bincount(node[_firsts(node, np.where(self.described[origins], -1, origins))])  # all edges from hits are one way
+        ids = [self.links.graph.ids[row] for row in rows.tolist()]
+        close = [-similarity.get(id, -math.inf) for id in ids]
+        counted = ((-hits).tolist(), (-ways).tolist()) if self.convergence else ()
+        order = sorted(zip(*counted, close, ids, range(len(ids)), strict=True))
+        ends = np.cumsum(hits)
+
+        def told(place: int) -> str:
+            number = order[place][-1]
+            chosen = per_hit[ends[number] - hits[number] : ends[number]]
+            return "; ".join(self.links.path(tracks[owner[one]].steps(int(last[one]), self.links)) for one in chosen)
+
+        return Told([row[-2] for row in order], told)
+
+    def _track(self, start: int) -> _Track:
+        """The ways from a row, nearest first, and never back to where they began."""
+        ends = self.links.ends
+        entered: dict[int, int] = {}
+        front, last = [start], []
+        for _ in range(self.depth + 1):
+            places, _ = places_of(ends, np.array(front, dtype=np.int32))
+            rows = ends.indices[places]
+            text = self.described[rows]
+            last.append(places[text & (rows != start)])
+            bare, first = np.unique(rows[~text], return_index=True)
+            steps = zip(bare.tolist(), places[~text][first].tolist(), strict=True)
+            fresh = {hub: place for hub, place in steps if hub not in entered}
+            entered |= fresh
+            front = list(fresh)
+        return _Track(np.concatenate(last), entered)
+
+
+def _firsts(major: Places, minor: Places) -> Places:
+    """Where each different pair occurs first, in the order of the pairs."""
+    if not len(major):
+        return np.empty(0, np.int64)
+    return np.unique(major * (minor.max() + 2) + minor + 1, return_index=True)[1]
+
+
+def _taking_turns(hits: list[str], walked: list[str]) -> list[str]:
+    return [id for pair in zip_longest(hits, walked) for id in pair if id is not None]
+
+
+def _placed(ids: list[str]) -> tuple[Hit, ...]:
+    return tuple(Hit(id, 1 / place) for place, id in enumerate(ids, start=1))
+
+
+def _options(walk: Walk) -> list[str]:
+    """What is not as usual, for the name of a stage."""
+    usual = Walk()
+    said = [f"{name}={getattr(walk, name)}" for name in ("entry", "depth") if getattr(walk, name) != getattr(usual, name)]
+    flags = [] if walk.convergence else ["by similarity"]
+    flags += [name for name in ("interleaved", "rest") if getattr(walk, name)]
+    return [*sorted(walk.types or ()), *said, *flags]

@@ -1,0 +1,102 @@
+"""The recall benchmark as one HTML file that needs nothing else: tables, plots, and what each system missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kgot_lab.evaluation.failures import failures
+from kgot_lab.evaluation.reports import Report
+from kgot_lab.viz.markup import Markup, element, joined
+from kgot_lab.viz.page import STYLE
+from kgot_lab.viz.recall_plots import curves, duel, pace, rival
+
+QUESTIONS = 300  # of a data set that are listed
+
+MORE_STYLE = """
+body { max-width: 76rem; }
+.wide { overflow-x: auto; }
+table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
+table.grid td:first-child, table.grid th:first-child { padding-left: 0; }
+caption { font-weight: bold; padding-bottom: .3rem; white-space: nowrap; }
+figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; border: none; }
+figcaption { font: .85rem Helvetica, Arial, sans-serif; color: #444; max-width: 60rem; }
+.failure { border-bottom: 1px solid #e5e5e5; padding: .25rem 0; }
+.failure table { margin-left: 1.2rem; } .failure p { margin: .3rem 1.2rem; }
+nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
+"""
+
+
+def html(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
+    """Write the page of one report or several to a file and return its path; failures are told at `k`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(recall_page([reports] if isinstance(reports, Report) else reports, k=k), encoding="utf-8")
+    return path
+
+
+def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
+    """Some reports as the text of an HTML file: for each data set the tables, the plots and the failures, question by question."""
+    reports = list(reports)
+    links = element("nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports))
+    plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
+    body = element("body", element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports)))
+    return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
+
+
+def _head(title: str) -> Markup:
+    policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Markup(STYLE + MORE_STYLE)),
+    )
+
+
+def _section(report: Report, k: int) -> Markup:
+    tables = (element("div", Markup(grid.html), class_="wide") for grid in report.grids())
+    return element(
+        "section", element("h2", report.dataset.name), *tables, _how(report), _plots(report), _failures(report, k), id=_anchor(report)
+    )
+
+
+def _how(report: Report) -> Markup:
+    said = (
+        "Intervals are 95 % BCa bootstrap. p comes from a paired randomisation test and is corrected by Holm over the rows of a table. "
+        "Bold marks the best of a column, and p below .05 after correction. “detectable” is the smallest true difference that this many "
+        "questions would have shown four times in five."
+    )
+    pipelines = (element("li", element("b", run.system), f": {run.description}") for run in report.runs)
+    made = sorted({(run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", "")) for run in report.runs})
+    where = (element("li", "; ".join(filter(None, facts))) for facts in made if any(facts))
+    details = element("details", element("summary", "The pipelines, and where they ran"), element("ul", *pipelines), element("ul", *where))
+    return joined([element("p", said, class_="small"), details])
+
+
+def _plots(report: Report) -> Markup:
+    part, other = report.parts[0], rival(report)
+    questions = f"{len(report.dataset.queries)} questions ({part})"
+    drawn = [_figure(curves(report), f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.")]
+    drawn.append(_figure(pace(report), "Time against recall: up and left is better. Times include everything that a query needs."))
+    axes = f"{report.plan.baseline} across, {other} up"
+    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; green is won by {other}."
+    return joined([*drawn, _figure(duel(report), words)])
+
+
+def _figure(drawn: Markup, caption: str) -> Markup:
+    return element("figure", drawn, element("figcaption", caption))
+
+
+def _failures(report: Report, k: int) -> Markup:
+    """What was missed; of locked questions nothing, where there are others: who reads them would design for them."""
+    dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
+    found = failures(dataset, report.runs, k)
+    which = " (the locked ones are not shown)" if dataset is not report.dataset else ""
+    summary = element("summary", f"What each system missed among its first {k}, question by question{which}")
+    return element("details", summary, Markup(found.html(QUESTIONS)))
+
+
+def _anchor(report: Report) -> str:
+    return "data-" + "".join(letter if letter.isalnum() else "-" for letter in report.dataset.name)
