@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
@@ -112,9 +112,48 @@ class Hit(NamedTuple):
     score: float
 
 
+class Found(Sequence[Hit]):
+    """Hits kept in columns, best first, and made when they are looked at: numpy arrays of rows, each a place in `ids`, and their scores.
+
+    Long rankings of the same documents are joined by rows, so nothing is done for each hit. Equal to the tuple of the same hits.
+    """
+
+    __slots__ = ("ids", "rows", "scores")
+
+    def __init__(self, ids: Sequence[str], rows: Any, scores: Any) -> None:
+        self.ids, self.rows, self.scores = ids, rows, scores
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Found: ...
+    def __getitem__(self, index: int | slice) -> Hit | Found:
+        if isinstance(index, slice):
+            return Found(self.ids, self.rows[index], self.scores[index])
+        return Hit(self.ids[self.rows[index]], float(self.scores[index]))
+
+    def __iter__(self) -> Iterator[Hit]:
+        return map(Hit, map(self.ids.__getitem__, self.rows.tolist()), self.scores.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[type, tuple[tuple[Hit, ...]]]:
+        return tuple, (tuple(self),)
+
+
 @dataclass(frozen=True)
 class Reason:
-    """What one lane said of a document: its weight in the fusion, its own score and rank there (1 is best), and the path it took in a graph."""
+    """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its path in a graph."""
 
     lane: str
     weight: float
@@ -135,7 +174,7 @@ class Ranking:
     """
 
     query: Query
-    hits: tuple[Hit, ...]
+    hits: Sequence[Hit]
     system: str = ""
     lanes: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -143,6 +182,8 @@ class Ranking:
     @property
     def ids(self) -> list[str]:
         """The ids alone, from best to worst."""
+        if isinstance(self.hits, Found):
+            return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
     def why(self, id: str) -> tuple[Reason, ...]:

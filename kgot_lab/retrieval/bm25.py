@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Hit, Query, Ranking
+from kgot_lab.types import Document, Found, Query, Ranking
 
 # The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word (decision C-O12).
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys("reduce build optimize debug learn deploy secure automate".split(), 5.0)
@@ -66,7 +66,7 @@ def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Rankin
     """The ranking of the scores above 0, one score for each id. The ids must be sorted, so that ties come out by id."""
     found = np.flatnonzero(scores > 0)
     order = found[np.argsort(-scores[found], kind="stable")]
-    return Ranking(query, tuple(map(Hit, [ids[row] for row in order.tolist()], scores[order].tolist())))
+    return Ranking(query, Found(ids, order, scores[order]))
 
 
 def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Ranking, ranked
+from kgot_lab.types import Document, Found, Ranking
 
 Matrix = NDArray[np.float32]
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])")
 
 
 class Embedder(Protocol):
@@ -35,22 +38,50 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
 
 
-def meaning(documents: Iterable[Document], embedder: Embedder) -> Stage:
+def meaning(documents: Iterable[Document], embedder: Embedder, *, name: str = "embeddings", keep: int | None = None) -> Stage:
     """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query finds nothing.
 
-    Raises BadInput for NaN in a vector, naming the text.
+    With `keep`, only the best so many are found: cheaper in large collections. Raises BadInput for NaN in a vector, naming the text.
     """
-    documents = checked(documents)
-    ids = [document.id for document in documents]
-    matrix = unit(embedder.embed([full_text(document) for document in documents]), embedder.name)
+    documents = sorted(checked(documents), key=lambda document: document.id)
+    return _nearest([document.id for document in documents], [full_text(document) for document in documents], None, embedder, name, keep)
+
+
+def sentences(documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None) -> Stage:
+    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences, each read after the title."""
+    documents = sorted(checked(documents), key=lambda document: document.id)
+    texts: list[str] = []
+    starts: list[int] = []
+    for document in documents:
+        starts.append(len(texts))
+        texts += [full_text(replace(document, text=sentence)) for sentence in _sentences(document.text)]
+    return _nearest([document.id for document in documents], texts, starts, embedder, name, keep)
+
+
+def _nearest(ids: list[str], texts: list[str], starts: list[int] | None, embedder: Embedder, name: str, keep: int | None) -> Stage:
+    """Rank ids (sorted) by the cosine of their text, or of the best of theirs where `starts` says which is the first of each id."""
+    if keep is not None and keep < 1:
+        raise BadInput(f"keep is how many hits a lane keeps, 1 or more, not {keep}")
+    matrix = unit(embedder.embed(texts), embedder.name)
+    some = slice(None) if keep is None else slice(keep)
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
         cosines = matrix @ unit(embedder.embed([ranking.query.text]), embedder.name)[0]
-        return ranked(ranking.query, dict(zip(ids, cosines.tolist(), strict=True)))
+        if starts is not None:
+            cosines = np.maximum.reduceat(cosines, starts)
+        found = np.arange(len(ids))
+        if keep is not None and keep < len(ids):
+            found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
+        order = found[np.argsort(-cosines[found], kind="stable")][some]  # the ids are sorted, so ties come out by id
+        return Ranking(ranking.query, Found(ids, order, cosines[order]))
 
-    return Stage("embeddings", step)
+    return Stage(name if keep is None else f"{name} % {keep}", step)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in SENTENCE_END.split(text) if part] or [text]
 
 
 class MiniLM:

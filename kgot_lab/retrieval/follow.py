@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.columns import Csr, csr
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.embeddings import Embedder
-from kgot_lab.retrieval.fusion import by_maximum, by_range, fused, scores_of
+from kgot_lab.retrieval.fusion import by_maximum, by_range, fused, rows_of, scores_of
 from kgot_lab.retrieval.links import IS_CALLED, NAMES, name_graph
-from kgot_lab.retrieval.neighbours import Told
 from kgot_lab.retrieval.names import Titles, plain
+from kgot_lab.retrieval.neighbours import Told
 from kgot_lab.retrieval.stage import Stage, checked, full_text
 from kgot_lab.types import Document, Ranking
 
@@ -34,35 +35,47 @@ class Reach:
     common: int = 100  # a name in more passages than this links only those that are called so
 
 
-def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Reach()) -> Stage:
+def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Reach(), *, graph: PropertyGraph | None = None) -> Stage:
     """Choose passages one by one: each time the best of what is left, its names then lead on to others.
 
-    value(d) = earlier score / largest + asked if the question holds the title of d - repeated * (largest cosine with a chosen passage)
-    + the largest over chosen passages p, and names n that both hold, of value(p), at most 1, times link(p, n, d). Where n is the title
-    of one of the two, link = title * (1 + likeness) / 2 / sqrt(passages that p is so linked to); where the question does not hold n,
-    shared * rarity * likeness is added, rarity being log(N / holders) / log(N). Likeness is the min-max normalised cosine with the
-    question. A name is a bare hub: it has no text and is walked through. The chosen come first in their order, 1 point apart.
+    own(d) = earlier score / largest, + asked if the question holds the title of d. value(d) = own(d) - repeated * (largest cosine with a
+    chosen passage) + the largest over chosen passages p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is
+    the title of one of the two, link = title * (1 + likeness) / 2 / sqrt(passages that p is so linked to); where the question does not
+    hold n, shared * rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
+    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare hubs without a text, which
+    are walked through. The chosen come first in their order, 1 point apart. Raises BadInput for a graph of other documents.
     """
     documents = sorted(checked(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names, titles = _Names(name_graph(documents), len(ids), reach.common), Titles(documents)
+    names, titles = _Names(_ordered(graph or name_graph(documents), ids), len(ids), reach.common), Titles(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.hits:
             return ranking
         value = np.zeros(len(ids))
-        value[[row_of[id] for id in ranking.ids]] = by_maximum(scores_of(ranking))
-        asked = [row_of[id] for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]]
-        value[list(set(asked))] += reach.asked
+        value[rows_of(ranking, ids)] = by_maximum(scores_of(ranking))
+        asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
+        value[[row_of[id] for id in asked]] += reach.asked
         likeness = by_range((matrix @ embedder.embed([ranking.query.text])[0]).astype(np.float64))
         trail = _Trail(value, likeness, plain(ranking.query.text))
         for _ in range(min(reach.hops, len(ids))):
             trail.choose(names, matrix, reach)
         return trail.ranking(ranking, ids, [document.title or document.id for document in documents], names)
 
-    return Stage(f"follow({reach.hops} hops)", step)
+    usual = Reach()
+    changed = [
+        f"{field.name}={getattr(reach, field.name)}" for field in fields(reach) if getattr(reach, field.name) != getattr(usual, field.name)
+    ]
+    return Stage(f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step)
+
+
+def _ordered(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
+    """The graph of names, its documents first and by id; raises BadInput when it is of other documents."""
+    if list(graph.ids[: len(ids)]) != ids:
+        raise BadInput("the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)")
+    return graph
 
 
 class _Names:
@@ -80,7 +93,7 @@ class _Names:
         self._common = holders > common
 
     def links(self, row: int, question: str, likeness: Floats, reach: Reach) -> tuple[Edges, Edges, Floats]:
-        """The ways from a passage through a name to another: the edge to the name, the edge of the other, the strength; title links or shared names."""
+        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and how strong the link is."""
         outward = _edges(self._of, row)
         ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
         first = np.repeat(outward, [len(part) for part in ends])

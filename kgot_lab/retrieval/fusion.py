@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Hit, Query, Ranking
+from kgot_lab.types import Found, Query, Ranking
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,36 +110,59 @@ def normalised(ranking: Ranking) -> dict[str, float]:
 
 def scores_of(ranking: Ranking) -> Floats:
     """The scores of a ranking, best first."""
+    if isinstance(ranking.hits, Found):
+        return np.asarray(ranking.hits.scores, dtype=np.float64)
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
 
-def gathered(rankings: Sequence[Ranking]) -> tuple[list[str], list[tuple[Ints, Floats]]]:
+def rows_of(ranking: Ranking, ids: Sequence[str]) -> Ints:
+    """The places of the hits of a ranking in a list of ids, which must hold them all."""
+    if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
+        return np.asarray(ranking.hits.rows, dtype=np.int64)
+    row_of = {id: row for row, id in enumerate(ids)}
+    return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
+
+
+def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Ints, Floats]]]:
     """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them with their scores.
 
     Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
     """
-    row_of: dict[str, int] = {}
+    ids = _common_ids(rankings)
     lists = []
     for ranking in rankings:
-        rows = np.array([row_of.setdefault(id, len(row_of)) for id, _ in ranking.hits], dtype=np.int64)
+        rows, scores = rows_of(ranking, ids), scores_of(ranking)
         if rows.size and np.bincount(rows).max() > 1:
             raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
-        scores = scores_of(ranking)
         bad = np.flatnonzero(~np.isfinite(scores))
         if bad.size:
-            id, score = ranking.hits[bad[0]]
+            id, score = ranking.hits[int(bad[0])]
             raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
         lists.append((rows, scores))
-    return list(row_of), lists
+    found = np.zeros(len(ids), dtype=bool)
+    for rows, _ in lists:
+        found[rows] = True
+    if found.all():
+        return ids, lists
+    place = np.cumsum(found) - 1
+    return [ids[row] for row in np.flatnonzero(found)], [(place[rows], scores) for rows, scores in lists]
 
 
 def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
     """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
     order = np.argsort(-scores, kind="stable")
-    names, values = [ids[row] for row in order.tolist()], scores[order]
-    for start, end in _ties(values):
-        names[start:end] = sorted(names[start:end])
-    return Ranking(query, tuple(map(Hit, names, values.tolist())), lanes=lanes)
+    for start, end in _ties(scores[order]):
+        same: list[int] = order[start:end].tolist()
+        order[start:end] = sorted(same, key=ids.__getitem__)
+    return Ranking(query, Found(ids, order, scores[order]), lanes=lanes)
+
+
+def _common_ids(rankings: Sequence[Ranking]) -> Sequence[str]:
+    """The list of ids that all rankings are rows of, or else the ids that any of them found."""
+    lists = [ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)]
+    if len(lists) == len(rankings) and all(ids == lists[0] for ids in lists[1:]):  # the same texts: compared by their addresses
+        return lists[0]
+    return list(dict.fromkeys(id for ranking in rankings for id in ranking.ids))
 
 
 def _ties(values: Floats) -> list[tuple[int, int]]:

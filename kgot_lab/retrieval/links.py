@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.names import Titles, called, capitalised
 from kgot_lab.retrieval.stage import checked
 from kgot_lab.types import Document, Edge, Node, Triple
 
-MENTIONS, NAMES, IS_CALLED, SAYS = "mentions", "names", "is called", "says"
+MENTIONS, NAMES, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
+PHRASE = "phrase:"
+_BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
@@ -27,18 +32,20 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
     return PropertyGraph.of(_nodes(documents), edges)
 
 
-def name_graph(documents: Iterable[Document]) -> PropertyGraph:
+def name_graph(
+    documents: Iterable[Document], held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text)
+) -> PropertyGraph:
     """Documents and, as bare nodes, the names that lead to another document.
 
-    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title, `names` to any other run of
-    capitalised words that at least two documents hold. The node of a name is `name:` and the name.
+    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title, `names` to any other that at
+    least two documents hold: a run of capitalised words, or what `held` gives for a document. The node of a name is `name:` and the name.
     """
     documents = checked(documents)
     titles = Titles(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
-        kinds = dict.fromkeys(sorted(capitalised(document.text)), NAMES) | dict.fromkeys(titles.mentioned(document.text), MENTIONS)
+        kinds = dict.fromkeys(sorted(held(document)), NAMES) | dict.fromkeys(titles.mentioned(document.text), MENTIONS)
         if own := called(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
@@ -47,10 +54,13 @@ def name_graph(documents: Iterable[Document]) -> PropertyGraph:
     return PropertyGraph.of(_nodes(documents), edges, dangling="add")
 
 
-def phrase_graph(documents: Iterable[Document], triples: Mapping[str, Sequence[Triple]]) -> PropertyGraph:
+def phrase_graph(
+    documents: Iterable[Document], triples: Mapping[str, Sequence[Triple]], *, alike: tuple[Embedder, float] | None = None
+) -> PropertyGraph:
     """The graph a language model built: documents with an edge `says` to each phrase of their triples, and the triples between phrases.
 
-    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in small letters.
+    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in small letters. With `alike`, an
+    embedder and a least cosine, phrases that mean nearly the same are joined by an edge `alike` (as HippoRAG does, over .8).
     """
     documents = checked(documents)
     edges = []
@@ -58,12 +68,23 @@ def phrase_graph(documents: Iterable[Document], triples: Mapping[str, Sequence[T
         for triple in triples.get(document.id, ()):
             source, target = phrase_id(triple.subject), phrase_id(triple.object)
             edges += [Edge(source, triple.relation.lower(), target), Edge(document.id, SAYS, source), Edge(document.id, SAYS, target)]
+    if alike:
+        edges += _alike(sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}), *alike)
     return PropertyGraph.of(_nodes(documents), edges, dangling="add")
+
+
+def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
+    """An edge for each pair of phrases whose cosine is above the least."""
+    matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
+    for start in range(0, len(phrases), _BLOCK):
+        for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
+            if start + first < second:
+                yield Edge(phrases[start + first], ALIKE, phrases[second])
 
 
 def phrase_id(phrase: str) -> str:
     """The node of a phrase."""
-    return f"phrase:{' '.join(phrase.lower().split())}"
+    return PHRASE + " ".join(phrase.lower().split())
 
 
 def _nodes(documents: Sequence[Document]) -> list[Node]:

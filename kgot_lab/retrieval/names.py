@@ -58,7 +58,7 @@ class Titles:
         return self._ids.get(name, [])
 
     def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
-        """The names of documents that stand in a text, the longest first where two overlap; unless cased=False they begin with a capital or digit."""
+        """The names of documents in a text, in its order, the longer where two overlap. They begin with a capital or digit if `cased`."""
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:

@@ -70,18 +70,19 @@ class Walk:
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
         if not 0 <= damping < 1:
             raise BadInput(f"damping is the share of steps along edges, from 0 to below 1, not {damping}")
-        other = graph.sources != graph.targets
-        self._from = np.concatenate([graph.sources[other], graph.targets[other]])
-        self._to = np.concatenate([graph.targets[other], graph.sources[other]])
-        degrees = np.bincount(self._from, minlength=len(graph))
-        self._share, self._lonely = 1 / degrees[self._from], np.flatnonzero(degrees == 0)
-        self._damping, self._size = damping, len(graph)
+        size, other = len(graph), graph.sources != graph.targets
+        sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
+        pairs, times = np.unique(np.concatenate([sources * size + targets, targets * size + sources]), return_counts=True)
+        self._from, self._to = np.divmod(pairs, max(size, 1))
+        degrees = np.bincount(self._from, times, minlength=size)
+        self._share, self._lonely = times / degrees[self._from], np.flatnonzero(degrees == 0)
+        self._damping, self._size = damping, size
 
     def __call__(self, weights: Floats) -> Floats:
         """The share of time at each node, sum 1; raises BadInput for weights below 0, or none above."""
         if weights.shape != (self._size,) or not np.isfinite(weights).all() or weights.min(initial=0) < 0 or not weights.any():
             raise BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")
-        seeds = weights / weights.sum()
+        seeds: NDArray[Any] = weights / weights.sum()
         shares = seeds
         for _ in range(self._rounds):
             moved = np.bincount(self._to, self._share * shares[self._from], minlength=self._size)

@@ -186,5 +186,3 @@ def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> 
 def _say(error: BadInput) -> None:
     log.warning("stored vectors are not used, the texts are embedded again: %s", error)
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
-
-
