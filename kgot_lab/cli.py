@@ -1,4 +1,4 @@
-"""The command line: ask, demo, extract, resume, show, verify, model, doctor."""
+"""The command line: ask, demo, extract, resume, show, verify, bench, model, doctor."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab import __version__, terminal
+from kgot_lab.bench import bench
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
 if TYPE_CHECKING:
@@ -236,6 +237,9 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
     if difference is not None:
         raise LabError(str(difference))
     typer.echo(f"{len(run.events)} events, every one the same")
+
+
+app.command()(bench)
 
 
 @app.command()

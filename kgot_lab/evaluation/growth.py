@@ -23,11 +23,15 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.embeddings import meaning
 from kgot_lab.retrieval.fulltext import fts5
 from kgot_lab.retrieval.fusion import rrf, weighted
+from kgot_lab.retrieval.links import title_graph
+from kgot_lab.retrieval.names import Titles
+from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 
 Row = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
+_KEPT = 1_000  # hits a lane keeps
 _FEWEST = 5  # queries measured, however long they take
 
 
@@ -36,7 +40,7 @@ def _bm25(dataset: Dataset) -> Stage:
 
 
 def _meaning(dataset: Dataset) -> Stage:
-    return meaning(dataset.documents, SyntheticVectors())
+    return meaning(dataset.documents, SyntheticVectors(), keep=_KEPT)
 
 
 LANES: Mapping[str, Callable[[Dataset], Stage]] = {
@@ -45,6 +49,9 @@ LANES: Mapping[str, Callable[[Dataset], Stage]] = {
     "embeddings": _meaning,
     "weighted": lambda dataset: weighted((0.5, _bm25(dataset)), (0.5, _meaning(dataset))),
     "rrf": lambda dataset: rrf(_bm25(dataset), _meaning(dataset)),
+    "title pagerank": lambda dataset: (
+        _bm25(dataset) % _KEPT >> pagerank(title_graph(dataset.documents), first_hits(5), titles_in_question(Titles(dataset.documents)))
+    ),
 }
 
 

@@ -17,7 +17,8 @@ from kgot_lab.types import Json
 class Plan:
     """The baseline every system is compared with, the measure that decides, all measures, and how chance is judged.
 
-    `margin` is how much worse than the best a lane may make a fusion on the tuning split before the gate refuses it.
+    `margin` is how much worse than the best a lane may make a fusion on the tuning split before the gate refuses it; `expected` is the
+    system that the develop queries speak for, named before the locked ones are opened.
     """
 
     baseline: str
@@ -27,6 +28,7 @@ class Plan:
     rounds: int = ROUNDS
     seed: int = 0
     margin: float = 0.02
+    expected: str = ""
 
     def __post_init__(self) -> None:
         if self.primary not in self.measures:
@@ -35,7 +37,8 @@ class Plan:
     def __str__(self) -> str:
         chance = f"{self.rounds:,} rounds, seed {self.seed}"
         parts = f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}", chance, f"margin {self.margin}"
-        return f"Written down before the run: {', '.join(parts)}"
+        best = [f"expected best {self.expected}"] * bool(self.expected)
+        return f"Written down before the run: {', '.join([*parts, *best])}"
 
     def as_json(self) -> dict[str, Json]:
         """The plan as JSON values."""

@@ -131,3 +131,21 @@ def _cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("kgot_lab")
+
+
+class Remembered:
+    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark times the search alone."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
+        self._embedder, self._known = embedder, dict[str, Matrix]()
+
+    def remember(self, texts: Sequence[str]) -> None:
+        """Compute and keep the vectors of some texts."""
+        self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        if all(text in self._known for text in texts):
+            return np.array([self._known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
+        return self._embedder.embed(texts)

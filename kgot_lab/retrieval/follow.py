@@ -50,6 +50,7 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
     row_of = {id: row for row, id in enumerate(ids)}
     names, titles = _Names(_ordered(graph or name_graph(documents), ids), len(ids), reach.common), Titles(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
+    shown = [document.title or document.id for document in documents]
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.hits:
@@ -62,7 +63,7 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
         trail = _Trail(value, likeness, plain(ranking.query.text))
         for _ in range(min(reach.hops, len(ids))):
             trail.choose(names, matrix, reach)
-        return trail.ranking(ranking, ids, [document.title or document.id for document in documents], names)
+        return trail.ranking(ranking, ids, shown, names)
 
     usual = Reach()
     changed = [

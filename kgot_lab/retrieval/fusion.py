@@ -145,7 +145,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Int
     if found.all():
         return ids, lists
     place = np.cumsum(found) - 1
-    return [ids[row] for row in np.flatnonzero(found)], [(place[rows], scores) for rows, scores in lists]
+    return [ids[row] for row in np.flatnonzero(found).tolist()], [(place[rows], scores) for rows, scores in lists]
 
 
 def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 
 from kgot_lab.types import Document
 
 WORD = re.compile(r"\w+")
+POSSESSIVE = re.compile(r"['’]s\b")
+BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
-CAPITALISED = re.compile(rf"[A-Z][\w.&'’-]*(?:\s+(?:{SMALL}\s+){{0,2}}[A-Z0-9][\w.&'’-]*)*")
-JOINT = re.compile(r"\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
+CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))  # of Latin, Greek, Cyrillic and Armenian letters
+CAPITALISED = re.compile(rf"[{CAPITAL}][\w.&'’-]*(?:\s+(?:{SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
+JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
 COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
     "they their i you we not no one two first new are has have had did does do".split()
@@ -21,12 +25,12 @@ COMMON = frozenset(
 
 def plain(name: str) -> str:
     """A name as it is compared: its words in small letters, without a possessive 's."""
-    return " ".join(WORD.findall(re.sub(r"['’]s\b", "", name).lower()))
+    return " ".join(WORD.findall(POSSESSIVE.sub("", name))).lower()
 
 
 def called(title: str) -> str:
     """The name a title stands for: the title without a last part in brackets; empty where it would name anything."""
-    name = plain(re.sub(r"\s*\([^)]*\)\s*$", "", title))
+    name = plain(BRACKETS.sub("", title))
     return name if _telling(name) else ""
 
 
@@ -36,10 +40,7 @@ def capitalised(text: str) -> set[str]:
     for sentence in SENTENCE_END.split(text):
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
-                words = plain(name).split()
-                while words and words[0] in COMMON:
-                    words = words[1:]
-                found.add(" ".join(words))
+                found.add(" ".join(dropwhile(COMMON.__contains__, plain(name).split())))
     return {name for name in found if _telling(name)}
 
 
@@ -51,7 +52,10 @@ class Titles:
         for document in documents:
             if name := called(document.title):
                 self._ids[name].append(document.id)
-        self._longest = max((name.count(" ") + 1 for name in self._ids), default=0)
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for name in self._ids:
+            lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
+        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}  # of the names that begin with a word
 
     def __getitem__(self, name: str) -> list[str]:
         """The ids of the documents with this name."""
@@ -62,13 +66,13 @@ class Titles:
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:
-        words = WORD.findall(re.sub(r"['’]s\b", "", text))
+        words = WORD.findall(POSSESSIVE.sub("", text))
         small = [word.lower() for word in words]
         at = 0
         while at < len(words):
             length = 0
             if not cased or words[at][0].isupper() or words[at][0].isdigit():
-                lengths = range(min(self._longest, len(words) - at), 0, -1)
+                lengths = self._lengths.get(small[at], ())
                 length = next((length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0)
             if length:
                 yield " ".join(small[at : at + length])

@@ -1,0 +1,124 @@
+"""What the KG-OS document claims of retrieval, put to the data: replicates, does not, or cannot be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.reports import Report
+from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, smallest_detectable
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+
+REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim that can be tested: a system that should find more than another. `said` is what the document reports for the two."""
+
+    text: str
+    better: str
+    worse: str
+    said: str
+
+
+CLAIMS = (
+    Claim("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
+    Claim("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
+    Claim("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
+    Claim("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
+    Claim("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
+    Claim("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
+    Claim("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
+    Claim("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
+    Claim("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
+    Claim("weighted hybrid beats RRF over many, paths", "kg-os hybrid", "rrf of six, paths", ".885 and .667 (with path retrieval)"),
+)
+WAITING = {
+    "intent words weigh 5x": "the eight verbs hardly occur in these questions",
+    "the intent lane keeps recall and sharpens": "no bundled data set has intents for its documents",
+    "dimension filters": "no bundled data set has dimensions; RRF over seven is tested with the six lanes that have input",
+    "lenient recall is 100 %": "no bundled data set has classes of equal documents",
+}  # these wait for a curated graph
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what follows."""
+
+    claim: Claim
+    dataset: str
+    difference: Estimate
+    p_holm: float
+    detectable: float
+
+    @property
+    def said(self) -> str:
+        """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it cannot be decided."""
+        if self.p_holm >= 0.05 or self.difference.low <= 0 <= self.difference.high:
+            return UNDECIDED
+        return REPLICATES if self.difference.mean > 0 else DOES_NOT
+
+
+@dataclass(frozen=True, repr=False)
+class Verdicts:
+    """The verdicts on all claims, on each data set and on all of them together. Prints as the table."""
+
+    rows: tuple[Verdict, ...]
+    measure: str
+
+    @property
+    def grid(self) -> Grid:
+        """The table."""
+        lines = []
+        for row in self.rows:
+            gap = row.difference
+            cells = (row.dataset, str(gap.n), signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", decimal(row.p_holm))
+            known = row.said != UNDECIDED
+            lines.append((Cell(row.claim.text), *map(Cell, cells), Cell(decimal(row.detectable)), Cell(row.said, known)))
+        columns = ("claim", "data", "n", f"{self.measure}, difference", "95 %", "p Holm", "detectable", "verdict")
+        return Grid("Claims of the KG-OS document", columns, tuple(lines))
+
+    def markdown(self) -> str:
+        """The table and the claims that wait, in Markdown."""
+        waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in WAITING.items())
+        return f"{self.grid.markdown}\n\nWaiting for a curated graph:\n\n{waiting}\n"
+
+    def __repr__(self) -> str:
+        return "\n".join([self.grid.text, "", "Waiting for a curated graph:", *(f"  {claim}: {why}" for claim, why in WAITING.items())])
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+
+def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
+    """Test each claim on every data set, and on all together, question by question; raises BadInput without reports.
+
+    Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's own figures are from ten
+    queries, on which a difference below about .3 cannot be seen.
+    """
+    if not reports:
+        raise BadInput("verdicts() takes the reports of the benchmark")
+    plan, rows = reports[0].plan, []
+    for claim in CLAIMS:
+        gaps = {report.dataset.name: _gaps(report, claim, measure) for report in reports}
+        if len(reports) > 1:
+            gaps["all"] = [gap for some in gaps.values() for gap in some]
+        rows += [(claim, name, some) for name, some in gaps.items()]
+    ps = holm([sign_flip_p(gaps, rounds=plan.rounds, seed=plan.seed) for *_, gaps in rows])
+    made = [
+        Verdict(claim, name, interval(gaps, rounds=plan.rounds, seed=plan.seed), p, smallest_detectable(gaps))
+        for (claim, name, gaps), p in zip(rows, ps, strict=True)
+    ]
+    return Verdicts(tuple(made), measure)
+
+
+def _gaps(report: Report, claim: Claim, measure: str) -> list[float]:
+    for system in (claim.better, claim.worse):
+        if system not in report.scores:
+            raise BadInput(
+                f"the report on {report.dataset.name} lacks {system!r}, which the claim {claim.text!r} needs; run the whole benchmark"
+            )
+    better, worse = (report.scores[system].per_query(measure) for system in (claim.better, claim.worse))
+    return [better[query] - worse[query] for query in better]
