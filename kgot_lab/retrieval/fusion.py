@@ -116,11 +116,29 @@ def scores_of(ranking: Ranking) -> Floats:
 
 
 def rows_of(ranking: Ranking, ids: Sequence[str]) -> Ints:
-    """The places of the hits of a ranking in a list of ids, which must hold them all."""
+    """The places of the hits of a ranking in a list of ids; raises BadInput for a hit that is not among them."""
     if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
     row_of = {id: row for row, id in enumerate(ids)}
-    return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
+    try:
+        return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
+    except KeyError as error:
+        raise BadInput(f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand") from None
+
+
+def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[Ints, Floats]:
+    """The places of the hits of a ranking in a list of ids, and their scores.
+
+    Raises BadInput for a hit that is not among the ids, a score that is not a finite number, or one id twice.
+    """
+    rows, scores = rows_of(ranking, ids), scores_of(ranking)
+    if rows.size and np.bincount(rows).max() > 1:
+        raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        id, score = ranking.hits[int(bad[0])]
+        raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
+    return rows, scores
 
 
 def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Ints, Floats]]]:
@@ -129,16 +147,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Int
     Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
     """
     ids = _common_ids(rankings)
-    lists = []
-    for ranking in rankings:
-        rows, scores = rows_of(ranking, ids), scores_of(ranking)
-        if rows.size and np.bincount(rows).max() > 1:
-            raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
-        bad = np.flatnonzero(~np.isfinite(scores))
-        if bad.size:
-            id, score = ranking.hits[int(bad[0])]
-            raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
-        lists.append((rows, scores))
+    lists = [columns(ranking, ids) for ranking in rankings]
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -160,7 +169,7 @@ def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[f
 def _common_ids(rankings: Sequence[Ranking]) -> Sequence[str]:
     """The list of ids that all rankings are rows of, or else the ids that any of them found."""
     lists = [ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)]
-    if len(lists) == len(rankings) and all(ids == lists[0] for ids in lists[1:]):  # the same texts: compared by their addresses
+    if lists and len(lists) == len(rankings) and all(ids == lists[0] for ids in lists[1:]):  # the same texts: compared by their addresses
         return lists[0]
     return list(dict.fromkeys(id for ranking in rankings for id in ranking.ids))
 

@@ -19,7 +19,7 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
-    """Documents, with an edge `mentions` to every other document whose title stands in the text."""
+    """Documents, with an edge `mentions` to every other document whose title stands in the text, as `Titles.mentioned` finds them."""
     documents = checked(documents)
     titles = Titles(documents)
     edges = [
@@ -35,12 +35,13 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
 def name_graph(
     documents: Iterable[Document], held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text)
 ) -> PropertyGraph:
-    """Documents and, as bare nodes, the names that lead to another document.
+    """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
 
     Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title, `names` to any other that at
-    least two documents hold: a run of capitalised words, or what `held` gives for a document. The node of a name is `name:` and the name.
+    least two documents hold: a run of capitalised words, or what `held` gives for a document, written as `plain` does. The node of a name
+    is `name:` and the name.
     """
-    documents = checked(documents)
+    documents = sorted(checked(documents), key=lambda document: document.id)
     titles = Titles(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []

@@ -15,7 +15,7 @@ BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
 CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))  # of Latin, Greek, Cyrillic and Armenian letters
-CAPITALISED = re.compile(rf"[{CAPITAL}][\w.&'’-]*(?:\s+(?:{SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
+CAPITALISED = re.compile(rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
 JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
 COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
@@ -35,7 +35,10 @@ def called(title: str) -> str:
 
 
 def capitalised(text: str) -> set[str]:
-    """Runs of capitalised words, and the parts of a run around "of", "and", "in"; a lone common word that opens a sentence is none."""
+    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of", "and", "in", "for", "on".
+
+    Common words at the head of a run are left off ("The Beatles" is beatles, "New York" york), so one that opens a sentence is no name.
+    """
     found = set()
     for sentence in SENTENCE_END.split(text):
         for run in CAPITALISED.finditer(sentence):

@@ -47,6 +47,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
         start = np.zeros(len(graph))
         for part in seeds:
             for id, weight in part.weights(ranking).items():
+                if id not in graph:
+                    raise BadInput(f"{part.name}: the seed {id!r} is no node of {graph!r}; seeds are ids of its nodes")
                 start[graph.row(id)] += weight
         if not start.any():
             return ranking
@@ -98,7 +100,9 @@ class Walk:
 
 
 def first_hits(k: int, weight: float = 1.0) -> Seeds:
-    """The first k hits, each with its score divided by the largest, times weight."""
+    """The first k hits, each with its score divided by the largest, times weight. Raises BadInput for k below 1."""
+    if k < 1:
+        raise BadInput(f"first_hits() takes 1 hit or more, not {k}")
 
     def weights(ranking: Ranking) -> dict[str, float]:
         shares = weight * by_maximum(scores_of(ranking))[:k]

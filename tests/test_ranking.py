@@ -1,0 +1,152 @@
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.fusion import columns, fused, gathered, rows_of, scores_of, weighted
+from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.types import Found, Hit, Query, Ranking, ranked
+
+IDS = ["a", "b", "c", "d"]
+TUPLE = (Hit("c", 0.5), Hit("a", 0.25), Hit("d", -1.0))
+
+
+def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> Found:
+    return Found(IDS, np.array(rows, np.int64), np.array(scores, kind))
+
+
+# --- hits in columns --------------------------------------------------------------------------------------------------
+
+
+def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
+    assert found() == TUPLE and TUPLE == found() and found() == found(kind=np.float64)
+    assert found() != TUPLE[:2] and found() != found(scores=(0.5, 0.25, -2.0)) and found() != found(rows=(2, 1, 3))
+    assert hash(found()) == hash(TUPLE) and {found(): 1}[TUPLE] == 1
+    assert repr(found()) == repr(TUPLE)
+
+
+@pytest.mark.parametrize("other", ["", b"", [], range(0), 0, None])
+def test_no_hits_equal_only_no_hits(other):
+    assert Found(IDS, np.array([], np.int64), np.array([])) == ()
+    assert Found(IDS, np.array([], np.int64), np.array([])) != other
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_hits_are_made_of_texts_and_plain_numbers(kind):
+    for hit in [*found(kind=kind), found(kind=kind)[0]]:
+        assert type(hit) is Hit and type(hit.id) is str and type(hit.score) is float
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, -3])
+def test_a_hit_is_found_by_its_place(index):
+    assert found()[index] == TUPLE[index]
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_a_place_that_is_not_there_is_refused(index):
+    with pytest.raises(IndexError):
+        found()[index]
+
+
+@pytest.mark.parametrize("part", [slice(2), slice(0), slice(1, None), slice(-1, None), slice(None, None, -1), slice(0, 9, 2), slice(9, 9)])
+def test_a_slice_is_as_that_of_a_tuple_and_stays_in_columns(part):
+    assert isinstance(found()[part], Found) and found()[part] == TUPLE[part] and len(found()[part]) == len(TUPLE[part])
+
+
+def test_hits_in_columns_can_be_read_like_a_tuple():
+    hits = found()
+    assert list(hits) == list(TUPLE) and list(reversed(hits)) == list(reversed(TUPLE))
+    assert Hit("a", 0.25) in hits and Hit("a", 0.5) not in hits and hits.index(Hit("d", -1.0)) == 2 and hits.count(Hit("c", 0.5)) == 1
+
+
+def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
+    for copied in (pickle.loads(pickle.dumps(found())), copy.deepcopy(found()), copy.copy(found())):
+        assert type(copied) is tuple and copied == TUPLE
+    assert len(pickle.dumps(Found([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
+
+
+# --- rankings ---------------------------------------------------------------------------------------------------------
+
+
+def test_rankings_of_the_same_hits_are_equal_however_they_are_kept():
+    query = Query("?", "q")
+    columned, plain = Ranking(query, found(), "s"), Ranking(query, TUPLE, "s")
+    assert columned == plain and hash(columned) == hash(plain) and columned.ids == plain.ids == ["c", "a", "d"]
+    assert columned != replace(columned, hits=found()[:2]) and columned != replace(columned, system="t")
+    assert pickle.loads(pickle.dumps(columned)) == columned and best(columned, 2) == best(plain, 2)
+    assert replace(columned, hits=columned.hits[:1]).ids == ["c"]
+    assert all(type(id) is str for id in columned.ids)
+
+
+def test_the_best_k_are_cut_from_columns():
+    stage = Stage("lane", lambda ranking: Ranking(ranking.query, found()))
+    for k in (1, 2, 3, 99):
+        assert (stage % k).search("?").hits == TUPLE[:k]
+    with pytest.raises(BadInput, match="1 or more"):
+        stage % 0
+
+
+def test_a_reason_names_score_and_rank_of_a_hit_in_columns():
+    (reason,) = Ranking(Query("?"), found(), "lane").why("a")
+    assert (reason.lane, reason.score, reason.rank) == ("lane", 0.25, 2)
+    assert Ranking(Query("?"), found(), "lane").why("b") == ()
+
+
+# --- columns joined ---------------------------------------------------------------------------------------------------
+
+
+def ranking_of(hits, system="lane") -> Ranking:
+    return Ranking(Query("?"), hits, system)
+
+
+def test_rows_and_scores_are_the_same_from_columns_and_from_hits():
+    for hits in (found(), TUPLE, found()[:0], ()):
+        ranking = ranking_of(hits)
+        rows, scores = columns(ranking, IDS)
+        assert [IDS[row] for row in rows] == ranking.ids and scores.tolist() == [hit.score for hit in hits]
+        assert (rows.dtype, scores.dtype) == (np.int64, np.float64)
+        assert rows.tolist() == rows_of(ranking, list(IDS)).tolist() and scores.tolist() == scores_of(ranking).tolist()
+
+
+def test_a_hit_that_is_no_document_is_refused_by_name():
+    for hits in (found(), TUPLE):
+        with pytest.raises(BadInput, match="lane found 'd', which is none of the documents"):
+            rows_of(ranking_of(hits), ["c", "a"])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gathered_rows_lead_back_to_every_hit(seed):
+    chance = np.random.default_rng(seed)
+    shared, rankings = [f"d{n}" for n in range(30)], []
+    for lane in range(3):
+        rows = chance.permutation(30)[: chance.integers(0, 31)]
+        scores = np.sort(chance.normal(size=len(rows)))[::-1]
+        hits = Found(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
+        rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
+    ids, lists = gathered(rankings)
+    assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
+    for ranking, (rows, scores) in zip(rankings, lists, strict=True):
+        assert tuple(Hit(ids[row], score) for row, score in zip(rows, scores.tolist(), strict=True)) == ranking.hits
+
+
+def test_nothing_is_gathered_from_nothing():
+    assert gathered([]) == ([], [])
+    assert gathered([ranking_of(())])[0] == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fused_ranking_is_sorted_by_score_and_then_by_id(seed):
+    chance = np.random.default_rng(seed)
+    ids = [f"d{n}" for n in chance.permutation(40)]
+    scores = chance.integers(-3, 3, 40).astype(float) / 2
+    query = Query("?")
+    assert fused(query, ids, scores, ()) == ranked(query, dict(zip(ids, scores.tolist(), strict=True)))
+
+
+def test_columns_and_hits_fuse_to_the_same_ranking():
+    columned, plain = (Stage("lane", lambda ranking, hits=hits: Ranking(ranking.query, hits)) for hits in (found(), TUPLE))
+    other = Stage("other", lambda ranking: ranked(ranking.query, {"b": 2, "c": 1}))
+    assert weighted((0.7, columned), (0.3, other)).search("?") == weighted((0.7, plain), (0.3, other)).search("?")
