@@ -15,7 +15,8 @@ from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.tables import decimal, signed
 
 RECALL = Path(__file__).parent / "results" / "recall"
-SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "gate", "pagerank, triples", "pagerank, titles", "follow, sentences")
+WALKS = ("pagerank, triples", "pagerank, titles", "follow, sentences")
+SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "gate", *WALKS)
 README = Path(__file__).parent.parent / "README.md"
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
 RECALL_PART = re.compile(r"(<!-- recall -->\n).*?(<!-- end recall -->)", re.DOTALL)

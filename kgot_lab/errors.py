@@ -34,7 +34,8 @@ class UnknownName(BadInput):
     def __init__(self, what: str, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
         near = get_close_matches(name, self.known, n=1)
-        super().__init__(f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(self.known)}")
+        known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
+        super().__init__(f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 
 
 class NotInstalled(LabError):

@@ -1,14 +1,17 @@
 import copy
 import pickle
+import random
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.embeddings import meaning, sentences
 from kgot_lab.retrieval.fusion import columns, fused, gathered, rows_of, scores_of, weighted
 from kgot_lab.retrieval.stage import Stage, best
-from kgot_lab.types import Found, Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
 
 IDS = ["a", "b", "c", "d"]
 TUPLE = (Hit("c", 0.5), Hit("a", 0.25), Hit("d", -1.0))
@@ -22,7 +25,8 @@ def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> Found:
 
 
 def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
-    assert found() == TUPLE and TUPLE == found() and found() == found(kind=np.float64)
+    for one, other in ((found(), TUPLE), (TUPLE, found()), (found(), found(kind=np.float64))):
+        assert one == other
     assert found() != TUPLE[:2] and found() != found(scores=(0.5, 0.25, -2.0)) and found() != found(rows=(2, 1, 3))
     assert hash(found()) == hash(TUPLE) and {found(): 1}[TUPLE] == 1
     assert repr(found()) == repr(TUPLE)
@@ -150,3 +154,74 @@ def test_columns_and_hits_fuse_to_the_same_ranking():
     columned, plain = (Stage("lane", lambda ranking, hits=hits: Ranking(ranking.query, hits)) for hits in (found(), TUPLE))
     other = Stage("other", lambda ranking: ranked(ranking.query, {"b": 2, "c": 1}))
     assert weighted((0.7, columned), (0.3, other)).search("?") == weighted((0.7, plain), (0.3, other)).search("?")
+
+
+# --- the nearest ------------------------------------------------------------------------------------------------------
+
+
+class Compass:
+    """An embedder of eight directions, told by first letter and length, so that many texts are equally near."""
+
+    name = digest = "compass"
+    dimension = 2
+
+    def embed(self, texts):
+        turns = [(ord(text[0]) + len(text)) % 8 / 4 * np.pi if text.strip(". ") else None for text in texts]
+        return np.array([[0, 0] if turn is None else [np.cos(turn), np.sin(turn)] for turn in turns], np.float32).reshape(len(texts), 2)
+
+
+def of_chance(seed: int) -> list[Document]:
+    chance = random.Random(seed)
+    sizes = [chance.randint(0, 4) for _ in range(chance.randint(1, 30))]
+    texts = [" ".join(chance.choice("ABCDEFGH") * chance.randint(1, 4) + chance.choice(".!?") for _ in range(size)) for size in sizes]
+    return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("lane", [meaning, sentences])
+@pytest.mark.parametrize("seed", range(10))
+def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
+    documents = of_chance(seed)
+    for question in ("A", "BCD", "what?"):
+        everything = lane(documents, Compass()).search(question).hits
+        assert [hit.id for hit in everything] == sorted((hit.id for hit in everything), key=lambda id: (-dict(everything)[id], id))
+        assert len(everything) == len(documents)
+        for keep in range(1, len(documents) + 3):
+            assert lane(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
+    documents, compass = of_chance(seed), Compass()
+    lane = sentences(documents, compass)
+    for question in ("A", "BCD"):
+        asked, expected = compass.embed([question])[0], {}
+        for document in documents:
+            parts = [part.strip() for part in re.findall(r"[^.!?]*[.!?]", document.text)] or [""]
+            texts = [f"{document.title}. {part}" if document.title else part for part in parts]
+            expected[document.id] = max(float(vector @ asked) for vector in compass.embed(texts))
+        found = lane.search(question)
+        assert dict(found.hits) == pytest.approx(expected, abs=1e-6) and len(found.hits) == len(documents)
+
+
+def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
+    for lane in (meaning, sentences):
+        assert lane(of_chance(0), Compass()).search(" \n").hits == () == lane(of_chance(0), Compass(), keep=2).search("").hits
+        assert repr(lane(of_chance(0), Compass(), keep=2)) == f"<{lane(of_chance(0), Compass()).name} % 2>"
+        with pytest.raises(BadInput, match="1 or more"):
+            lane(of_chance(0), Compass(), keep=0)
+        with pytest.raises(BadInput, match="no documents"):
+            lane([], Compass())
+
+
+def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
+    text = 'Ada wrote. "So it is", or not? (Not so) Then, at 3 p.m. she left the U.S. 20 years on!  Fin'
+    asked = []
+
+    class Asked(Compass):
+        def embed(self, texts):
+            asked.extend(texts)
+            return super().embed(texts)
+
+    sentences([Document("a", text, "Ada")], Asked())
+    parts = ["Ada wrote.", '"So it is", or not?', "(Not so) Then, at 3 p.m. she left the U.S.", "20 years on!", "Fin"]
+    assert asked == [f"Ada. {part}" for part in parts]

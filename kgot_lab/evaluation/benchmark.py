@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.datasets import Dataset, load, published
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.datasets import BUNDLED, Dataset, load, published
 from kgot_lab.evaluation.growth import held_bytes
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import circumstances, fingerprints, run_to, save_run
-from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_run, run_to, save_run
+from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.evaluation.systems import BASELINE, Stages, systems
+from kgot_lab.evaluation.synthetic import SyntheticVectors, synthetic
+from kgot_lab.evaluation.systems import BASELINE, systems
 from kgot_lab.retrieval.cache import Remembered
 from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.types import Json
@@ -40,25 +41,27 @@ def benchmark(
 
     Receipts go to folder/<data set>/<system>.jsonl.gz; those that are there are kept. `only` names the systems wanted besides the
     baseline, `develop` leaves the locked queries shut. A query's vector is computed before the clock runs. Raises UnknownName for a
-    data set or system.
+    data set or system, BadInput for a data set with less than two queries and for a receipt that is broken or was made on other data.
     """
+    opened = _opened(names, develop)
+    known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
+    _check_names(only, [system for own in known.values() for system in own])
+    wanted = {name: [system for system in own if not only or system in {*only, BASELINE}] for name, own in known.items()}
+    for dataset in opened.values():
+        _earlier(folder, dataset)  # what cannot be used is said now, not after minutes
     WRITTEN_BEFORE.save(folder / PLAN)
-    jobs, opened = [], dict[str, Dataset]()
-    for name in names:
-        whole = from_beir(Path(name)) if Path(name).is_dir() else load(name)
-        dataset = opened[whole.name] = whole.develop if develop else whole
-        remembered = Remembered(embedder)
-        made = systems(dataset, remembered)
-        jobs += [(dataset, remembered, made, system) for system in _wanted(made, only)]
-    asked: set[str] = set()
-    for done, (dataset, remembered, made, system) in enumerate(jobs):
-        progress(done, len(jobs), f"{system} on {dataset.name}")
-        if dataset.name not in asked:
-            remembered.remember([query.text for query in dataset.queries])
-            asked.add(dataset.name)
-        _measure(folder / dataset.name / f"{file_name(system)}.jsonl.gz", dataset, made, system)
-    progress(len(jobs), len(jobs), "the report")
-    return [report for report in derive(folder, load=lambda name: opened.get(name) or load(name)) if report.dataset.name in opened]
+    done, total = 0, sum(map(len, wanted.values()))
+    try:
+        for name, dataset in opened.items():
+            made = _Made(dataset, embedder)  # lets go of what was built for the data set before
+            for system in wanted[name]:
+                progress(done, total, f"{system} on {name}")
+                made.measure(folder, system)
+                done += 1
+    finally:
+        gc.unfreeze()
+    progress(done, total, "the report")
+    return [report(_earlier(folder, dataset), dataset, WRITTEN_BEFORE) for dataset in opened.values()]
 
 
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
@@ -70,13 +73,10 @@ def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
             hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
             unknown = Latency(float("nan"), float("nan"))
             said = "published by circlemind-ai/fast-graphrag, eight deep"
-            run = Run(system, said, dataset.name, 8, hits, unknown, {}, fingerprints(dataset))
-            save_run(run, folder / dataset.name / f"{file_name(system)}.jsonl.gz")
-    remembered = Remembered(embedder)
-    remembered.remember([query.text for query in dataset.queries])
-    made = systems(dataset, remembered)
+            save_run(Run(system, said, dataset.name, 8, hits, unknown, {}, fingerprints(dataset)), receipt(folder, dataset, system))
+    made = _Made(dataset, embedder)
     for system in BESIDE_PUBLISHED:
-        _measure(folder / dataset.name / f"{file_name(system)}.jsonl.gz", dataset, made, system, keep=8)
+        made.measure(folder, system, keep=8)
     return derive(folder)
 
 
@@ -88,8 +88,11 @@ def indexing(name: str, embedder: Embedder, *, progress: Progress = lambda done,
     dataset, rows = load(name), list[dict[str, Json]]()
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in dataset.queries])
+    warm = systems(synthetic(16, 4), SyntheticVectors())
     for done, system in enumerate(wanted := list(systems(dataset, remembered))):
         progress(done, len(wanted), f"indexing {name} for {system}")
+        if system in warm:
+            warm[system]()  # imports what it needs, which is not its index
         build = systems(dataset, remembered)[system]
         gc.collect()
         start = time.perf_counter()
@@ -100,27 +103,66 @@ def indexing(name: str, embedder: Embedder, *, progress: Progress = lambda done,
     return [{"circumstances": circumstances()}, *rows]
 
 
-def file_name(system: str) -> str:
-    """A system's name as the name of a file."""
-    return "-".join("".join(letter if letter.isalnum() else " " for letter in system).split())
+def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
+    """Where the receipt of a system on a data set stands in a folder."""
+    return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
 
 
-def _wanted(made: Stages, only: Sequence[str]) -> list[str]:
+def file_name(name: str) -> str:
+    """A name as that of a file or a folder."""
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+class _Made:
+    """The systems of a data set, with the vectors of its queries, which are computed when the first system is measured."""
+
+    def __init__(self, dataset: Dataset, embedder: Embedder) -> None:
+        self._dataset, self._remembered = dataset, Remembered(embedder)
+        self.stages = systems(dataset, self._remembered)
+        self._asked = False
+
+    def measure(self, folder: Path, system: str, keep: int = 20) -> None:
+        """Run a system into its receipt; one that is there is left alone."""
+        path = receipt(folder, self._dataset, system)
+        if path.exists():
+            return
+        if not self._asked:
+            self._remembered.remember([query.text for query in self._dataset.queries])
+            self._asked = True
+        stage = self.stages[system]()
+        gc.collect()
+        gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
+        run_to(path, stage, self._dataset, name=system, keep=keep)
+
+
+def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
+    opened = dict[str, Dataset]()
+    for name in dict.fromkeys(names):
+        whole = from_beir(Path(name)) if name not in BUNDLED and Path(name).is_dir() else load(name)
+        if whole.name in opened:
+            raise BadInput(f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other")
+        opened[whole.name] = dataset = whole.develop if develop else whole
+        if len(dataset.queries) < 2:
+            raise BadInput(f"{name} needs two queries or more to tell a difference from chance, and has {len(dataset.queries)}")
+    return opened
+
+
+def _check_names(only: Sequence[str], known: Sequence[str]) -> None:
     for name in only:
-        if name not in made and not _elsewhere(name):
-            raise UnknownName("system", name, made)
-    return [name for name in made if not only or name in only or name == BASELINE]
+        if name not in known:
+            raise UnknownName("system of these data", name, dict.fromkeys(known))
 
 
-def _elsewhere(name: str) -> bool:
-    return name.endswith(", triples")  # only where the data hold a language model's triples
-
-
-def _measure(path: Path, dataset: Dataset, made: Stages, system: str, keep: int = 20) -> None:
-    if path.exists():
-        return
-    stage = made[system]()
-    gc.collect()
-    gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
-    path.parent.mkdir(parents=True, exist_ok=True)
-    run_to(path, stage, dataset, name=system, keep=keep)
+def _earlier(folder: Path, dataset: Dataset) -> list[Run]:
+    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
+    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
+    for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
+        made = load_run(path)
+        if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
+            was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
+            raise BadInput(f"{was}; name another folder, or delete the receipts there")
+        runs.append(made)
+    return runs

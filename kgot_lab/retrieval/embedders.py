@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.retrieval.api import API
 from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.infonce import infonce
@@ -14,7 +14,17 @@ from kgot_lab.retrieval.lsa import lsa
 from kgot_lab.retrieval.packaged import SentenceTransformers, WordLlama
 from kgot_lab.retrieval.vectors import minilm
 
+
+def all_minilm() -> Embedder:
+    """all-MiniLM-L6-v2 by sentence-transformers where that is installed, else the same model in 8 bits on onnxruntime."""
+    try:
+        return SentenceTransformers()
+    except NotInstalled:
+        return minilm()
+
+
 EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
+    "all-minilm": all_minilm,
     "minilm": minilm,
     "sentence-transformers": SentenceTransformers,
     "wordllama": WordLlama,
@@ -24,10 +34,11 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
 }
 
 
-def embedder(name: str, **options: Any) -> Embedder:
+def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     """An embedder by its name.
 
-    "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "wordllama": static vectors of words.
+    "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm", which the notebooks show:
+    the one of the two that is installed, torch first. "wordllama": static vectors of words.
     "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server, `model="openai:MODEL"`.
     Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError where a key is missing.
     """

@@ -14,7 +14,7 @@ from kgot_lab.retrieval.stage import checked
 from kgot_lab.types import Document, Edge, Node, Triple
 
 MENTIONS, NAMES, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
-PHRASE = "phrase:"
+NAME, PHRASE = "name:", "phrase:"
 _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
@@ -51,8 +51,8 @@ def name_graph(
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
         found += [(document.id, kind, name) for name, kind in kinds.items()]
-    edges = [Edge(id, kind, f"name:{name}") for id, kind, name in found if uses[name] > 1]
-    return PropertyGraph.of(_nodes(documents), edges, dangling="add")
+    edges = [Edge(id, kind, NAME + name) for id, kind, name in found if uses[name] > 1]
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, NAME)], edges)
 
 
 def phrase_graph(
@@ -71,7 +71,7 @@ def phrase_graph(
             edges += [Edge(source, triple.relation.lower(), target), Edge(document.id, SAYS, source), Edge(document.id, SAYS, target)]
     if alike:
         edges += _alike(sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}), *alike)
-    return PropertyGraph.of(_nodes(documents), edges, dangling="add")
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, PHRASE)], edges)
 
 
 def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
@@ -86,6 +86,12 @@ def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator
 def phrase_id(phrase: str) -> str:
     """The node of a phrase."""
     return PHRASE + " ".join(phrase.lower().split())
+
+
+def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
+    """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
+    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix))
+    return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
 
 
 def _nodes(documents: Sequence[Document]) -> list[Node]:

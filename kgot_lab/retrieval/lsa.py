@@ -32,7 +32,8 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
         counts = words.fit_transform(texts)
     except ValueError:  # what it raises where every text is blank or made of stop words
         raise BadInput(f"LSA learns from words, and the {len(texts)} documents hold none but stop words") from None
-    return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
+    with np.errstate(invalid="ignore"):  # the variance it explains, of which one document has none
+        return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
 
 
 class LSA:

@@ -21,6 +21,7 @@ COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
     "they their i you we not no one two first new are has have had did does do".split()
 )
+OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not York
 
 
 def plain(name: str) -> str:
@@ -37,13 +38,13 @@ def called(title: str) -> str:
 def capitalised(text: str) -> set[str]:
     """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of", "and", "in", "for", "on".
 
-    Common words at the head of a run are left off ("The Beatles" is beatles, "New York" york), so one that opens a sentence is no name.
+    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is no name.
     """
     found = set()
     for sentence in SENTENCE_END.split(text):
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
-                found.add(" ".join(dropwhile(COMMON.__contains__, plain(name).split())))
+                found.add(" ".join(dropwhile(OPENERS.__contains__, plain(name).split())))
     return {name for name in found if _telling(name)}
 
 

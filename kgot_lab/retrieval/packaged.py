@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -62,7 +63,8 @@ class WordLlama:
 
     def __init__(self) -> None:
         try:
-            import wordllama
+            with _own_logging():
+                import wordllama
         except ImportError as error:
             raise NotInstalled("static", error.name or "") from None
         self._folder = Path(wordllama.__file__).parent
@@ -83,12 +85,25 @@ class WordLlama:
 
     @cached_property
     def _model(self) -> Any:
-        import wordllama
+        with _own_logging():
+            import wordllama
 
-        return wordllama.WordLlama.load(cache_dir=self._folder, disable_download=True)
+            return wordllama.WordLlama.load(cache_dir=self._folder, disable_download=True)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions>"
+
+
+@contextmanager
+def _own_logging() -> Iterator[None]:
+    """The root logger stays as the user has it: importing wordllama would have every library's messages printed."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
 
     At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a seed. Documents are the
     nodes with a text; those never reached keep their earlier order behind the others. A ranking without any seed stays as it is.
-    Raises BadInput without seeds, for a damping outside 0 to 1, and for a seed that is no node.
+    Raises BadInput without seeds, for a damping outside 0 to .99, and for a seed that is no node.
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")
@@ -57,7 +57,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
         reached = {ids[row] for row in rows}
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
         scores = np.concatenate([found[rows], -np.arange(1, len(rest) + 1) / (len(rest) + 1)])  # below 0: never reached
-        return fused(ranking.query, [*(ids[row] for row in rows), *rest], scores, ())
+        walked = fused(ranking.query, [*(ids[row] for row in rows), *rest], scores, ())
+        return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
     return Stage(f"pagerank({damping:g}, {', '.join(part.name for part in seeds)})", step)
 
@@ -70,8 +71,8 @@ class Walk:
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
-        if not 0 <= damping < 1:
-            raise BadInput(f"damping is the share of steps along edges, from 0 to below 1, not {damping}")
+        if not 0 <= damping <= 0.99:  # nearer to 1 the walk takes very many rounds
+            raise BadInput(f"damping is the share of steps along edges, from 0 to .99, not {damping}")
         size, other = len(graph), graph.sources != graph.targets
         sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
         pairs, times = np.unique(np.concatenate([sources * size + targets, targets * size + sources]), return_counts=True)

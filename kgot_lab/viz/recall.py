@@ -9,7 +9,7 @@ from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.viz.markup import Markup, element, joined
 from kgot_lab.viz.page import STYLE
-from kgot_lab.viz.recall_plots import curves, duel, pace, rival
+from kgot_lab.viz.recall_plots import curves, duel, pace, rival, shown
 
 QUESTIONS = 300  # of a data set that are listed
 
@@ -76,13 +76,16 @@ def _how(report: Report) -> Markup:
 
 
 def _plots(report: Report) -> Markup:
-    part, other = report.parts[0], rival(report)
+    part, other, named = report.parts[0], rival(report), shown(report)
     questions = f"{len(report.dataset.queries)} questions ({part})"
-    drawn = [_figure(curves(report), f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.")]
-    drawn.append(_figure(pace(report), "Time against recall: up and left is better. Times include everything that a query needs."))
+    rest = [run.system for run in report.runs if run.system not in named]
+    why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the table above: {'; '.join(rest)}."
+    bands = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.{why * bool(rest)}"
+    dots = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
     axes = f"{report.plan.baseline} across, {other} up"
-    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; green is won by {other}."
-    return joined([*drawn, _figure(duel(report), words)])
+    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; green is won by {other}, red is lost."
+    grey = " Grey points are the systems left out above." * bool(rest)
+    return joined([_figure(curves(report), bands), _figure(pace(report), dots + grey), _figure(duel(report), words)])
 
 
 def _figure(drawn: Markup, caption: str) -> Markup:

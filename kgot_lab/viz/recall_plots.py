@@ -17,39 +17,40 @@ from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import intervals
 from kgot_lab.evaluation.tables import harmless
-from kgot_lab.viz.markup import Markup, escaped, shortened, text_width
-from kgot_lab.viz.shapes import Box
+from kgot_lab.viz.markup import Markup, escaped, shortened
 
 DEEPEST = 20
-BASELINE, BEST = "#222222", "#0072B2"
-OTHERS = ("#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8A6D00", "#777777")
+MOST = 10  # systems that a reader can tell apart in a plot
+CONTROL = "control"  # how the name of a system begins that is there to lose
+BASELINE, BEST, REST = "#222222", "#0072B2", "#BBBBBB"
+OTHERS = ("#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8A6D00", "#777777", "#6A3D9A")
+MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
+DASHES = ("-", (0, (5, 2)))
 LONGEST = 32  # letters of a name in a plot
-PIXEL = 100 / 72  # pixels of a point, at the resolution of a figure
-DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 
 
 def curves(report: Report) -> Markup:
-    """Recall at k for every system; the baseline and the best have a band, their 95 % interval."""
-    names = [run.system for run in report.runs]
+    """Recall at k for the systems of `shown`; the baseline and its rival have a band, their 95 % interval."""
+    runs = _runs(report)
     depth = min(DEEPEST, *(run.kept for run in report.runs))
     ks = list(range(1, depth + 1))
     with _drawing(8.4, 4.6) as (figure, axes):
-        for name, run in zip(names, report.runs, strict=True):
-            marked = name in (report.plan.baseline, rival(report))
-            reached = _recall(run, report, ks)
-            width = 2.4 if marked else 1.1
-            axes.plot(ks, [sum(values) / len(values) for values in reached], label=_plain(name), linewidth=width, **_look(name, report))
+        for run in runs:
+            marked = run.system in (report.plan.baseline, rival(report))
+            reached, look = _recall(run, report, ks), _look(run.system, report)
+            line = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": 2.4 if marked else 1.2, "zorder": 2 + marked}
+            axes.plot(ks, [sum(values) / len(values) for values in reached], label=_label(run.system, report), **line)
             if marked:
                 band = intervals(reached, rounds=report.plan.rounds, seed=report.plan.seed)
                 low, high = [point.low for point in band], [point.high for point in band]
-                axes.fill_between(ks, low, high, color=_look(name, report)["color"], alpha=0.12, linewidth=0)
+                axes.fill_between(ks, low, high, color=look["color"], alpha=0.12, linewidth=0)
         axes.set(xlabel="k", ylabel="recall@k", xlim=(1, depth), xticks=[1, *range(5, depth + 1, 5)])
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
-        return _svg(figure, f"Recall at k from 1 to {depth} for {len(names)} systems on {report.dataset.name}")
+        _legend(axes)
+        return _svg(figure, f"Recall at k from 1 to {depth} for {len(runs)} systems on {report.dataset.name}")
 
 
 def duel(report: Report) -> Markup:
-    """The baseline against the best other system, question by question: how many questions lie at each pair of values."""
+    """The baseline against its rival, question by question: how many questions lie at each pair of values."""
     first, second, measure = report.plan.baseline, rival(report), report.plan.primary
     ours, theirs = (report.scores[name].per_query(measure) for name in (first, second))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
@@ -66,31 +67,45 @@ def duel(report: Report) -> Markup:
 
 
 def pace(report: Report) -> Markup:
-    """The time of a query against the primary measure with its interval, every system named at the side."""
+    """The time of a query against the primary measure; the systems of `shown` with name and interval, the others as grey points."""
     timed = [run for run in report.runs if math.isfinite(run.latency.median)]
-    rows = [report.row(run.system) for run in timed]
+    named = shown(report)
     with _drawing(8.4, 4.6) as (figure, axes):
-        for run, row in zip(timed, rows, strict=True):
+        for run in sorted(timed, key=lambda run: named.index(run.system) if run.system in named else len(named)):
+            row, x = report.row(run.system), [1000 * run.latency.median]
+            if run.system not in named:
+                axes.plot(x, [row.mean], "o", markersize=4, color=REST, zorder=1)
+                continue
+            look = _look(run.system, report)
+            style = {"color": look["color"], "fmt": look["marker"], "markersize": 12 if look["marker"] == "*" else 7, "linestyle": "none"}
             reach = [[row.mean - row.low], [row.high - row.mean]]
-            look = _look(run.system, report)["color"]
-            axes.errorbar([1000 * run.latency.median], [row.mean], yerr=reach, fmt="o", markersize=6, color=look, elinewidth=0.8, capsize=2)
+            axes.errorbar(x, [row.mean], yerr=reach, label=_label(run.system, report), elinewidth=0.8, capsize=2, **style)
         axes.set(xscale="log", xlabel="median milliseconds of a query", ylabel=f"{report.plan.primary}, 95 % interval")
         axes.xaxis.set_major_formatter(lambda milliseconds, _: f"{milliseconds:g}")
-        axes.margins(x=0.2)
-        figure.draw_without_rendering()  # settles where the points are, in pixels
-        points = [axes.transData.transform((1000 * run.latency.median, row.mean)) for run, row in zip(timed, rows, strict=True)]
-        spots = _spots([(float(x), float(y)) for x, y in points], [_plain(run.system) for run in timed])
-        for run, row, (side, up) in zip(timed, rows, spots, strict=True):
-            axes.annotate(
-                _plain(run.system), (1000 * run.latency.median, row.mean), (side * 7, up), textcoords="offset points", fontsize=9,
-                va="center", ha="left" if side > 0 else "right", color=_look(run.system, report)["color"],
-            )  # fmt: skip
+        axes.xaxis.set_minor_formatter(lambda *_: "")
+        axes.margins(x=0.08)
+        if timed:
+            _legend(axes)
         return _svg(figure, f"Median time of a query against {report.plan.primary} for {len(timed)} systems on {report.dataset.name}")
 
 
 def rival(report: Report) -> str:
-    """The best system that is not the baseline, or the baseline where it is alone."""
-    return next((run.system for run in report.runs if run.system != report.plan.baseline), report.plan.baseline)
+    """The system that the plan expected to be best, else the best that is not the baseline, else the baseline, which is alone."""
+    others = [run.system for run in report.runs if run.system != report.plan.baseline]
+    if report.plan.expected in others:
+        return report.plan.expected
+    return others[0] if others else report.plan.baseline
+
+
+def shown(report: Report) -> list[str]:
+    """The systems that the plots name, best first: of many the baseline, its rival, and the best others that are no controls."""
+    systems = [run.system for run in report.runs]
+    if len(systems) <= MOST:
+        return systems
+    first = [report.plan.baseline, rival(report)]
+    best = [system for system in systems if system not in first and not system.startswith(CONTROL)]
+    kept = {*first, *best[: MOST - len(first)]}
+    return [system for system in systems if system in kept]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -103,28 +118,26 @@ def _recall(run: Run, report: Report, ks: Sequence[int]) -> list[list[float]]:
     return [list(values.values()) for values in scores.values.values()]
 
 
+def _runs(report: Report) -> list[Run]:
+    named = shown(report)
+    return [run for run in report.runs if run.system in named]
+
+
 def _look(name: str, report: Report) -> dict[str, Any]:
     if name == report.plan.baseline:
-        return {"color": BASELINE, "linestyle": (0, (4, 2))}
+        return {"color": BASELINE, "linestyle": (0, (4, 2)), "marker": "o"}
     if name == rival(report):
-        return {"color": BEST, "linestyle": "-"}
-    others = [run.system for run in report.runs if run.system not in (report.plan.baseline, rival(report))]
-    number = others.index(name)
-    return {"color": OTHERS[number % len(OTHERS)], "linestyle": DASHES[number // len(OTHERS) % len(DASHES)]}
+        return {"color": BEST, "linestyle": "-", "marker": "*"}
+    number = [system for system in shown(report) if system not in (report.plan.baseline, rival(report))].index(name)
+    return {"color": OTHERS[number % len(OTHERS)], "linestyle": DASHES[number % 2], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def _spots(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[tuple[int, int]]:
-    """For each point the side its name goes to (1 right, -1 left) and how far up, in points, so that names cover as little as can be."""
-    taken = [Box(x, y, 8 * PIXEL, 8 * PIXEL) for x, y in points]
-    chosen = []
-    for (x, y), name in zip(points, names, strict=True):
-        width = text_width(name, 9 * PIXEL)
-        tried = [(side, up) for up in (0, 8, -8, 16, -16, 24, -24, 32, -32) for side in (1, -1)]
-        boxes = {(side, up): Box(x + side * (7 * PIXEL + width / 2), y + up * PIXEL, width, 11 * PIXEL) for side, up in tried}
-        best = min(tried, key=lambda spot: (sum(boxes[spot].touches(other) for other in taken), tried.index(spot)))
-        taken.append(boxes[best])
-        chosen.append(best)
-    return chosen
+def _label(name: str, report: Report) -> str:
+    return _plain(name) + " (baseline)" * (name == report.plan.baseline) + " (expected)" * (name == report.plan.expected)
+
+
+def _legend(axes: Any) -> None:
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
 
 
 def _plain(name: str) -> str:
