@@ -268,7 +268,7 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
             told += 1
         assert ranking.why(chosen[0])[-1].path == "" and set(paths) == set(ranking.lanes[1][1].ids)
     assert told > 200
-    assert all(not names.node(id).properties for id in names.ids if id.startswith("name:"))
+    assert all(set(names.node(id).properties) == {"name"} for id in names.ids if id.startswith("name:"))
 
 
 def test_the_stage_names_what_is_not_usual():

@@ -131,14 +131,7 @@ def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[Ints, Floats]:
 
     Raises BadInput for a hit that is not among the ids, a score that is not a finite number, or one id twice.
     """
-    rows, scores = rows_of(ranking, ids), scores_of(ranking)
-    if rows.size and np.bincount(rows).max() > 1:
-        raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if bad.size:
-        id, score = ranking.hits[int(bad[0])]
-        raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
-    return rows, scores
+    return _sound(ranking, rows_of(ranking, ids))
 
 
 def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Ints, Floats]]]:
@@ -146,8 +139,23 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Int
 
     Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
     """
-    ids = _common_ids(rankings)
-    lists = [columns(ranking, ids) for ranking in rankings]
+    ids = max((ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[])
+    own = {at for at, ranking in enumerate(rankings) if isinstance(ranking.hits, Found) and ranking.hits.ids == ids}
+    row_of: dict[str, int] = {}
+    if len(own) < len(rankings):  # the others are rows of other lists: their ids that are not in this one come behind it
+        row_of = {id: row for row, id in enumerate(ids)}
+        for at, ranking in enumerate(rankings):
+            if at not in own:
+                for id in ranking.ids:
+                    row_of.setdefault(id, len(row_of))
+        ids = ids if len(row_of) == len(ids) else list(row_of)
+    lists = []
+    for at, ranking in enumerate(rankings):
+        if at in own and isinstance(ranking.hits, Found):
+            rows = np.asarray(ranking.hits.rows, dtype=np.int64)
+        else:
+            rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
+        lists.append(_sound(ranking, rows))
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -157,6 +165,18 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Int
     return [ids[row] for row in np.flatnonzero(found).tolist()], [(place[rows], scores) for rows, scores in lists]
 
 
+def _sound(ranking: Ranking, rows: Ints) -> tuple[Ints, Floats]:
+    """The rows of a ranking and its scores, once it is sure that they can be fused."""
+    scores = scores_of(ranking)
+    if rows.size and np.bincount(rows).max() > 1:
+        raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        id, score = ranking.hits[int(bad[0])]
+        raise BadInput(f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused")
+    return rows, scores
+
+
 def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
     """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
     order = np.argsort(-scores, kind="stable")
@@ -164,14 +184,6 @@ def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[f
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
     return Ranking(query, Found(ids, order, scores[order]), lanes=lanes)
-
-
-def _common_ids(rankings: Sequence[Ranking]) -> Sequence[str]:
-    """The list of ids that all rankings are rows of, or else the ids that any of them found."""
-    lists = [ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)]
-    if lists and len(lists) == len(rankings) and all(ids == lists[0] for ids in lists[1:]):  # the same texts: compared by their addresses
-        return lists[0]
-    return list(dict.fromkeys(id for ranking in rankings for id in ranking.ids))
 
 
 def _ties(values: Floats) -> list[tuple[int, int]]:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.fusion import scores_of
 from kgot_lab.retrieval.neighbours import Links, Places, Told, places_of
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Hit, Node, Ranking
+from kgot_lab.types import Found, Node, Ranking
 
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})  # edges a program made from vectors; all others count as curated
 TEXTS = ("text", "description", "summary")  # a name alone is no text
@@ -64,7 +65,7 @@ def traverse(
         near = entry(ranking)
         close = similarity(ranking) if similarity else near
         starts = terrain.starts(near, walk.entry)
-        paths = terrain.reached(starts, {hit.id: hit.score for hit in close.hits})
+        paths = terrain.reached(starts, dict(zip(close.ids, scores_of(close).tolist(), strict=True)))
         direct = [graph.ids[row] for row in starts]
         ids = _taking_turns(direct, list(paths)) if walk.interleaved else [*direct, *paths]
         if walk.rest:
@@ -125,7 +126,7 @@ class _Terrain:
 
     def starts(self, near: Ranking, count: int) -> list[int]:
         """The rows of the first hits that have a text: a bare node is never a hit."""
-        rows = (self.links.row(hit.id) for hit in near.hits)
+        rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
     def reached(self, starts: list[int], similarity: Mapping[str, float]) -> Told:
@@ -182,8 +183,9 @@ def _taking_turns(hits: list[str], walked: list[str]) -> list[str]:
     return [id for pair in zip_longest(hits, walked) for id in pair if id is not None]
 
 
-def _placed(ids: list[str]) -> tuple[Hit, ...]:
-    return tuple(Hit(id, 1 / place) for place, id in enumerate(ids, start=1))
+def _placed(ids: list[str]) -> Found:
+    places = np.arange(len(ids))
+    return Found(ids, places, 1 / (places + 1))
 
 
 def _options(walk: Walk) -> list[str]:
