@@ -1,0 +1,80 @@
+"""Every number of the recall benchmark follows from the receipts in benchmarks/results, without a model."""
+
+import csv
+import io
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.evaluation.benchmark import WRITTEN_BEFORE
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.reports import derive
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+MULTI_HOP = ("2wiki", "hotpotqa", "musique")
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return {report.dataset.name: report for report in derive(RESULTS / "recall")}
+
+
+def test_the_plan_of_the_run_is_the_one_in_the_package():
+    assert Plan.load(RESULTS / "recall" / "plan.json") == WRITTEN_BEFORE
+
+
+def test_the_numbers_on_file_are_those_that_the_receipts_give(reports):
+    with (RESULTS / "recall" / "report.csv").open(encoding="utf-8") as file:
+        on_file = list(csv.DictReader(file))
+    derived = [row for report in reports.values() for row in csv.DictReader(io.StringIO(report.csv()))]
+    assert len(on_file) > 2_000 and on_file == derived
+
+
+@pytest.mark.parametrize("name", MULTI_HOP)
+def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_locked_questions(reports, name):
+    report = reports[name]
+    whole, locked = (report.comparisons[part][report.plan.expected] for part in ("all", "locked"))
+    assert whole.difference.low > 0 and whole.p_holm < 0.05
+    assert locked.own.n == 40 and locked.difference.mean > 0
+
+
+@pytest.mark.parametrize("name, aim", [("2wiki", 0.936), ("musique", 0.72), ("hotpotqa", 0.88)])
+def test_the_aims_are_reached(reports, name, aim):
+    assert reports[name].row(WRITTEN_BEFORE.expected).mean >= aim
+
+
+@pytest.mark.parametrize("name", MULTI_HOP)
+def test_with_shuffled_links_the_gain_is_gone(reports, name):
+    report = reports[name]
+    for system, control in (("follow", "control: names shuffled"), ("pagerank, titles", "control: titles shuffled")):
+        assert report.row(control).mean < report.row(system).mean - 0.04
+
+
+def test_the_published_systems_have_the_figures_they_published():
+    (report,) = derive(RESULTS / "recall_published")
+    published = {"vector database": 0.416, "LightRAG": 0.446, "nano-graphrag": 0.733, "fast-graphrag": 0.931}
+    assert {system: round(report.row(system, "all@8").mean, 3) for system in published} == published
+
+
+def test_every_system_answers_within_20_ms_over_6119_passages(reports):
+    slow = {run.system: run.latency.median for run in reports["2wiki"].runs if run.latency.median >= 0.020}
+    assert not slow  # a record of the run, not a race on this machine
+
+
+def test_the_readme_says_what_the_receipts_say(reports, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    script = runpy.run_path(str(ROOT / "benchmarks" / "readme_table.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for part in ("recall", "gains", "claims"):
+        assert script[part](list(reports.values())) in readme, "run make receipts"
+
+
+def test_the_gate_was_asked_on_develop_questions_only_and_each_lane_once():
+    for decisions in json.loads((RESULTS / "recall_gate.json").read_text(encoding="utf-8")).values():
+        for decision in decisions:
+            lanes = [trial["lane"] for trial in decision["trials"]]
+            assert len(lanes) == len(set(lanes)) == 8 and set(decision["admitted"]) <= set(lanes)
