@@ -15,6 +15,7 @@ from kgot_lab.bench import bar, grown, growth_grid, reported, write
 from kgot_lab.evaluation.benchmark import DATASETS, beside_published, indexing
 from kgot_lab.evaluation.claims import verdicts
 from kgot_lab.evaluation.datasets import load
+from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.systems import gate_decisions
 from kgot_lab.evaluation.tables import Cell, Grid
@@ -52,6 +53,9 @@ def show(reports: list[Report]) -> None:
     print(verdicts([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
     for report in derive(PUBLISHED):
         print(report, end="\n\n")
+    for report in reports:
+        told = [run for run in report.runs if run.system in (report.plan.expected, report.plan.baseline)]
+        print(failures(report.dataset, told).grid().text, end="\n\n")
     print(gate_grid().text, end="\n\n")
     print(speed_grid(reports).text)
     if SCALE.exists():
