@@ -73,7 +73,7 @@ def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipt
     assert out.startswith("mine/test, all: 8 queries, 12 documents") and "follow, sentences" in out and "recall@5 against convex" in out
     assert len(list(Path("out/mine-test").glob("*.jsonl.gz"))) == 36
     page, table = Path("out/report.html").read_text(encoding="utf-8"), table_of("out")
-    assert page.count("<svg") == 3 and "Left out, all in the table above" in page
+    assert page.count("<svg") == 3 and "Left out, all in the tables" in page
     assert len({row["system"] for row in table}) == 36 and {row["dataset"] for row in table} == {"mine/test"}
     [whole] = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
     assert len(whole["systems"]) == 36 and r"\toprule" in Path("out/report.tex").read_text(encoding="utf-8")

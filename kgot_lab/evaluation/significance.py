@@ -220,7 +220,8 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     gap = row.difference
     p_values = (Cell(_p(row.p)), Cell(_p(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
-    tail = (Cell(f"{row.effect:+.2f}".replace("-", "−")), Cell(f"{row.wins}/{row.ties}/{row.losses}"), Cell(decimal(row.detectable)))
+    shown = decimal(row.detectable) if row.detectable else "–"  # where no query differs, nothing is known of the power
+    tail = (Cell(f"{row.effect:+.2f}".replace("-", "−")), Cell(f"{row.wins}/{row.ties}/{row.losses}"), Cell(shown))
     return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail
 
 

@@ -35,7 +35,7 @@ def html(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
-    """Some reports as the text of an HTML file: for each data set the tables, the plots and the failures, question by question."""
+    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures, question by question."""
     reports = list(reports)
     links = element("nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports))
     plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
@@ -56,10 +56,12 @@ def _head(title: str) -> Markup:
 
 
 def _section(report: Report, k: int) -> Markup:
-    tables = (element("div", Markup(grid.html), class_="wide") for grid in report.grids())
-    return element(
-        "section", element("h2", report.dataset.name), *tables, _how(report), _plots(report), _failures(report, k), id=_anchor(report)
-    )
+    tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
+    first = len(tables) // len(report.parts)  # those of the first part; the others are folded
+    parts = element("details", element("summary", f"The same tables for {' and '.join(report.parts[1:])}"), *tables[first:])
+    shut = [parts] if report.parts[1:] else []
+    inner = (_plots(report), *tables[:first], *shut, _how(report), _failures(report, k))
+    return element("section", element("h2", report.dataset.name), *inner, id=_anchor(report))
 
 
 def _how(report: Report) -> Markup:
@@ -79,7 +81,7 @@ def _plots(report: Report) -> Markup:
     part, other, named = report.parts[0], rival(report), shown(report)
     questions = f"{len(report.dataset.queries)} questions ({part})"
     rest = [run.system for run in report.runs if run.system not in named]
-    why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the table above: {'; '.join(rest)}."
+    why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(rest)}."
     bands = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.{why * bool(rest)}"
     dots = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
     axes = f"{report.plan.baseline} across, {other} up"
