@@ -17,6 +17,7 @@ from tiny_collection import tiny
 
 from kgot_lab.cli import main
 from kgot_lab.evaluation import benchmark
+from kgot_lab.evaluation.own_data import to_beir
 
 TABLE = re.compile(r"[\d.–]+ +[\d.–]+$", re.MULTILINE)  # the two columns with times
 
@@ -33,7 +34,7 @@ def here(monkeypatch, tmp_path, cache):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr(benchmark, "WRITTEN_BEFORE", replace(benchmark.WRITTEN_BEFORE, rounds=300))
-    tiny().to_beir("mine")
+    to_beir(tiny(), "mine")
     return tmp_path
 
 
@@ -85,7 +86,7 @@ def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipt
 
 
 def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
-    tiny().to_beir("yours")
+    to_beir(tiny(), "yours")
     code, out, _ = bench("mine", "yours", "--only", "bm25", "--only", "follow, sentences", "--folder", "out")
     assert code == 0 and "mine/test, all" in out and "yours/test, all" in out and "rrf" not in out
     assert sorted(path.name.split(".")[0] for path in Path("out/yours-test").iterdir()) == ["bm25", "convex", "follow-sentences"]

@@ -15,6 +15,7 @@ from kgot_lab.evaluation import benchmark as room
 from kgot_lab.evaluation.benchmark import WRITTEN_BEFORE, benchmark, file_name, indexing
 from kgot_lab.evaluation.datasets import load
 from kgot_lab.evaluation.growth import LANES, measured
+from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.synthetic import SyntheticVectors
@@ -30,7 +31,7 @@ SOME = ("bm25", "follow", "gate", "pagerank, titles")  # quick ones
 @pytest.fixture
 def own(tmp_path):
     """A folder as BEIR has it."""
-    return tiny().to_beir(tmp_path / "own")
+    return to_beir(tiny(), tmp_path / "own")
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +112,7 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
 
 
 def test_progress_counts_the_systems_of_all_data_sets(own, tmp_path):
-    other = tiny().to_beir(tmp_path / "other")
+    other = to_beir(tiny(), tmp_path / "other")
     steps = []
     benchmark(tmp_path / "out", VECTORS, names=[str(own), str(other)], only=["bm25"], progress=lambda *step: steps.append(step))
     assert [step[:2] for step in steps] == [(number, 4) for number in range(5)]
@@ -139,7 +140,7 @@ def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, 
 
 
 def test_two_folders_of_one_name_would_share_receipts(own, tmp_path):
-    tiny().to_beir(tmp_path / "deep" / "own")
+    to_beir(tiny(), tmp_path / "deep" / "own")
     with pytest.raises(BadInput, match="two of the data sets are called 'own/test'"):
         benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])
 
@@ -169,7 +170,7 @@ def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
 
 
 def test_one_query_is_too_few(tmp_path):
-    folder = tiny().only(["q0"]).to_beir(tmp_path / "one")
+    folder = to_beir(tiny().only(["q0"]), tmp_path / "one")
     with pytest.raises(BadInput, match="needs two queries or more to tell a difference from chance, and has 1"):
         benchmark(tmp_path / "out", VECTORS, names=[str(folder)])
 
@@ -220,14 +221,14 @@ ODD = {
 def test_odd_data_are_measured_like_any_other(what, tmp_path):
     data = ODD[what]
     names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]  # slow to begin with
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(data.to_beir(tmp_path / "own"))], only=names)
+    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
     assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
 
 
 def test_learnt_vectors_come_from_two_documents_too(tmp_path):
     two = tiny(documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))})
     learnt = "static vectors", "lsa", "infonce"
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(two.to_beir(tmp_path / "own"))], only=learnt)
+    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
     assert {run.system for run in made.runs} == {*learnt, BASELINE}
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.datasets import BUNDLED, load, published
-from kgot_lab.evaluation.own_data import from_beir, from_frames
+from kgot_lab.evaluation.own_data import from_beir, from_frames, to_beir
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [
@@ -142,22 +142,22 @@ def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(
 
 def test_a_written_data_set_can_be_read_back(folder, tmp_path):
     dataset = from_beir(folder)
-    again = from_beir(dataset.to_beir(tmp_path / "copy" / "mine"))
+    again = from_beir(to_beir(dataset, tmp_path / "copy" / "mine"))
     assert again == dataset
     with pytest.raises(BadInput, match="already holds corpus"):
-        dataset.to_beir(tmp_path / "copy" / "mine")
+        to_beir(dataset, tmp_path / "copy" / "mine")
 
 
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
     dataset = searched(51).develop
-    again = from_beir(dataset.to_beir(tmp_path / "wiki", "dev"), "dev")
+    again = from_beir(to_beir(dataset, tmp_path / "wiki", "dev"), "dev")
     assert (again.documents, again.queries, again.qrels) == (dataset.documents, dataset.queries, dataset.qrels)
 
 
 def test_an_id_with_a_tab_cannot_be_written(tmp_path):
     dataset = from_frames(*frames({"id": ["a\tb", "b"], "text": ["", ""]}, qrels={"query": [1], "document": ["a\tb"], "grade": [1]}))
     with pytest.raises(BadInput, match="does not fit between tabs"):
-        dataset.to_beir(tmp_path / "out")
+        to_beir(dataset, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -205,7 +205,7 @@ def test_a_split_cannot_leave_the_folder(folder, split):
     with pytest.raises(BadInput, match="is not the name of a file"):
         from_beir(folder, split)
     with pytest.raises(BadInput, match="is not the name of a file"):
-        from_beir(folder).to_beir(folder / "new", split)
+        to_beir(from_beir(folder), folder / "new", split)
 
 
 def test_an_absent_file_or_folder_is_named(folder):

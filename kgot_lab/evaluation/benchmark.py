@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.datasets import BUNDLED, Dataset, load, published
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.datasets import BUNDLED, load, published
 from kgot_lab.evaluation.growth import held_bytes
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.evaluation.plan import Plan

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped, harmless
 

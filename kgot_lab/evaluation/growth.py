@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.synthetic import SyntheticVectors, synthetic
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.embeddings import meaning

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
-from kgot_lab.evaluation.datasets import Qrels
+from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")

@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Latency, Progress, Run, asked, latency, unique
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Json

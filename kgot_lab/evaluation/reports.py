@@ -14,7 +14,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation import datasets
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import fingerprints, load_run

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.types import Document, Query
 
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]  # no e and no s: no stop word, no ending to stem

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 
-from kgot_lab.evaluation.datasets import Dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.tuned import FEWEST, admitted, best_weight, crossed, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
