@@ -71,6 +71,7 @@ bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and q
 receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
 	$(BIN)/python benchmarks/question_answering.py --split test --table
 	$(BIN)/python benchmarks/recall.py --table
+	$(BIN)/python benchmarks/pass_through.py --table
 	$(BIN)/python benchmarks/readme_table.py
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing

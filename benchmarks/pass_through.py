@@ -17,6 +17,7 @@ wins, and phrases are linked to each other), with the plan as it stood. No inter
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.evaluation.datasets import Dataset, Qrels, load
+from kgot_lab.evaluation.dataset import Dataset, Qrels
+from kgot_lab.evaluation.datasets import load
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
@@ -116,9 +118,9 @@ def values(case: Case, stage: Stage) -> tuple[dict[str, Numbers], float]:
     return {measure: np.array(list(scores.per_query(measure).values())) for measure in MEASURES}, made.latency.median
 
 
-def measured(case: Case, about: Mapping[str, object]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """A row for each system, and one for each comparison with pass-through."""
-    rows, gaps = [], []
+def measured(case: Case, about: Mapping[str, object]) -> list[dict[str, object]]:
+    """A row for each system and measure, with the value of each question."""
+    rows = []
     entry, _ = values(case, case.entry)
     rewired = [shuffled(case.graph, seed) for seed in SHUFFLES] if about["share"] != 0 else [case.graph]  # no bare node, nothing to shuffle
     for order, (walk, measures) in ORDERS.items():
@@ -132,12 +134,25 @@ def measured(case: Case, about: Mapping[str, object]) -> tuple[list[dict[str, ob
         for system, by_measure in found.items():
             for measure in measures:
                 spent = {"milliseconds": round(1000 * milliseconds[system], 2)} if system in milliseconds else {}
-                rows.append({**about, "order": order, "system": system, "measure": measure, **estimate(by_measure[measure]), **spent})
-        for against in (system for system in found if system != "pass-through"):
-            for measure in measures:
-                gap = found["pass-through"][measure] - found[against][measure]
-                gaps.append({**about, "order": order, "against": against, "measure": measure, **difference(gap)})
-    return rows, gaps
+                questions = [round(float(value), 6) for value in by_measure[measure]]
+                rows.append({**about, "order": order, "system": system, "measure": measure, **spent, "questions": questions})
+    return rows
+
+
+def derived(rows: list[dict[str, object]]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """From the values of the questions alone: the rows with mean and interval, and pass-through compared with each other system."""
+    key = ("dataset", "graph", "share", "order", "measure")
+    through = {tuple(row[name] for name in key): row for row in rows if row["system"] == "pass-through"}
+    whole, gaps = [], []
+    for row in rows:
+        own = np.array(row["questions"])
+        told = {name: value for name, value in row.items() if name not in {"mean", "low", "high", "n", "questions"}}
+        whole.append({**told, **estimate(own), "questions": row["questions"]})
+        if row["system"] != "pass-through":
+            same = {name: row[name] for name in key}
+            gap = np.array(through[tuple(same.values())]["questions"]) - own
+            gaps.append({**same, "against": row["system"], **difference(gap)})
+    return whole, gaps
 
 
 def estimate(numbers: Numbers) -> dict[str, float]:
@@ -203,18 +218,29 @@ def lines(result: Mapping[str, object]) -> str:
 
 
 def main() -> None:
-    began = time.perf_counter()
-    rows, gaps, graphs = [], [], []
-    for about, one in cases():
-        graphs.append({**about, **facts(one)})
-        some, more = measured(one, about)
-        rows += some
-        gaps += more
-        print(f"{time.perf_counter() - began:5.0f} s  {about}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", action="store_true", help="derive the numbers again from the values of the questions, without a model")
+    if parser.parse_args().table:
+        result = json.loads(RESULT.read_text(encoding="utf-8"))
+        rows, graphs = result["systems"], result["graphs"]
+    else:
+        rows, graphs = measure()
+    rows, gaps = derived(rows)
     result = {"plan": PRIMARY, "entry": Walk().entry, "primary": primary(gaps), "graphs": graphs, "systems": rows, "differences": gaps}
     RESULT.write_text(lines(result) + "\n", encoding="utf-8")
     for gap in result["primary"]:
         print(gap)
+
+
+def measure() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Run everything: the rows of the systems, and the facts of the graphs."""
+    began = time.perf_counter()
+    rows, graphs = [], []
+    for about, one in cases():
+        graphs.append({**about, **facts(one)})
+        rows += measured(one, about)
+        print(f"{time.perf_counter() - began:5.0f} s  {about}")
+    return rows, graphs
 
 
 if __name__ == "__main__":

@@ -78,3 +78,11 @@ def test_the_gate_was_asked_on_develop_questions_only_and_each_lane_once():
         for decision in decisions:
             lanes = [trial["lane"] for trial in decision["trials"]]
             assert len(lanes) == len(set(lanes)) == 8 and set(decision["admitted"]) <= set(lanes)
+
+
+def test_the_pass_through_figures_follow_from_the_values_of_the_questions():
+    result = json.loads((RESULTS / "pass_through.json").read_text(encoding="utf-8"))
+    script = runpy.run_path(str(ROOT / "benchmarks" / "pass_through.py"))
+    bare = [{name: row[name] for name in row if name not in {"mean", "low", "high", "n"}} for row in result["systems"]]
+    rows, gaps = script["derived"](bare)
+    assert json.loads(json.dumps([rows, gaps, script["primary"](gaps)])) == [result["systems"], result["differences"], result["primary"]]
