@@ -86,7 +86,7 @@ def speed_grid(reports: list[Report]) -> Grid:
         times = (f"{1e3 * run.latency.median:.1f}", f"{1e3 * run.latency.p95:.1f}")
         own = index[run.system]
         lines.append(tuple(map(Cell, (run.system, *times, f"{own['seconds']:.1f}", f"{own['megabytes']:.0f}"))))
-    title = f"{LARGEST}, {len(largest.dataset.documents):,} passages: a query, its embedding apart; {about['circumstances']['machine']}"
+    title = f"{LARGEST}, {len(largest.dataset.documents):,} passages: a query, its MiniLM vector apart; {about['circumstances']['machine']}"
     return Grid(title, ("system", "median, ms", "95 %, ms", "index, s", "index, MB"), tuple(lines))
 
 

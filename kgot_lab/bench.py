@@ -25,7 +25,7 @@ FEWEST = 4  # synthetic passages for one query
 Names = Annotated[
     list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")
 ]
-Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; what is there already is not run again")]
+Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; runs there are kept: take another after a change")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
 Scale = Annotated[bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")]

@@ -52,6 +52,7 @@ def test_with_shuffled_links_the_gain_is_gone(reports, name):
     report = reports[name]
     for system, control in (("follow", "control: names shuffled"), ("pagerank, titles", "control: titles shuffled")):
         assert report.row(control).mean < report.row(system).mean - 0.04
+        assert report.row(control).mean <= report.row("convex").mean + 0.01
 
 
 def test_the_published_systems_have_the_figures_they_published():
@@ -60,7 +61,7 @@ def test_the_published_systems_have_the_figures_they_published():
     assert {system: round(report.row(system, "all@8").mean, 3) for system in published} == published
 
 
-def test_every_system_answers_within_20_ms_over_6119_passages(reports):
+def test_the_median_query_of_every_system_took_less_than_20_ms_over_6119_passages(reports):
     slow = {run.system: run.latency.median for run in reports["2wiki"].runs if run.latency.median >= 0.020}
     assert not slow  # a record of the run, not a race on this machine
 
@@ -69,11 +70,11 @@ def test_the_readme_says_what_the_receipts_say(reports, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     script = runpy.run_path(str(ROOT / "benchmarks" / "readme_table.py"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for part in ("recall", "gains", "claims"):
+    for part in ("recall", "gains", "claims", "gates", "speed"):
         assert script[part](list(reports.values())) in readme, "run make receipts"
 
 
-def test_the_gate_was_asked_on_develop_questions_only_and_each_lane_once():
+def test_each_lane_stood_once_before_each_gate():
     for decisions in json.loads((RESULTS / "recall_gate.json").read_text(encoding="utf-8")).values():
         for decision in decisions:
             lanes = [trial["lane"] for trial in decision["trials"]]

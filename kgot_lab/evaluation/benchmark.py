@@ -40,9 +40,10 @@ def benchmark(
 ) -> list[Report]:
     """Run the systems on some data sets, named or in a folder as BEIR has them, and report them.
 
-    Receipts go to folder/<data set>/<system>.jsonl.gz; those that are there are kept. `only` names the systems wanted besides the
-    baseline, `develop` leaves the locked queries shut. A query's vector is computed before the clock runs. Raises UnknownName for a
-    data set or system, BadInput for a data set with less than two queries and for a receipt that is broken or was made on other data.
+    Receipts go to folder/<data set>/<system>.jsonl.gz; those that are there are kept, so a changed system needs another folder. `only`
+    names the systems wanted besides the baseline, `develop` leaves the locked queries shut. The embedder's vector of a query is computed
+    before the clock runs; lanes with an embedder of their own compute theirs. Raises UnknownName for a data set or system, BadInput for a
+    data set with less than two queries and for a receipt that is broken or was made on other data.
     """
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}

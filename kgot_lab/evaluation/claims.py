@@ -96,7 +96,7 @@ def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
     """Test each claim on every data set, and on all together, question by question; raises BadInput without reports.
 
     Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's own figures are from ten
-    queries, on which a difference below about .3 cannot be seen.
+    queries.
     """
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")

@@ -113,7 +113,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON ({error}); every line must be one object") from None
         if not isinstance(values, dict):
-            raise BadInput(f"{where}: {line[:60]} is not a JSON object; write one such as {{\"_id\": \"d1\", \"text\": \"...\"}}")
+            raise BadInput(f'{where}: {line[:60]} is not a JSON object; write one such as {{"_id": "d1", "text": "..."}}')
         yield Row(where, values)
 
 
@@ -186,6 +186,8 @@ def assembled(
     kept = {id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())}
     if not kept:
         raise BadInput(f"no query of {name} has a relevant document (a grade above 0): there is nothing to measure")
+    if silent := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
+        raise BadInput(f"{len(silent):,} queries have no letter or digit, for example {silent[0]!r}: leave them out")
     scored = tuple(query for query in queries if query.id in kept)
     notes = [f"left out: {_stray(strays, asked)}"] if strays else []
     if len(scored) < len(queries):

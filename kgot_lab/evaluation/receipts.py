@@ -27,7 +27,8 @@ from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 FORMAT = "recall receipt 1"
-_FIXED = ("format", "dataset", "documents", "qrels", "system", "description", "kept", "queries")  # another value is another run
+# another value of one of these is another run
+_FIXED = ("format", "dataset", "documents", "questions", "qrels", "system", "description", "kept", "queries")
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
@@ -57,7 +58,7 @@ def run_to(path: Path, stage: Stage, dataset: Dataset, *, name: str, keep: int =
                 progress(len(done), len(queries))
     seconds = {query.id: done[query.id][1] for query in queries}
     found = {query.id: done[query.id][0] for query in queries}
-    about = {key: str(fixed[key]) for key in ("documents", "qrels")} | circumstances()
+    about = {key: str(fixed[key]) for key in ("documents", "questions", "qrels")} | circumstances()
     made = Run(name, repr(stage), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
     save_run(made, path)
     partial.unlink()
@@ -103,11 +104,12 @@ def load_run(path: Path) -> Run:
 
 
 def fingerprints(dataset: Dataset) -> dict[str, str]:
-    """SHA-256 of the documents and of the qrels (with classes, where there are some) of a data set, whatever order they are in."""
+    """SHA-256 of the documents, of the questions and of the qrels (with classes, where there are some), whatever order they are in."""
     documents = sorted((document.id, document.title, document.text) for document in dataset.documents)
     qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
     classes = sorted(dataset.classes.items())
-    return {"documents": _digest(documents), "qrels": _digest([qrels, classes] if classes else qrels)}
+    questions = _digest(sorted((query.id, query.text) for query in dataset.queries))
+    return {"documents": _digest(documents), "questions": questions, "qrels": _digest([qrels, classes] if classes else qrels)}
 
 
 def circumstances() -> dict[str, str]:

@@ -25,7 +25,7 @@ Edges = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together; the plateau is wide."""
+    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together."""
 
     hops: int = 5  # passages chosen one after the other
     asked: float = 0.5  # what a title in the question adds to its passage
