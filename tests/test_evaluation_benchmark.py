@@ -208,10 +208,10 @@ def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
 
 # --- odd data -----------------------------------------------------------------------------------------------------------
 
-WORDLESS = (Query("", "q0"), Query("??? !", "q1"), *tiny().queries[2:])
+SILENT = (Query("to be or not", "q0"), Query("zzz 0", "q1"), *tiny().queries[2:])  # stop words alone, words that no document has
 UNTITLED = tuple(replace(document, title="") for document in tiny().documents[1:])
 ODD = {
-    "questions without a word, no titles, an empty document": tiny(queries=WORDLESS, documents=(Document("d00", ""), *UNTITLED)),
+    "questions that find no word, no titles, an empty document": tiny(queries=SILENT, documents=(Document("d00", ""), *UNTITLED)),
     "one title for all": tiny(documents=tuple(replace(document, title="Same") for document in tiny().documents)),
     "titles alone": tiny(documents=tuple(replace(document, text="") for document in tiny().documents)),
 }

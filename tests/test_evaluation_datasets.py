@@ -44,7 +44,7 @@ def folder(tmp_path):
 def frames(documents=None, queries=None, qrels=None):
     return (
         pd.DataFrame(documents or {"id": ["a", "b"], "text": ["one", "two"], "title": ["A", None]}),
-        pd.DataFrame(queries or {"id": [1, 2], "text": ["?", "!"]}),
+        pd.DataFrame(queries or {"id": [1, 2], "text": ["who?", "why!"]}),
         pd.DataFrame(qrels or {"query": [1, 2], "document": ["a", "b"], "grade": [1, 1]}),
     )
 
@@ -200,6 +200,12 @@ def test_a_gzip_file_cut_short_is_named(folder):
             from_beir(folder)
 
 
+@pytest.mark.parametrize("text", ["", "?? !", "…"])
+def test_a_query_without_a_letter_or_digit_is_refused_by_its_id(text):
+    with pytest.raises(BadInput, match="1 queries have no letter or digit, for example '2'"):
+        from_frames(*frames(queries={"id": [1, 2], "text": ["who?", text]}))
+
+
 @pytest.mark.parametrize("split", ["../test", "/etc/passwd", "..", "", "a/b", "test\n"])
 def test_a_split_cannot_leave_the_folder(folder, split):
     with pytest.raises(BadInput, match="is not the name of a file"):
@@ -229,16 +235,16 @@ def test_what_is_left_out_is_counted(folder):
 def test_data_frames_are_read():
     dataset = from_frames(*frames(), name="tiny")
     assert dataset.documents == (Document("a", "one", "A"), Document("b", "two"))
-    assert dataset.queries == (Query("?", "1"), Query("!", "2")) and dataset.qrels == {"1": {"a": 1}, "2": {"b": 1}}
+    assert dataset.queries == (Query("who?", "1"), Query("why!", "2")) and dataset.qrels == {"1": {"a": 1}, "2": {"b": 1}}
 
 
 def test_other_names_of_columns_do_too():
     dataset = from_frames(
         pd.DataFrame({"docno": ["a"], "text": ["one"]}),
-        pd.DataFrame({"qid": ["q"], "query": ["?"]}),
+        pd.DataFrame({"qid": ["q"], "query": ["who?"]}),
         pd.DataFrame({"qid": ["q"], "docno": ["a"], "label": [1.0]}),
     )
-    assert dataset.queries == (Query("?", "q"),) and dataset.qrels == {"q": {"a": 1}}
+    assert dataset.queries == (Query("who?", "q"),) and dataset.qrels == {"q": {"a": 1}}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,9 @@ def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
         ({"name": "other"}, "system is bm25 there and other now"),
         ({"keep": 7}, "kept is 20 there and 7 now"),
         ({"stage": WORDS % 3}, "description"),
-        ({"dataset": DATA.only(["q1", "q2"])}, "qrels"),
+        ({"dataset": DATA.only(["q1", "q2"])}, "questions"),
+        ({"dataset": replace(DATA, queries=tuple(replace(query, text=f"{query.text} indeed") for query in QUERIES))}, "questions"),
+        ({"dataset": replace(DATA, qrels={key: {DOCUMENTS[0].id: 1} for key in DATA.qrels})}, "qrels"),
         ({"dataset": Dataset("toy", DOCUMENTS[1:], QUERIES, DATA.qrels)}, "documents"),
     ],
 )
