@@ -15,7 +15,7 @@ class Dataset:
     """Documents, queries and qrels, with what more is known of them.
 
     `types` says of what kind a query is; `triples` holds what a language model took from each document; `locked` are the queries
-    that are opened once, at the end; `classes` names the equivalence class of a document, where two may stand for the same thing;
+    that are opened last; `classes` names the equivalence class of a document, where two may stand for the same thing;
     `notes` says what was left out when the data were read.
     """
 
