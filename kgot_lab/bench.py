@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from kgot_lab import terminal
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, NotInstalled
 
 if TYPE_CHECKING:
     from kgot_lab.evaluation.benchmark import Progress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FOLDER = Path("runs/recall")
+NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "benchmark"
 STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 FEWEST = 4  # synthetic passages for one query
 Names = Annotated[
@@ -61,7 +63,10 @@ def bench(
 
 
 def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: bool) -> list[Report]:
-    """Run what is missing, derive the reports from the receipts and write them."""
+    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
+    for package in NEEDED:
+        if find_spec(package) is None:
+            raise NotInstalled("benchmark", package)
     from kgot_lab.evaluation.benchmark import DATASETS, benchmark
     from kgot_lab.retrieval.vectors import minilm
 
