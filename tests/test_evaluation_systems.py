@@ -92,7 +92,10 @@ def test_no_index_is_built_before_a_system_is_asked_for():
         def embed(self, texts):
             raise AssertionError("embedded")
 
-    systems(tiny(triples=TRIPLES), Never(64))
+    made = systems(tiny(triples=TRIPLES), Never(64))
+    assert "embeddings" in made
+    with pytest.raises(AssertionError, match="embedded"):
+        made["embeddings"]()
 
 
 @pytest.mark.parametrize("graph_of", [title_graph, name_graph])
