@@ -12,7 +12,7 @@ from kgot_lab.evaluation.analogy_pools import RETRIEVALS, retrieval
 from kgot_lab.evaluation.cells import TOLERANCE, cells, cells_of, pools_of
 from kgot_lab.evaluation.system_pairs import SystemPair, Term, mapped, system_pairs
 
-SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 105)}
+SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 70)}
 SIZES |= {f"analobench T1 {length}": (340, 102) for length in ("S1", "S10", "S30")}
 THINGS = frozenset("dog cat boat river king road lamp tree".split())
 DOING = "chases finds leaves breaks guards passes".split()

@@ -100,6 +100,14 @@ def test_computed_edges_are_not_walked_unless_told():
     near = const("e", a=2, b=1)
     assert traverse(graph, near, walk=FIRST).search("?").ids == ["a"]
     assert traverse(graph, near, walk=Walk(entry=1, types=["structural_isomorphism"])).search("?").ids == ["a", "b"]
+    assert traverse(graph, near, walk=Walk(entry=1, computed=["similarity"])).search("?").ids == ["a"]
+
+
+def test_computed_edges_may_be_walked_beside_the_curated_ones():
+    graph = graph_of("a b c", "", ("a", "structural_isomorphism", "b"), ("a", "cites", "c"))
+    both = traverse(graph, const("e", a=2, b=1, c=1), walk=Walk(entry=1, computed=["structural_isomorphism"]))
+    assert both.search("?").ids == ["a", "b", "c"]
+    assert repr(both) == "<pass-through(e, with structural_isomorphism, entry=1)>"
 
 
 def test_a_bare_node_is_never_a_hit():

@@ -32,14 +32,15 @@ class Walk:
     """How a traversal walks, and how its list is put together.
 
     `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks on, by default all but the
-    `COMPUTED` ones. `convergence`: what more hits lead to comes first; otherwise similarity alone decides. `interleaved`: hits and what
-    was reached take turns; otherwise all hits come first. `rest`: what was not reached follows, by similarity. `described`: which nodes
-    have a text.
+    `COMPUTED` ones; `computed` names those of them it walks on as well. `convergence`: what more hits lead to comes first; otherwise
+    similarity alone decides. `interleaved`: hits and what was reached take turns; otherwise all hits come first. `rest`: what was not
+    reached follows, by similarity. `described`: which nodes have a text.
     """
 
     entry: int = 5
     depth: int = 1
     types: Collection[str] | None = None
+    computed: Collection[str] = ()
     convergence: bool = True
     interleaved: bool = False
     rest: bool = False
@@ -115,7 +116,7 @@ class _Terrain:
 
     @classmethod
     def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _Terrain:
-        curated = [name for name in graph.type_names if name not in COMPUTED]
+        curated = [name for name in graph.type_names if name not in COMPUTED or name in walk.computed]
         links = Links.of(graph, curated if walk.types is None else walk.types)
         return cls(links, np.array([walk.described(node) for node in graph.nodes], dtype=bool), depth, walk.convergence)
 
@@ -194,4 +195,5 @@ def _options(walk: Walk) -> list[str]:
     said = [f"{name}={getattr(walk, name)}" for name in ("entry", "depth") if getattr(walk, name) != getattr(usual, name)]
     flags = [] if walk.convergence else ["by similarity"]
     flags += [name for name in ("interleaved", "rest") if getattr(walk, name)]
-    return [*sorted(walk.types or ()), *said, *flags]
+    added = [f"with {name}" for name in sorted(walk.computed)]
+    return [*sorted(walk.types or ()), *added, *said, *flags]
