@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from question_answering import receipt, table
+from structure_report import summary
 from where_lost import STAGES
 
 from kgot_lab.evaluation.claims import verdicts
@@ -21,6 +22,7 @@ SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "g
 README = Path(__file__).parent.parent / "README.md"
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
 RECALL_PART = re.compile(r"(<!-- recall -->\n).*?(<!-- end recall -->)", re.DOTALL)
+STRUCTURE_PART = re.compile(r"(<!-- structure -->\n).*?(<!-- end structure -->)", re.DOTALL)
 
 
 def overhead() -> str:
@@ -136,7 +138,8 @@ def main() -> None:
     reports = derive(RECALL)
     found = "\n\n".join(part(reports) for part in (recall, gains, gates, speed, claims)) + "\n"
     readme = PART.sub(lambda match: match[1] + text + match[2], readme)
-    README.write_text(RECALL_PART.sub(lambda match: match[1] + found + match[2], readme), encoding="utf-8")
+    readme = RECALL_PART.sub(lambda match: match[1] + found + match[2], readme)
+    README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + summary() + "\n" + match[2], readme), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from structure_report import ANSWERS, CELLS, EDGES, MAPPINGS, SEARCHES, show
+from structure_report import ANSWERS, CELLS, EDGES, MAPPINGS, SEARCHES, answers_in, show
 
 from kgot_lab.bundled import bundled
 from kgot_lab.evaluation.analogies import CHOICES, ITEMS, Choices, choices
 from kgot_lab.evaluation.analogy_pairs import PAIRS, Pairs, pair, pairs
 from kgot_lab.evaluation.analogy_pools import retrieval
-from kgot_lab.evaluation.answered import save_answers, save_choices
+from kgot_lab.evaluation.answered import load_answers, save_answers, save_choices
 from kgot_lab.evaluation.cells import FOUR, cells_of
 from kgot_lab.evaluation.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
 from kgot_lab.evaluation.edges import Drawn, drawn
@@ -184,11 +184,14 @@ def with_skeletons_of_the_model(opened: bool) -> Iterator[tuple[Choices, Callabl
 
 
 def answer(opened: bool) -> None:
-    """Ask every system every question, and keep what it said."""
+    """Ask every system every question, and keep what it said; what is kept already is not asked again."""
     for some, build in sets(opened):
-        began = time.perf_counter()
+        began, path = time.perf_counter(), ANSWERS / f"{some.name}.jsonl.gz"
+        if path.exists() and answers_in(path) == len(some.questions):
+            load_answers(path, some)  # raises BadInput for answers to other questions
+            continue
         said = [answered(system, some) for system in build(some.develop)]
-        save_answers(said, some, ANSWERS / f"{some.name}.jsonl.gz")
+        save_answers(said, some, path)
         if some.name not in CHOICES:
             save_choices(some, CELLS / f"{some.name}.jsonl.gz")
         print(f"{time.perf_counter() - began:5.0f} s  {some}", flush=True)

@@ -74,7 +74,7 @@ def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
         rows.append((*first, *map(Cell, [*parts, *inside, *taken])))
     sizes = [f"{cell} ({len(ids)})" for cell, ids in cells.items()]
     columns = ("system", "kind", "accuracy", "95 %", "develop", "locked", *sizes, *kinds)
-    return Grid(f"{some.name}: {len(some.questions)} questions, {len(some.locked)} of them locked", columns, tuple(rows))
+    return Grid(f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them locked", columns, tuple(rows))
 
 
 def parts_of(some: Choices) -> tuple[list[str], list[str]]:
@@ -255,6 +255,36 @@ def grids() -> Iterator[Grid]:
     yield from searches()
     yield from edges()
     yield mappings()
+
+
+SHOWN = ("surface", "minus surface", "noun veto, masked", "skeleton, masked", "delta, as specified", "delta, verified", "aligned")
+FLOORS = ("surface", "minus surface", "noun veto", "delta, as specified", "delta, verified", "aligned", "fitted surface + aligned")
+
+
+def summary() -> str:
+    """What the README shows: accuracies on every set, the gain over the best control, and the worst cells."""
+    sets = [(some, said) for some, said in answered_sets() if "skeletons of" not in some.name]
+    names = (*SHOWN, FITTED + " surface", FITTED + " surface + aligned")
+    lines = [f"| accuracy | {' | '.join(names)} | gain over the best control | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
+    for some, said in sets:
+        if len(some.cells) == 4:
+            continue
+        means = [decimal(graded(said[name], some).mean("accuracy")) for name in names]
+        rival = best_control(some, said, fitted=True)
+        found = gaps(some, graded(said[names[-1]], some), graded(said[rival], some))
+        whole, locked = (told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
+        lines.append(f"| {some.name} ({len(some.questions)}) | {' | '.join(means)} | {whole} ({rival}) | {locked} |")
+    floor = cell_floor(sets)
+    kept = [row for row in floor.rows if row[0].text in FLOORS]
+    cells = [f"| the worst of four cells | {' | '.join(floor.columns[1:])} |", "|---|" + "---:|" * (len(floor.columns) - 1)]
+    cells += [f"| {' | '.join(cell.text for cell in row)} |" for row in kept]
+    return "\n".join(lines) + "\n\n" + "\n".join(cells)
+
+
+def told(gap: Numbers) -> str:
+    """A mean difference and its interval."""
+    own = interval(gap)
+    return f"{signed(own.mean)} [{signed(own.low)}, {signed(own.high)}]"
 
 
 def show() -> None:
