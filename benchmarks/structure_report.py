@@ -3,162 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kgot_lab.evaluation.analogies import CHOICES, Choices, choices
-from kgot_lab.evaluation.answered import Answers, by_group, graded, load_answers, load_choices
-from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
+from kgot_lab.evaluation.answered import graded
+from kgot_lab.evaluation.significance import Numbers, interval
+from kgot_lab.evaluation.structure_tables import FITTED, accuracies, best_control, gains, gaps, kept, worst_cells
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 
 RESULTS = Path(__file__).parent / "results" / "structure"
 ANSWERS, CELLS = RESULTS / "answers", RESULTS / "questions"
 SEARCHES, EDGES, MAPPINGS = (RESULTS / f"{name}.jsonl" for name in ("searches", "edges", "mappings"))
 EXPECTED = {"aligned": False, "fitted surface + aligned": True}  # named beforehand, and whether fitted controls count against it
-CHANCE = 0.25
-FITTED = "fitted"
 
 
-# --- receipts ---------------------------------------------------------------------------------------------------------
-
-
-def answered_sets() -> Iterator[tuple[Choices, dict[str, Answers]]]:
-    """Each set that was answered, with what the systems said."""
-    for path in sorted(ANSWERS.glob("*.jsonl.gz"), key=lambda path: (path.name.removesuffix(".jsonl.gz") not in CHOICES, path.name)):
-        name = path.name.removesuffix(".jsonl.gz")
-        asked = choices(name) if name in CHOICES else load_choices(CELLS / path.name)
-        for some in (asked, asked.develop):  # before the locked questions are opened there are answers to the others only
-            if len(some.questions) == answers_in(path):
-                yield some, load_answers(path, some)
-                break
-
-
-def answers_in(path: Path) -> int:
-    """How many questions a receipt answers."""
-    import gzip
-
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        next(lines)
-        return len({json.loads(line)["question"] for line in lines})
+# --- searches, edges, mappings ----------------------------------------------------------------------------------------
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-# --- questions --------------------------------------------------------------------------------------------------------
-
-
-def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
-    """Every system: accuracy over all questions with interval, on either part, by cell, and which wrong choices it takes."""
-    scored = {name: graded(answers, some) for name, answers in said.items()}
-    kinds = sorted({measure for scores in scored.values() for measure in scores.values} - {"accuracy"})
-    cells = some.cells
-    best = max(scores.mean("accuracy") for scores in scored.values())
-    rows = []
-    for name, scores in sorted(scored.items(), key=lambda each: -each[1].mean("accuracy")):
-        own = interval(list(scores.per_query("accuracy").values()))
-        parts = [decimal(scores.only(ids).mean("accuracy")) if ids else "" for ids in parts_of(some)]
-        inside = [decimal(scores.only(ids).mean("accuracy")) for ids in cells.values()]
-        taken = [decimal(scores.mean(kind)) for kind in kinds]
-        first = (
-            Cell(name),
-            Cell(said[name].kind),
-            Cell(decimal(own.mean), own.mean >= best),
-            Cell(f"{decimal(own.low)} to {decimal(own.high)}"),
-        )
-        rows.append((*first, *map(Cell, [*parts, *inside, *taken])))
-    sizes = [f"{cell} ({len(ids)})" for cell, ids in cells.items()]
-    columns = ("system", "kind", "accuracy", "95 %", "develop", "locked", *sizes, *kinds)
-    return Grid(f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them locked", columns, tuple(rows))
-
-
-def parts_of(some: Choices) -> tuple[list[str], list[str]]:
-    """The ids of the develop and of the locked questions."""
-    ids = [question.id for question in some.questions]
-    return [id for id in ids if id not in some.locked], [id for id in ids if id in some.locked]
-
-
-def best_control(some: Choices, said: Mapping[str, Answers], *, fitted: bool) -> str:
-    """The control, or the surface itself, that does best on the develop questions, ties by name."""
-    develop, _ = parts_of(some)
-    names = [name for name, each in said.items() if each.kind != "structure" and (fitted or not name.startswith(FITTED))]
-    return min(names, key=lambda name: (-graded(said[name], some).only(develop).mean("accuracy"), name))
-
-
-def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
-    """The paired differences in accuracy: over all questions, over the locked ones, and over groups of questions."""
-    ids = [question.id for question in some.questions]
-    _, locked = parts_of(some)
-
-    def gap(a: Scores, b: Scores, some_ids: Sequence[str]) -> Numbers:
-        first, second = a.per_query("accuracy"), b.per_query("accuracy")
-        return np.array([first[id] - second[id] for id in some_ids])
-
-    groups = by_group(one, some), by_group(other, some)
-    return {"all": gap(one, other, ids), "locked": gap(one, other, locked), "groups": gap(*groups, list(groups[0].per_query("accuracy")))}
-
-
-def primary(system: str, sets: Sequence[tuple[Choices, Mapping[str, Answers]]]) -> Grid:
-    """A system named beforehand against the best control on each set; the p-values are one family."""
-    lines, ps = [], []
-    for some, said in sets:
-        rival = best_control(some, said, fitted=EXPECTED[system])
-        one, other = graded(said[system], some), graded(said[rival], some)
-        found = gaps(some, one, other)
-        lines.append((some, rival, one, other, found))
-        ps.append(sign_flip_p(found["all"]))
-    rows = []
-    for (some, rival, one, other, found), p, corrected in zip(lines, ps, holm(ps), strict=True):
-        own, locked = interval(found["all"]), found["locked"]
-        sure = own.low > 0
-        apart = f"{signed(locked.mean())} [{signed(interval(locked).low)}, {signed(interval(locked).high)}]" if len(locked) > 1 else ""
-        wins, ties, losses = counts(found["all"])
-        cells = (
-            some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
-            f"{signed(own.low)} to {signed(own.high)}", tell(p), tell(corrected), tell(sign_flip_p(found["groups"])), apart,
-            f"{wins}/{ties}/{losses}", decimal(smallest_detectable(found["all"])),
-        )  # fmt: skip
-        rows.append(tuple(Cell(text, sure and number == 4) for number, text in enumerate(cells)))
-    columns = (
-        "set",
-        "best control",
-        "own",
-        "control",
-        "difference",
-        "95 %",
-        "p",
-        "p Holm",
-        "p by group",
-        "locked",
-        "wins/ties/losses",
-        "detectable",
-    )
-    return Grid(f"{system} against the best control on the develop part", columns, tuple(rows))
-
-
-def cell_floor(sets: Sequence[tuple[Choices, Mapping[str, Answers]]]) -> Grid:
-    """The cell in which each system does worst, for each set drawn in four cells; above chance only if its interval is."""
-    drawn = [(some, said) for some, said in sets if len(some.cells) == 4]
-    names = list(drawn[0][1]) if drawn else []
-    rows = []
-    for name in names:
-        cells = [Cell(name)]
-        for some, said in drawn:
-            by = graded(said[name], some)
-            worst = min(some.cells.values(), key=lambda ids: by.only(ids).mean("accuracy"))
-            own = interval(list(by.only(worst).per_query("accuracy").values()))
-            cell = next(cell for cell, ids in some.cells.items() if ids == worst)
-            cells.append(Cell(f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}] {cell}", own.low > CHANCE))
-        rows.append(tuple(cells))
-    return Grid("The worst of the four cells; chance is .25", ("system", *(some.name for some, _ in drawn)), tuple(rows))
-
-
-# --- searches, edges, mappings ----------------------------------------------------------------------------------------
 
 
 def searches() -> Iterator[Grid]:
@@ -211,7 +77,7 @@ def edges() -> Iterator[Grid]:
             lines.append(tuple(map(Cell, cells)))
         told = ", ".join(dict.fromkeys(f"{row['part']} {row['analogous']:,} of {row['pairs']:,} pairs" for row in some))
         columns = ("system", "part", "thresholds", "edges", "right", "precision", "95 %", "recall", "times lot")
-        yield Grid(f"{name}; analogous are: {told}", columns, tuple(lines))
+        yield Grid(f"{name}; analogous are: {told}; intervals take edges for independent of each other", columns, tuple(lines))
 
 
 def mappings() -> Grid:
@@ -246,11 +112,11 @@ def mappings() -> Grid:
 
 def grids() -> Iterator[Grid]:
     """All tables, the ones that decide first."""
-    sets = list(answered_sets())
+    sets = kept(RESULTS)
     plain = [(some, said) for some, said in sets if "skeletons of" not in some.name]
     for system in EXPECTED:
-        yield primary(system, plain)
-    yield cell_floor(plain)
+        yield gains(system, plain, fitted=EXPECTED[system])
+    yield worst_cells(plain)
     yield from (accuracies(some, said) for some, said in sets)
     yield from searches()
     yield from edges()
@@ -263,7 +129,7 @@ FLOORS = ("surface", "minus surface", "noun veto", "delta, as specified", "delta
 
 def summary() -> str:
     """What the README shows: accuracies on every set, the gain over the best control, and the worst cells."""
-    sets = [(some, said) for some, said in answered_sets() if "skeletons of" not in some.name]
+    sets = [(some, said) for some, said in kept(RESULTS) if "skeletons of" not in some.name]
     names = (*SHOWN, FITTED + " surface", FITTED + " surface + aligned")
     lines = [f"| accuracy | {' | '.join(names)} | gain over the best control | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
     for some, said in sets:
@@ -274,10 +140,10 @@ def summary() -> str:
         found = gaps(some, graded(said[names[-1]], some), graded(said[rival], some))
         whole, locked = (told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
         lines.append(f"| {some.name} ({len(some.questions)}) | {' | '.join(means)} | {whole} ({rival}) | {locked} |")
-    floor = cell_floor(sets)
-    kept = [row for row in floor.rows if row[0].text in FLOORS]
+    floor = worst_cells(sets)
+    shown = [row for row in floor.rows if row[0].text in FLOORS]
     cells = [f"| the worst of four cells | {' | '.join(floor.columns[1:])} |", "|---|" + "---:|" * (len(floor.columns) - 1)]
-    cells += [f"| {' | '.join(cell.text for cell in row)} |" for row in kept]
+    cells += [f"| {' | '.join(cell.text for cell in row)} |" for row in shown]
     return "\n".join(lines) + "\n\n" + "\n".join(cells)
 
 
@@ -293,7 +159,3 @@ def show() -> None:
     for grid in found:
         print(grid.text, end="\n\n")
     (RESULTS / "report.md").write_text("\n\n".join(grid.markdown for grid in found) + "\n", encoding="utf-8")
-
-
-def tell(p: float) -> str:
-    return "<.001" if p < 0.001 else decimal(p)

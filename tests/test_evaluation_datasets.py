@@ -9,13 +9,20 @@ import shutil
 import sys
 import threading
 import zipfile
+from collections import Counter
 
 import pandas as pd
 import pytest
 
+from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.datasets import BUNDLED, load, published
 from kgot_lab.evaluation.own_data import from_beir, from_frames, to_beir
+from kgot_lab.retrieval.alignment import Aligner
+from kgot_lab.retrieval.isomorphism import compared
+from kgot_lab.retrieval.linguistic import Linguistic
+from kgot_lab.retrieval.skeletons import skeletons
+from kgot_lab.retrieval.vectors import minilm
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [
@@ -119,6 +126,35 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
             elsewhere += sum(id not in known and " title at rank " not in id for id in ranking.ids)
             assert [hit.score for hit in ranking.hits] == sorted((hit.score for hit in ranking.hits), reverse=True)
     assert elsewhere == 3  # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
+
+
+def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_says():
+    dataset = load("musique")
+    with gzip.open(bundled("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
+        head = json.loads(file.readline())
+    known = {document.id for document in dataset.documents}
+    pairs = [(edge.source, edge.target) for edge in dataset.isomorphic]
+    assert len(set(pairs)) == len(pairs) == head["edges"] > 1_000 and all(source < target for source, target in pairs)
+    uses = Counter(end for pair in pairs for end in pair)
+    assert set(uses) <= known and max(uses.values()) == head["most"] == 10
+    for edge in dataset.isomorphic:
+        weight, raw, skeleton = (edge.properties[name] for name in ("weight", "raw", "skeleton"))
+        assert edge.type == "structural_isomorphism" and weight == pytest.approx(skeleton - raw, abs=2e-4)
+        assert skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
+    assert dataset.develop.isomorphic == load("musique-steps").isomorphic == dataset.isomorphic
+    assert not load("hotpotqa").isomorphic and not load("2wiki").isomorphic
+
+
+def test_delta_edges_on_file_are_those_that_the_passages_give():
+    dataset = load("musique")
+    texts = {document.id: document.text for document in dataset.documents}
+    some = dataset.isomorphic[::300]
+    made = skeletons([texts[end] for edge in some for end in (edge.source, edge.target)], Linguistic())
+    aligner = Aligner(minilm())
+    for edge, pair in zip(some, compared([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()), strict=True):
+        assert pair.skeleton == pytest.approx(edge.properties["skeleton"], abs=0.02)  # in 8 bits, processors differ a little
+        assert pair.raw == pytest.approx(edge.properties["raw"], abs=0.02)
+        assert not aligner.align(texts[edge.source], texts[edge.target]).veto
 
 
 # --- a BEIR folder ----------------------------------------------------------------------------------------------------

@@ -15,29 +15,39 @@ from kgot_lab.evaluation.systems import BASELINE, gate_decisions, shuffled, syst
 from kgot_lab.evaluation.tuned import quality
 from kgot_lab.retrieval.cache import Remembered
 from kgot_lab.retrieval.follow import follow
+from kgot_lab.retrieval.isomorphism import DELTA
 from kgot_lab.retrieval.links import name_graph, title_graph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.retrieval.vectors import minilm
+from kgot_lab.types import Edge
 
 VECTORS = SyntheticVectors(64)
 WITH_TRIPLES = {"pagerank, triples", "follow, triples"}
+WITH_DELTA = {"neighbours, turns + delta", "pagerank, titles + delta", "control: delta shuffled"}
+ISOMORPHIC = (Edge("d01", DELTA, "d08", {"weight": 0.3}), Edge("d03", DELTA, "d09", {"weight": 0.2}))
 MAY_FIND_NOTHING = {"jaccard", "graph boost only"}  # where no passage names another
 TUNED = {"convex, tuned", "gate", "gate, rrf"}
 
 
-def small(name: str, questions: int = 4, others: int = 40):
+def small(name: str, questions: int = 4, others: int = 100):
     """A few develop questions of a bundled set with their passages and some others."""
     develop = load(name).develop
     part = develop.only([query.id for query in develop.queries[:questions]])
     gold = {id for grades in part.qrels.values() for id in grades}
     kept = [document for row, document in enumerate(part.documents) if document.id in gold or row < others]
     triples = {document.id: part.triples[document.id] for document in kept if document.id in part.triples}
-    return type(part)(name, tuple(kept), part.queries, part.qrels, triples=triples)
+    ids = {document.id for document in kept}
+    joined = tuple(edge for edge in part.isomorphic if edge.source in ids and edge.target in ids)
+    return type(part)(name, tuple(kept), part.queries, part.qrels, triples=triples, isomorphic=joined)
 
 
 def test_names_are_unique_as_names_of_files():
-    names = list(systems(tiny(triples=TRIPLES), VECTORS))
-    assert len({file_name(name).lower() for name in names}) == len(names) and all(map(file_name, names))
+    names = list(systems(tiny(triples=TRIPLES, isomorphic=ISOMORPHIC), VECTORS))
+    assert (
+        set(names) > WITH_TRIPLES | WITH_DELTA
+        and len({file_name(name).lower() for name in names}) == len(names)
+        and all(map(file_name, names))
+    )
 
 
 def test_the_baseline_the_expected_best_and_all_systems_of_the_claims_are_there():
@@ -51,6 +61,25 @@ def test_systems_that_need_triples_are_there_only_with_triples():
     assert given - without == WITH_TRIPLES and without < given
 
 
+def test_systems_that_need_delta_edges_are_there_only_with_delta_edges():
+    without, given = set(systems(tiny(), VECTORS)), set(systems(tiny(isomorphic=ISOMORPHIC), VECTORS))
+    assert given - without == WITH_DELTA and without < given
+
+
+def test_delta_edges_are_all_that_the_walk_with_them_has_more():
+    made = systems(tiny(isomorphic=ISOMORPHIC), VECTORS)
+    plain, delta, mixed = (made[name]() for name in ("neighbours, turns", "neighbours, turns + delta", "control: delta shuffled"))
+    for stage, joined in ((plain, 0), (delta, 2), (mixed, 2)):
+        paths = [path for query in tiny().queries for path in stage.search(query).paths.values()]
+        assert (sum(DELTA in path for path in paths) > 0) is (joined > 0)
+    ends = [(edge.source, edge.target) for edge in ISOMORPHIC]
+    for query in tiny().queries:
+        hits = delta.search(query)
+        for id, path in hits.paths.items():
+            if DELTA in path:
+                assert any(id in pair and all(end in hits.ids for end in pair) for pair in ends)
+
+
 def test_nothing_is_tuned_on_fewer_than_four_develop_queries():
     few = tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"}))
     assert set(systems(tiny(), VECTORS)) - set(systems(few, VECTORS)) == TUNED
@@ -61,7 +90,7 @@ def test_every_system_ranks_real_passages_each_once_with_finite_scores_best_firs
     data = small(name)
     known = {document.id for document in data.documents}
     made = systems(data, VECTORS)
-    for system in made if name == "hotpotqa" else WITH_TRIPLES:
+    for system in made if name == "hotpotqa" else WITH_TRIPLES | WITH_DELTA:
         stage = made[system]()
         for query in data.queries[:3]:
             ranking = stage.search(query)

@@ -205,7 +205,7 @@ def test_one_word_is_enough_when_it_tells_something(aligner):
     assert 0 < aligner.align("Run!", "Walk!").score < 1
     found = aligner.align("Fire", "Water")
     assert found.score == 0
-    assert "only names things" in found.veto
+    assert "no English sentence" in found.veto
 
 
 def test_every_reason_against_an_edge_is_given(aligner):
@@ -272,3 +272,14 @@ def test_calibrating_needs_pairs_of_both_kinds(aligner):
         calibrated(alignments, [True] * 5)
     with pytest.raises(BadInput, match="both kinds"):
         calibrated(alignments, [True, False])
+
+
+def test_without_order_a_text_told_backwards_is_as_good(model):
+    told = "The rain fell on the hills. The river rose in the valley. The bridge broke under the flood."
+    backwards = "The bridge broke under the flood. The river rose in the valley. The rain fell on the hills."
+    (kept,), (free,) = (Aligner(model, ordered=ordered).similarity(told, [backwards]) for ordered in (True, False))
+    assert free > 0.999 > 0.8 > kept
+
+
+def test_a_text_in_other_letters_is_the_same_text(model):
+    assert Aligner(model).align("It rains. He ran.", "it rains. he ran.").veto == "the same text"

@@ -12,8 +12,9 @@ lie at or above the median raw similarity to it, "dissimilar" ones share none an
 
 Similar choices always share a noun and the analogues of short texts seldom do, so there a veto on shared nouns does well in all four
 cells. Hence a third kind: "matched" choices share a noun exactly if the analogue does, lie within TOLERANCE of its raw similarity, and
-as many of them lie above it as was drawn by hash from 0 to 3. The place of the analogue by raw similarity is then a matter of chance,
-and so is what follows from it and from shared nouns.
+as many of them lie above it as was drawn by hash from 0 to 3. The place of the analogue by raw similarity is then a matter of chance
+over all matched questions, and so is what follows from it and from shared nouns; not among the near ones alone, where items that lack
+neighbours above them drop out.
 
 Where there are not enough choices, the item is left out of that cell and counted. The order of the four choices goes by hash too.
 """

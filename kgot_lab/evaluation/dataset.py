@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.types import Document, Query, Triple
+from kgot_lab.types import Document, Edge, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
 
@@ -16,7 +16,7 @@ class Dataset:
 
     `types` says of what kind a query is; `triples` holds what a language model took from each document; `locked` are the queries
     that are opened last; `classes` names the equivalence class of a document, where two may stand for the same thing;
-    `notes` says what was left out when the data were read.
+    `notes` says what was left out when the data were read; `isomorphic` are the delta edges computed between the documents.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Dataset:
     locked: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    isomorphic: tuple[Edge, ...] = ()
 
     def only(self, ids: Collection[str]) -> Dataset:
         """The same documents with some of the queries."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from kgot_lab.bundled import bundled
 from kgot_lab.evaluation.dataset import Dataset, Qrels
-from kgot_lab.types import Document, Hit, Json, Query, Ranking, Triple
+from kgot_lab.retrieval.isomorphism import DELTA
+from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 
 def load(name: str) -> Dataset:
@@ -33,7 +34,8 @@ def _hotpotqa() -> Dataset:
 
 
 def _musique() -> Dataset:
-    return _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+    whole = _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+    return replace(whole, isomorphic=_delta_edges("musique-train-100/delta_edges.jsonl.gz"))
 
 
 def _twowiki() -> Dataset:
@@ -122,6 +124,11 @@ def _new_ids(folder: str) -> dict[str, str]:
 def content_id(title: str, text: str) -> str:
     """An id that says nothing but which text it is."""
     return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
+
+
+def _delta_edges(path: str) -> tuple[Edge, ...]:
+    _, *rows = _rows(path)  # the first line says how they were made
+    return tuple(Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")}) for row in rows)
 
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 
 from kgot_lab.evaluation.dataset import Dataset
@@ -16,6 +16,7 @@ from kgot_lab.retrieval.embeddings import Embedder, meaning, sentences
 from kgot_lab.retrieval.follow import Reach, follow
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
+from kgot_lab.retrieval.isomorphism import DELTA, with_edges
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
 from kgot_lab.retrieval.names import Titles, plain
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
@@ -27,13 +28,16 @@ from kgot_lab.types import Edge, Json
 
 Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
+TURNS = Walk(interleaved=True, rest=True)
+TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 
 def systems(dataset: Dataset, minilm: Embedder) -> Stages:
     """What builds each system for a data set, by a short name; parts that several of them share are built once.
 
     Every lane has real input: there is no dimension filter and no intent lane, since no bundled data set has dimensions or intents, and
-    the graph of a language model only where the data hold its triples. What is tuned is tuned on develop queries, in two halves crossed.
+    the graph of a language model only where the data hold its triples, and delta edges only where the data hold them. What is tuned is
+    tuned on develop queries, in two halves crossed.
     """
     parts = _Parts(dataset, minilm)
     made: dict[str, Callable[[], Stage]] = {
@@ -56,9 +60,9 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
         "weighted, six": lambda: _equal(list(parts.six.values())),
         "convex + boost": lambda: parts.convex >> boost(parts.titles, 0.2),
         "neighbours": lambda: parts.neighbours,
-        "neighbours, turns": lambda: traverse(parts.titles, parts.convex, walk=Walk(interleaved=True, rest=True), through_hubs=False),
+        "neighbours, turns": lambda: traverse(parts.titles, parts.convex, walk=TURNS, through_hubs=False),
         "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
-        "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=Walk(interleaved=True, rest=True)),
+        "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=TURNS),
         "pagerank, titles": lambda: parts.pagerank,
         "pagerank, names": lambda: parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called)),
         "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.words),
@@ -78,6 +82,10 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
     if dataset.triples:
         made["pagerank, triples"] = lambda: parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
         made["follow, triples"] = lambda: parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
+    if dataset.isomorphic:
+        made["neighbours, turns + delta"] = lambda: traverse(parts.delta, parts.convex, walk=TURNS_DELTA, through_hubs=False)
+        made["pagerank, titles + delta"] = lambda: parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
+        made["control: delta shuffled"] = lambda: traverse(parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False)
     return made
 
 
@@ -165,6 +173,15 @@ class _Parts:
     @cached_property
     def phrases(self) -> PropertyGraph:
         return phrase_graph(self._documents, self._dataset.triples, alike=(self._minilm, 0.8))
+
+    @cached_property
+    def delta(self) -> PropertyGraph:
+        return with_edges(self.titles, self._dataset.isomorphic)
+
+    @cached_property
+    def delta_shuffled(self) -> PropertyGraph:
+        alone = PropertyGraph.of(self.titles.nodes, self._dataset.isomorphic)
+        return with_edges(self.titles, shuffled(alone).edges)
 
     @cached_property
     def named_by_triples(self) -> PropertyGraph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +52,12 @@ class Units:
 class Aligner:
     """Scores and shows how well one text's structure answers another's; it knows nothing of what they are about.
 
+    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align` always keeps it.
     `similarity` is the fast score, `align` shows everything behind it and says whether an edge between the two texts stands.
     """
 
-    def __init__(self, embedder: Embedder, *, weights: Weights | None = None, limits: Limits | None = None) -> None:
-        self.weights, self.limits = weights or Weights(), limits or Limits()
+    def __init__(self, embedder: Embedder, *, weights: Weights | None = None, limits: Limits | None = None, ordered: bool = True) -> None:
+        self.weights, self.limits, self.ordered = weights or Weights(), limits or Limits(), ordered
         self._embedder = embedder
         self._units: dict[str, Units] = {}
         self._grams: dict[tuple[str, ...], int] = {}
@@ -114,8 +116,9 @@ class Aligner:
 
     def _blend(self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]) -> Vector:
         """The scores of a text against others whose similarities lie side by side."""
-        told = self.weights.events * _in_order(events, of_events)
-        return np.clip((1 - self.weights.events) * _in_order(sentences, of_sentences) + told, 0, 1)
+        scores = _in_order if self.ordered else _in_any_order
+        told = self.weights.events * scores(events, of_events)
+        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
 
     def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
         """The similarities of a text's sentences to those of others, side by side: (n, sum of theirs)."""
@@ -126,11 +129,14 @@ class Aligner:
 
     def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
         """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum of theirs)."""
-        table = np.zeros((len(self._grams), len(one.sentences)), np.float32)
-        table[one.grams, one.owners] = one.counts
+        own = np.unique(one.grams)
+        table = np.zeros((len(own), len(one.sentences)), np.float32)
+        table[np.searchsorted(own, one.grams), one.owners] = one.counts
         starts = np.cumsum([0, *(len(each.sentences) for each in others)])
         owners = np.concatenate([each.owners + start for each, start in zip(others, starts[:-1], strict=True)])
         grams, counts = np.concatenate([each.grams for each in others]), np.concatenate([each.counts for each in others])
+        shared = np.isin(grams, own)
+        grams, counts, owners = np.searchsorted(own, grams[shared]), counts[shared], owners[shared]
         cosines = np.zeros((starts[-1], len(one.sentences)), np.float32)
         if len(owners):
             firsts = np.flatnonzero(np.diff(owners, prepend=-1))
@@ -204,6 +210,14 @@ def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
     padded = np.zeros((len(widths), rows, max(widths, default=0)), np.float32)
     padded[owners, :, np.arange(len(owners)) - starts[owners]] = similarities.T
     return np.asarray(2 * in_order(padded) / np.maximum(1, rows + np.asarray(widths)))
+
+
+def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
+    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones count as 0."""
+    rows, starts = similarities.shape[0], np.cumsum([0, *widths])
+    parts = [np.maximum(similarities[:, start:end], 0) for start, end in pairwise(starts.tolist())]
+    sums = [part.max(axis=1).sum() + part.max(axis=0).sum() if part.size else 0.0 for part in parts]
+    return np.asarray(sums / np.maximum(1, rows + np.asarray(widths)))
 
 
 def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled
+from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget
 from kgot_lab.retrieval.cache import _cache_folder, text_key
 from kgot_lab.retrieval.embeddings import encodable
 from kgot_lab.retrieval.leaks import LeakCheck
@@ -75,7 +75,7 @@ def skeletons(
     Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was interrupted goes on where it
     stopped. When a lot fails, each text of it is tried alone, and one that fails again is in `failed` with the reason, to be tried anew
     next time. A blank text gets none. Before the first and after each lot `progress(done, total)` counts the texts that were missing.
-    Raises BadInput for what is not a list of texts; NotInstalled and ModelMissing, because no text could then be made.
+    Raises BadInput for what is not a list of texts; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
     """
     texts = _checked(texts)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _blank(text)}
@@ -99,7 +99,9 @@ def skeletons(
 
 def one_line(reply: str) -> str:
     """The skeleton in a reply: its first line with words, without label, bullet and quotes. Raises BadReply if there is none."""
-    for line in reply.splitlines():
+    lines = ["".join(letter if letter.isprintable() else " " for letter in line).strip() for line in reply.splitlines()]
+    more = [line for line in lines if not line.endswith(":")]  # "Here it is:" is not it
+    for line in more or lines:
         skeleton = _bare(LABEL.sub("", _bare(BULLET.sub("", line.strip()))))
         if not _blank(skeleton):
             return skeleton
@@ -110,7 +112,7 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
     """Each text with its skeleton; texts that fail together are tried one by one, and one that fails alone is noted in `failed`."""
     try:
         lines = _lines(maker, texts)
-    except (NotInstalled, ModelMissing):
+    except (NotInstalled, ModelMissing, OverBudget):  # no other text would fare better
         raise
     except Exception as error:  # a maker may be anyone's, and hours of others' work must not be lost to one text
         if len(texts) > 1:

@@ -112,10 +112,10 @@ def _settled(alignment: Alignment) -> str:
     for place, text in texts.items():
         if not text.text.strip():
             return f"the {place} text is blank"
-    if " ".join(alignment.source.text.split()) == " ".join(alignment.target.text.split()):
+    if " ".join(alignment.source.text.casefold().split()) == " ".join(alignment.target.text.casefold().split()):
         return "the same text"
     bare = [place for place, text in texts.items() if not text.units]
-    return f"the {bare[0]} text only names things: nothing in it can be aligned" if bare else ""
+    return f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned" if bare else ""
 
 
 LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
