@@ -35,7 +35,7 @@ from kgot_lab.retrieval.nearby import approximate, approximate_delta
 from kgot_lab.retrieval.walk import best_threads, seconds_a_product
 
 REPORT = Path(__file__).parent / "results" / "join.json"
-SHAPES = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096))
+SHAPES = tuple((side, side) for side in (512, 1024, SIDE, 2048, 4096))
 BARS = {"share": 0.85, "similar_s": 45, "delta_s": 90}
 K = 10
 
@@ -187,6 +187,7 @@ def scale(sizes: dict[int, int], names: tuple[str, ...]) -> list[dict[str, Any]]
             row = {"join": name, "n": count, "d": 384, **measured(join, count * (count - 1) // 2, 384, repeats, products)}
             rows.append(row)
             rates = f"{row['pairs_per_s'] / 1e6:.1f} M pairs/s, share {row['share']:.3f} (cpu {row['cpu_share']:.3f})"
+            rates = f"{row['pairs_per_s'] / 1e6:.1f} M pairs/s, share {row['share']:.3f} (cpu {row['cpu_share']:.3f})"
             print(f"{name:>8} {count:8,} {row['seconds']:8.2f} s, {rates}", flush=True)
     return rows
 
@@ -326,7 +327,6 @@ def main() -> None:
     for name, experiment in experiments.items():
         if name in options.only or (name == "scale" and names):
             report[name] = experiment()
-            rates = f"{row['pairs_per_s'] / 1e6:.1f} M pairs/s, share {row['share']:.3f} (cpu {row['cpu_share']:.3f})"
             print(f"\n{name}\n{table(report[name])}", flush=True)
     report["bars"] = bars(report.get("scale", []))
     print("\n" + "\n".join(f"{'reached' if reached else 'MISSED':>8}  {bar}" for bar, reached in report["bars"].items()))

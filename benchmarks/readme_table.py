@@ -17,7 +17,7 @@ from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
 
 RECALL = Path(__file__).parent / "results" / "recall"
-WALKS = ("pagerank, triples", "pagerank, titles", "follow, sentences")
+WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
 SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "gate", *WALKS)
 README = Path(__file__).parent.parent / "README.md"
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
@@ -129,6 +129,32 @@ def span(gap: Estimate) -> str:
     return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
 
 
+def walks() -> str:
+    """What delta edges give a walk over the stories of each set, all queries and locked ones."""
+    found = json.loads((Path(__file__).parent / "results" / "delta_recall.json").read_text(encoding="utf-8"))
+    names = (
+        "entry only",
+        "traverse",
+        "traverse + delta, calibrated, verified",
+        "control: delta shuffled",
+        "delta alone, calibrated, verified",
+    )
+    values: dict[tuple[str, str], list[float]] = {}
+    for row in found["systems"]:
+        if row["measure"] == "recall@10":  # the develop and the locked queries
+            values.setdefault((row["dataset"], row["system"]), []).extend(row["questions"])
+    means = {key: sum(some) / len(some) for key, some in values.items()}
+    lines = [f"| recall@10 | {' | '.join(names)} | gain by delta edges | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
+    gains = {(row["dataset"], row["part"]): row for row in found["primary"]}
+    for name in dict.fromkeys(row["dataset"] for row in found["primary"]):
+        shown = [
+            f"{signed(row['mean'])} [{signed(row['low'])}, {signed(row['high'])}]" for row in (gains[name, "all"], gains[name, "locked"])
+        ]
+        cells = [*(decimal(means[name, system]) for system in names), *shown]
+        lines.append(f"| {name} ({gains[name, 'all']['n']}) | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Replace what stands between the marks."""
     head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
@@ -139,7 +165,7 @@ def main() -> None:
     found = "\n\n".join(part(reports) for part in (recall, gains, gates, speed, claims)) + "\n"
     readme = PART.sub(lambda match: match[1] + text + match[2], readme)
     readme = RECALL_PART.sub(lambda match: match[1] + found + match[2], readme)
-    README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + summary() + "\n" + match[2], readme), encoding="utf-8")
+    README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + f"{summary()}\n\n{walks()}\n" + match[2], readme), encoding="utf-8")
 
 
 if __name__ == "__main__":

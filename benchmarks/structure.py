@@ -22,6 +22,7 @@ tables from the receipts, without a model. About ten minutes; skeletons of the l
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -380,7 +381,7 @@ def map_words(opened: bool) -> None:
 
 def keep(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.evaluation.answered import graded
-from kgot_lab.evaluation.significance import Numbers, interval
-from kgot_lab.evaluation.structure_tables import FITTED, accuracies, best_control, gains, gaps, kept, worst_cells
+from kgot_lab.evaluation.significance import Numbers, interval, share
+from kgot_lab.evaluation.structure_tables import FITTED, Answered, accuracies, best_control, gains, gaps, kept, worst_cells
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 
 RESULTS = Path(__file__).parent / "results" / "structure"
 ANSWERS, CELLS = RESULTS / "answers", RESULTS / "questions"
-SEARCHES, EDGES, MAPPINGS = (RESULTS / f"{name}.jsonl" for name in ("searches", "edges", "mappings"))
+SEARCHES, EDGES, MAPPINGS = (RESULTS / f"{name}.jsonl.gz" for name in ("searches", "edges", "mappings"))
 EXPECTED = {"aligned": False, "fitted surface + aligned": True}  # named beforehand, and whether fitted controls count against it
 
 
@@ -24,7 +25,7 @@ EXPECTED = {"aligned": False, "fitted surface + aligned": True}  # named beforeh
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def searches() -> Iterator[Grid]:
@@ -58,10 +59,9 @@ def edges() -> Iterator[Grid]:
         lines = []
         for row in some:
             right, drawn = len(row["right"]), row["edges"]
-            sure = interval(np.r_[np.ones(right), np.zeros(drawn - right)]) if drawn > 1 else None
+            sure = share(right, drawn)
             prevalence = row["analogous"] / row["pairs"]
-            precision = right / drawn if drawn else 0.0
-            span = f"{decimal(sure.low)} to {decimal(sure.high)}" if sure else ""
+            span = f"{decimal(sure.low)} to {decimal(sure.high)}"
             rule = ", ".join(map(str, row.get("thresholds", [])))
             cells = (
                 row["system"],
@@ -69,10 +69,10 @@ def edges() -> Iterator[Grid]:
                 rule,
                 f"{drawn:,}",
                 f"{right:,}",
-                decimal(precision),
+                decimal(sure.mean),
                 span,
                 decimal(right / row["analogous"]),
-                f"{precision / prevalence:.1f}",
+                f"{sure.mean / prevalence:.1f}",
             )
             lines.append(tuple(map(Cell, cells)))
         told = ", ".join(dict.fromkeys(f"{row['part']} {row['analogous']:,} of {row['pairs']:,} pairs" for row in some))
@@ -110,6 +110,45 @@ def mappings() -> Grid:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
+ADDED = {  # what each comparison tells
+    "order": ("aligned", "aligned, in any order"),
+    "alignment beyond masking": ("fitted surface + aligned", "fitted surface + skeleton, masked"),
+}
+
+
+def added(sets: list[Answered]) -> Grid:
+    """What the order of the sentences adds to the alignment, and what the alignment adds to masking; not planned beforehand."""
+    rows = []
+    for some, said in sets:
+        cells = [Cell(some.name)]
+        for one, other in ADDED.values():
+            found = gaps(some, graded(said[one], some), graded(said[other], some))
+            cells += [Cell(told(found["all"]), interval(found["all"]).low > 0), Cell(told(found["locked"]))]
+        rows.append(tuple(cells))
+    columns = [title for name in ADDED for title in (name, "locked")]
+    return Grid("What order adds, and alignment beyond masking: differences in accuracy", ("set", *columns), tuple(rows))
+
+
+def errors(system: str, sets: list[Answered]) -> Grid:
+    """Where a system goes wrong: the place it gives the right choice, and whether what it takes instead is what the surface would take."""
+    rows = []
+    for some, said in sets:
+        places, lured, alike = [], 0, []
+        for question in some.questions:
+            scores, near = np.array(said[system].scores[question.id]), np.array(said["surface"].scores[question.id])
+            places.append(int((scores > scores[question.answer]).sum()) + 1)
+            if places[-1] > 1:
+                lured += int(scores.argmax() == near.argmax())
+                alike.append(float(near[question.answer]))
+        right = [float(said["surface"].scores[question.id][question.answer]) for question in some.questions]
+        shares = [decimal(places.count(place) / len(places)) for place in (1, 2, 3, 4)]
+        wrong = max(1, len(alike))
+        means = (decimal(lured / wrong), decimal(float(np.mean(alike)) if alike else 0.0), decimal(float(np.mean(right))))
+        rows.append(tuple(map(Cell, (some.name, *shares, *means))))
+    columns = ("set", "1st", "2nd", "3rd", "4th", "errors that take the nearest", "cosine of the right choice in errors", "in all")
+    return Grid(f"Where {system} puts the right choice, and what its errors have in common", columns, tuple(rows))
+
+
 def grids() -> Iterator[Grid]:
     """All tables, the ones that decide first."""
     sets = kept(RESULTS)
@@ -117,6 +156,9 @@ def grids() -> Iterator[Grid]:
     for system in EXPECTED:
         yield gains(system, plain, fitted=EXPECTED[system])
     yield worst_cells(plain)
+    yield added(plain)
+    yield errors("aligned", plain)
+    yield errors("fitted surface + aligned", plain)
     yield from (accuracies(some, said) for some, said in sets)
     yield from searches()
     yield from edges()

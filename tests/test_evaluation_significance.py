@@ -6,7 +6,17 @@ from scipy import stats
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.significance import compare, counts, effect_size, holm, interval, intervals, sign_flip_p, smallest_detectable
+from kgot_lab.evaluation.significance import (
+    compare,
+    counts,
+    effect_size,
+    holm,
+    interval,
+    intervals,
+    share,
+    sign_flip_p,
+    smallest_detectable,
+)
 
 
 def gaps(seed: int, count: int, shift: float = 0.0) -> np.ndarray:
@@ -168,3 +178,16 @@ def test_a_comparison_that_is_not_paired_is_refused():
         compare({"a": scored("a", [0, 1, 1])}, "a")["b"]
     with pytest.raises(UnknownName):
         compare({"a": scored("a", [0, 1, 1])}, "a", "recall@7")
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    from scipy.stats import binomtest
+
+    for right, of in ((0, 5), (3, 10), (10, 10), (77, 1000)):
+        expected = binomtest(right, of).proportion_ci(0.95, "wilson")
+        found = share(right, of)
+        assert (found.mean, found.n) == (right / of, of)
+        assert found.low == pytest.approx(expected.low, abs=1e-9) and found.high == pytest.approx(expected.high, abs=1e-9)
+    assert share(0, 0).high == 0
+    with pytest.raises(BadInput, match="so many"):
+        share(3, 2)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.analogy_pairs import Pair, Pairs, pair
-from kgot_lab.evaluation.significance import Estimate, Numbers, interval
+from kgot_lab.evaluation.significance import Estimate, Numbers, share
 from kgot_lab.evaluation.structure import System, checked
 
 KEEP = 2_000
@@ -55,10 +55,8 @@ def quality(edges: Iterable[Drawn], pairs: Pairs) -> Quality:
     Raises BadInput for an edge that is drawn twice, or to an id that is no document's.
     """
     found = _judged(edges, pairs)
-    right = [float(each in pairs.analogous) for each in found]
-    alone = sum(right)  # of one edge or none there is no interval but the value
-    sure = interval(right) if len(right) > 1 else Estimate(alone, alone, alone, len(right))
-    return Quality(len(right), int(sum(right)), sure, sum(right) / max(1, len(pairs.analogous)), pairs.prevalence)
+    right = sum(each in pairs.analogous for each in found)
+    return Quality(len(found), right, share(right, len(found)), right / max(1, len(pairs.analogous)), pairs.prevalence)
 
 
 def average_precision(edges: Iterable[Drawn], pairs: Pairs) -> float:

@@ -147,6 +147,21 @@ def intervals(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confide
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
+def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
+    """A share, so many of so many, and its interval (Wilson 1927), for counts too large to draw from; of nothing it is 0.
+
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). Raises BadInput unless 0 <= right <= of.
+    """
+    if not 0 <= right <= of:
+        raise BadInput(f"a share is so many of as many or more, not {right} of {of}")
+    if not of:
+        return Estimate(0.0, 0.0, 0.0, 0)
+    z, p = NormalDist().inv_cdf((1 + confidence) / 2), right / of
+    middle, half = p + z * z / (2 * of), z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
+    low, high = ((middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of))
+    return Estimate(p, max(0.0, low), min(1.0, high), of)
+
+
 def holm(ps: Sequence[float]) -> list[float]:
     """p-values corrected for being a family, in the order given (Holm 1979): the i-th smallest times (n - i + 1), never decreasing."""
     corrected, least = [0.0] * len(ps), 0.0

@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SIDE = 1024  # rows of a block: its product stays in the third cache; smaller ones leave SGEMM too little, larger ones gain nothing
+SIDE = 1280  # rows of a block: its product stays in the third cache; with a power of two, rows of the product would share cache lines
 CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes

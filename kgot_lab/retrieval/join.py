@@ -39,6 +39,7 @@ __all__ = ["MEMORY", "MOST", "Pairs", "Similar", "Stopped", "delta_pairs", "near
 MOST = 1_000_000
 FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
 KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
+LOT = 4096  # candidates that are decided together
 HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
 TYPES = (np.int32, np.int32, np.float32, np.float32)  # row, column, similarity, raw similarity of a pair that is kept
 
@@ -138,13 +139,21 @@ def _joined(matrices: Sequence[Matrix], thresholds: Thresholds, asked: Asked, mo
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The pairs found so far, in parts; those under `bar` are not among the best any more."""
+    """The pairs found so far, in parts; those under `bar` are not among the best any more.
+
+    `waiting` are candidates that are still to be decided: rows, columns, both similarities to within the margin (NaN: not yet known).
+    """
 
     parts: tuple[Columns, ...]
     passed: int
     candidates: Numbers
     held: int = 0
     bar: float = -np.inf
+    waiting: tuple[Columns, ...] = ()
+
+    @property
+    def undecided(self) -> int:
+        return sum(len(part[0]) for part in self.waiting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +182,18 @@ class _Passing:
         if not wanted.all():
             places, rows, columns = places[wanted], rows[wanted], columns[wanted]
         alike = block.reshape(-1)[places].astype(np.float64)
-        raw = np.zeros(len(places))
+        raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
         if len(matrices) > 1 and len(places) > FEW * block.size:
             raw = self.asked.product(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
-        elif len(matrices) > 1:
-            raw = roughly(matrices[1], rows, columns)
-        return self._with(found, rows, columns, alike, raw, matrices)
+        found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
+        return self._decided(found, matrices) if found.undecided > LOT else found
 
-    def _with(self, found: _Found, rows: Numbers, columns: Numbers, alike: Values, raw: Values, matrices: Sequence[Matrix]) -> _Found:
-        """What is found with pairs whose similarities are right to within the margin: where that is too little, they are made exact."""
+    def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
+        """What is found once those that wait are decided: where the similarities leave a doubt, they are made exact."""
+        rows, columns, alike, raw = stacked(found.waiting, (np.int64, np.int64, np.float64, np.float64))
+        some = np.flatnonzero(np.isnan(raw))
+        if len(some):
+            raw[some] = roughly(matrices[1], rows[some], columns[some])
         delta = alike - raw
         unsure = self._unsure(alike, delta, found.bar)
         some = np.flatnonzero(unsure)
@@ -194,8 +206,8 @@ class _Passing:
         kept = np.flatnonzero(passes & unsure & (delta >= found.bar - HAIR))
         ends = np.sort(np.stack((rows[kept], columns[kept])).astype(np.int32), axis=0)
         part = (*ends, alike[kept].astype(np.float32), raw[kept].astype(np.float32))
-        more = _Found((part,) if len(kept) else (), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
-        return self.together(found, more)
+        more = _Found((part,), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
+        return self.together(replace(found, waiting=()), more)
 
     def _unsure(self, alike: Values, delta: Values, bar: float) -> Flags:
         """Which similarities must be exact: those near a threshold or the end of a band, and those that may be kept."""
@@ -209,7 +221,7 @@ class _Passing:
         """What two parts of the work found; the best are picked when twice as many as may stay are held."""
         bar = max(found.bar, more.bar)
         candidates, held = found.candidates + more.candidates, found.held + more.held
-        both = _Found(found.parts + more.parts, found.passed + more.passed, candidates, held, bar)
+        both = _Found(found.parts + more.parts, found.passed + more.passed, candidates, held, bar, found.waiting + more.waiting)
         return both if both.held <= 2 * self.most else self._picked(both)
 
     def _picked(self, found: _Found) -> _Found:
@@ -228,7 +240,8 @@ class _Passing:
 
     def result(self, found: _Found, matrices: Sequence[Matrix]) -> Similar | Pairs:
         """The best pairs in order."""
-        columns = self._picked(found).parts[0]
+        found = self._picked(self._decided(found, matrices))
+        columns = found.parts[0]
         alike, raw = (rounded(column.astype(np.float64)) for column in columns[2:])
         rows, others = (column.astype(np.int64) for column in columns[:2])
         dropped = found.passed - len(rows)

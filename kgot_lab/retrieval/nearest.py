@@ -33,7 +33,7 @@ from kgot_lab.retrieval.walk import Effort, Progress
 Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
 WAITING = 1  # as many neighbours as all lists hold may wait so many times: more wait less often, fewer keep the floors high
-SCALE = 2**30  # steps in which a similarity is part of a key: far smaller than the margin
+SCALE = 2**30  # steps of a similarity in a key: about the ninth place, far smaller than the margin
 TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
@@ -65,7 +65,7 @@ def nearest(
 ) -> Similar:
     """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
 
-    Ties are similarities that are equal in 32 bits. A row of zeros is in no list and has none; fewer than k others are all listed.
+    Ties are similarities that are equal to nine places. A row of zeros is in no list and has none; fewer than k others are all listed.
     `new`: only the lists of these rows; the lists of the others may change by them too. Options and errors are those of similar_pairs().
     """
     if k < 1:
@@ -108,35 +108,41 @@ class _Nearest:
         """What is found with one more block: a block off the diagonal serves its rows and its columns."""
         block = self.asked.product(matrices[0], tile, rooms[0])
         rows, columns = self.asked.numbers(tile), np.arange(tile.left, tile.right)
+        block[self.asked.blank[rows]] = -np.inf
         block[:, self.asked.blank[columns]] = -np.inf
         own = np.flatnonzero((rows >= tile.left) & (rows < tile.right))
         block[own, rows[own] - tile.left] = -np.inf
-        part = self._reaching(found.floor, rows, columns, block)
-        found = replace(found, parts=(*found.parts, part), held=found.held + len(part[0]))
-        if self.asked.new is None and tile.top != tile.left:
-            block[self.asked.blank[rows]] = -np.inf
-            others, owners, values = self._reaching(found.floor, columns, rows, block, across=True)
-            found = replace(found, parts=(*found.parts, (owners, others, values)), held=found.held + len(owners))
+        both = self.asked.new is None and tile.top != tile.left
+        self._lift(found.floor, rows, block)
+        reaching = block >= found.floor[rows][:, None]
+        if both:
+            self._lift(found.floor, columns, block.T)
+            reaching |= block >= found.floor[columns]
+        places = np.flatnonzero(reaching)
+        i, j = split(places, block.shape[1])
+        values, ends = block.reshape(-1)[places], (rows[i].astype(np.int32), columns[j].astype(np.int32))
+        parts = [self._listed(found.floor, *ends, values), *([self._listed(found.floor, *ends[::-1], values)] if both else [])]
+        found = replace(found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts))
         if found.held <= found.sorted + self.waiting:
             return found
         found = self._cut(found)
         return found if found.held <= self.most else self._exact(found, matrices[0])
 
-    def _reaching(self, floor: Matrix, owners: Numbers, others: Numbers, block: Matrix, across: bool = False) -> Columns:
-        """Row, column and similarity of what reaches the floor of its owner; one without a floor first gets the k-th best of the block."""
+    def _lift(self, floor: Matrix, owners: Numbers, block: Matrix) -> None:
+        """Give those owners of a row of the block that have no floor one: their k-th best of the block, with room for both errors."""
         low = np.flatnonzero(floor[owners] <= -2)
-        if len(low) and len(others) > self.k:
-            part = block.T[low] if across else block[low]
-            floor[owners[low]] = np.maximum(np.partition(part, -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2)
-        places = np.flatnonzero(block >= (floor[owners] if across else floor[owners][:, None]))
-        i, j = split(places, block.shape[1])
-        rows, columns = (others, owners) if across else (owners, others)
-        return rows[i].astype(np.int32), columns[j].astype(np.int32), block.reshape(-1)[places]
+        if len(low) and block.shape[1] > self.k:
+            floor[owners[low]] = np.maximum(np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2)
+
+    def _listed(self, floor: Matrix, owners: Places, others: Places, values: Matrix) -> Columns:
+        """What reaches the floor of its owner."""
+        some = np.flatnonzero(values >= floor[owners])
+        return owners[some], others[some], values[some]
 
     def _cut(self, found: _Lists) -> _Lists:
         """The lists without what is surely not among the k nearest: further under the k-th than both errors together."""
         owners, others, values = stacked(found.parts, TYPES)
-        keys = np.sort((owners.astype(np.int64) << 32) + ((1.5 - values.astype(np.float64)) * SCALE).astype(np.int64))
+        keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]  # of each row that has so many
         floor = found.floor.copy()
@@ -164,12 +170,20 @@ class _Nearest:
 
 
 def shortened(owners: Places, others: Places, values: Values, k: int) -> tuple[Places, Places, Values]:
-    """The best k of each owner: by owner, the most similar first, ties by the other; similarities that are equal in 32 bits are a tie."""
-    order = np.lexsort((others, -values.astype(np.float32), owners))
+    """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine places is a tie."""
+    keys = _keys(owners, values)
+    order = np.argsort(keys)
+    if not np.diff(keys[order]).all():
+        order = np.lexsort((others, keys))
     starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
     ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
     kept = order[ranks < k]
     return owners[kept], others[kept], values[kept]
+
+
+def _keys(owners: Places, values: Values) -> Numbers:
+    """Numbers that sort by owner and then by falling similarity."""
+    return (owners.astype(np.int64) << 32) + ((1.5 - values) * SCALE).astype(np.int64)
 
 
 def similar(rows: Places, columns: Places, values: Values) -> Similar:
