@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from unicodedata import east_asian_width
 
 # Characters that XML forbids, and those that turn the reading direction around: a model's text could hide behind them.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CHILDLESS = frozenset({"meta", "path", "circle", "rect", "polygon"})
+_CHILDLESS = frozenset({"img", "meta", "path", "circle", "rect", "polygon"})
 
 
 class Markup(str):
@@ -46,3 +48,20 @@ def shortened(text: str, length: int) -> str:
 def text_width(text: str, size: float) -> float:
     """About how wide a text is in a sans-serif font of this size, in the same unit."""
     return size * sum(1.0 if east_asian_width(character) in "WF" else 0.56 for character in text)
+
+
+def image(svg: str, alt: str) -> Markup:
+    """A picture as an image that holds its own content: the one form that a notebook shows which was opened and not yet trusted."""
+    content = b64encode(svg.encode()).decode()
+    return element("img", src=f"data:image/svg+xml;base64,{content}", alt=alt, style="max-width:100%;height:auto")
+
+
+def key_of(svg: str) -> str:
+    """The key a picture carries, by which the live view that takes its place finds it; "" when it has none."""
+    start = svg.find('data-picture="')
+    return svg[start + 14 : svg.index('"', start + 14)] if start >= 0 else ""
+
+
+def keyed(svg: Markup) -> Markup:
+    """A picture with a key made of its content, so that the same picture has the same key in every run."""
+    return Markup(svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1))

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Json, Node
 from kgot_lab.viz.layout import Points, force_layout, spread
-from kgot_lab.viz.markup import Markup, element, joined, shortened, text_width
+from kgot_lab.viz.markup import Markup, element, image, joined, keyed, shortened, text_width
 from kgot_lab.viz.scene import Scene, scene_of
 from kgot_lab.viz.shapes import MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
 
@@ -37,9 +37,13 @@ class Picture:
     edges: int
     all_nodes: int
     all_edges: int
+    alt: str = field(default="A graph", repr=False)  # what it shows, in words
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    def _repr_html_(self) -> str:
+        return image(self.svg, self.alt)
 
     def __repr__(self) -> str:
         return f"<Picture: {self.nodes:,} of {self.all_nodes:,} nodes, {self.edges:,} of {self.all_edges:,} edges>"
@@ -75,8 +79,11 @@ def svg(
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
         aria_label=_title(scene), font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
     )  # fmt: skip
+    said = f"{_title(scene)}. {_description(scene, highlight)}"
     fractions = {id: canvas.fraction(place) for id, place in places.items()}
-    return Picture(drawing, {**(positions or {}), **fractions}, len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges)
+    return Picture(
+        keyed(drawing), {**(positions or {}), **fractions}, len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges, said
+    )
 
 
 class _Canvas:

@@ -1,0 +1,272 @@
+// A graph that can be moved, searched and filtered; positions come from Python and stay.
+
+const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: "hexagon" };
+const MARK_SIGNS = { added: "+", removed: "−", changed: "~" };
+const MANY_EDGES = 40; // from here on a caption needs a closer look: it shows on zooming in, on the picked node, and on what a write changed
+const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
+
+/** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
+function graphView(root, data, tell) {
+  const state = { data, picked: "", from: "", hiddenKinds: new Set(), cy: null, table: false };
+  const said = announcer();
+  const hover = make("div", { class: "kl-hover", hidden: true });
+  const canvas = make("div", { class: "kl-canvas" });
+  const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, hover);
+  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" });
+  const note = make("div", { class: "kl-note" });
+  const tables = make("div", { class: "kl-scroll", hidden: true });
+  const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });
+  const expand = button("Show neighbours", () => neighbours(), { disabled: true });
+  const path = button("Path from here", () => startPath(), { disabled: true });
+  const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
+  const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
+  const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, path,
+    button("Whole graph", () => fit()), tableButton);
+  root.append(bar, kinds, make("div", { class: "kl-split" }, drawing, facts), said, note, tables);
+  drawing.addEventListener("keydown", (event) => keyboard(event));
+  const stop = whenLaidOut(drawing, () => start());
+
+  function start() {
+    state.cy = cytoscape({
+      container: canvas, style: graphStyle(), layout: { name: "preset" }, elements: [],
+      minZoom: 0.05, maxZoom: 6, boxSelectionEnabled: false,
+    });
+    state.cy.on("tap", "node", (event) => pick(event.target.id()));
+    state.cy.on("dbltap", "node", () => neighbours());
+    state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
+    state.cy.on("mouseout", "node, edge", () => { hover.hidden = true; });
+    state.cy.on("pan zoom", () => { hover.hidden = true; });
+    draw(true);
+  }
+
+  /** Put the data on screen; nodes that were moved by hand stay where the hand left them. */
+  function draw(fresh) {
+    const { cy } = state;
+    drawing.setAttribute("aria-label", `${state.data.title}. Arrow keys go from node to node, Enter shows neighbours, plus and minus zoom.`);
+    note.textContent = state.data.note ?? "";
+    legend();
+    if (state.table) showTable(true);
+    if (!cy) return;
+    const aspect = state.data.aspect ?? 1.5;
+    const moved = new Map(fresh ? [] : cy.nodes(".moved").map((node) => [node.id(), node.position()]));
+    const dense = state.data.edges.length > 400;
+    const unit = Math.max((state.data.height ?? 460) * 1.05, ROOM * Math.sqrt(state.data.nodes.length));
+    const many = state.data.edges.length > MANY_EDGES;
+    cy.batch(() => {
+      cy.elements().remove();
+      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node),
+        position: moved.get(node.id) ?? { x: node.x * unit * aspect, y: node.y * unit },
+        classes: [node.mark, moved.has(node.id) && "moved", node.community && "community"].filter(Boolean).join(" ") })));
+      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number),
+        classes: [edge.mark, dense && "plain", many && "many"].filter(Boolean).join(" ") })));
+      hideKinds();
+    });
+    cy.nodes().on("dragfree", (event) => event.target.addClass("moved"));
+    if (fresh) fit();
+    if (state.picked) pick(state.picked, true);
+    root.dataset.nodes = String(cy.nodes().length);
+    root.dataset.edges = String(cy.edges().length);
+  }
+
+  function legend() {
+    const marks = state.data.marked ? Object.entries(MARK_SIGNS).map(([mark, sign]) => make("span", { class: `kl-mark kl-${mark}` }, `${sign} ${mark}`)) : [];
+    kinds.replaceChildren(...state.data.legend.map((kind) => {
+      const shown = !state.hiddenKinds.has(kind.label);
+      return make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(shown), onclick: () => toggleKind(kind.label) },
+        swatch(kind), `${kind.label || "no label"} (${kind.count.toLocaleString("en")})`);
+    }), ...marks);
+  }
+
+  function toggleKind(label) {
+    if (!state.hiddenKinds.delete(label)) state.hiddenKinds.add(label);
+    legend();
+    hideKinds();
+    say(state.hiddenKinds.has(label) ? `${label || "no label"} hidden` : `${label || "no label"} shown`);
+  }
+
+  function hideKinds() {
+    state.cy?.nodes().forEach((node) => { node.style("display", state.hiddenKinds.has(node.data("kind")) ? "none" : "element"); });
+  }
+
+  function pick(id, quietly = false) {
+    const node = state.cy?.getElementById(id);
+    if (!node?.length) return;
+    if (state.from && state.from !== id && !quietly) return showPath(state.from, id);
+    state.picked = id;
+    state.cy.elements(".picked, .near").removeClass("picked near");
+    node.addClass("picked").connectedEdges().addClass("near");
+    expand.disabled = !(tell && (node.data("more") || node.data("community")));
+    expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
+    path.disabled = false;
+    facts.replaceChildren(...factsOf(node));
+    if (quietly) return;
+    say(`${node.data("text")} picked`);
+    tell?.({ picked: id });
+  }
+
+  function factsOf(node) {
+    const lines = (edges, arrow) => edges.map((edge) => make("li", {}, arrow(edge)));
+    const out = lines(node.outgoers("edge"), (edge) => `${edge.data("type")} → ${edge.target().data("text")}`);
+    const into = lines(node.incomers("edge"), (edge) => `${edge.source().data("text")} → ${edge.data("type")}`);
+    return [make("h4", {}, node.data("text")), make("div", {}, ...node.data("hover").map((line) => make("div", {}, line))), make("ul", {}, ...out, ...into)];
+  }
+
+  function pointAt(element, place) {
+    hover.textContent = [element.data("text"), ...element.data("hover")].filter(Boolean).join("\n");
+    hover.hidden = false;
+    const left = Math.min(place.x + 12, drawing.clientWidth - hover.offsetWidth - 6);
+    const below = place.y + 16 + hover.offsetHeight < drawing.clientHeight;
+    hover.style.left = `${Math.max(4, left)}px`;
+    hover.style.top = `${Math.max(4, below ? place.y + 16 : place.y - hover.offsetHeight - 10)}px`;
+  }
+
+  /** Pick the next node whose text, id or properties hold what is searched; Python is asked when none is drawn. */
+  function find() {
+    const wanted = search.value.trim().toLowerCase();
+    if (!wanted) return say("Type a part of a name first");
+    const found = state.cy.nodes().filter((node) => [node.data("text"), node.id(), ...node.data("hover")].some((text) => text.toLowerCase().includes(wanted)));
+    if (!found.length) return tell ? tell({ find: search.value.trim() }) : say(`No node holds “${search.value.trim()}”`);
+    const ids = found.map((node) => node.id());
+    const next = ids[(ids.indexOf(state.picked) + 1) % ids.length];
+    pick(next);
+    look(next);
+    say(`${ids.indexOf(next) + 1} of ${ids.length} that hold “${search.value.trim()}”: ${state.cy.getElementById(next).data("text")}`);
+  }
+
+  function look(id) {
+    const node = state.cy.getElementById(id);
+    const { x, y } = node.renderedPosition();
+    if (x < 20 || y < 20 || x > drawing.clientWidth - 20 || y > drawing.clientHeight - 20) state.cy.center(node);
+  }
+
+  function neighbours() {
+    const node = state.cy?.getElementById(state.picked);
+    if (!node?.length || !tell) return;
+    tell(node.data("community") ? { open: state.picked } : { expand: state.picked });
+  }
+
+  function startPath() {
+    state.from = state.picked;
+    say(`Now pick the other end of a path from ${state.cy.getElementById(state.from).data("text")}`);
+  }
+
+  function showPath(from, to) {
+    state.from = "";
+    const { cy } = state;
+    const found = cy.elements().aStar({ root: cy.getElementById(from), goal: cy.getElementById(to), directed: false });
+    cy.elements(".way").removeClass("way");
+    pick(to, true);
+    tell?.({ picked: to });
+    if (!found.found) return say(`No path from ${cy.getElementById(from).data("text")} to ${cy.getElementById(to).data("text")} in what is drawn`);
+    found.path.addClass("way");
+    say(`Path: ${found.path.map((element) => (element.isNode() ? element.data("text") : `— ${element.data("type")} —`)).join(" ")}`);
+  }
+
+  function showTable(shown) {
+    state.table = shown;
+    tables.hidden = !shown;
+    tableButton.setAttribute("aria-pressed", String(shown));
+    if (!shown) return tables.replaceChildren();
+    const text = new Map(state.data.nodes.map((node) => [node.id, node.text]));
+    tables.replaceChildren(
+      textTable("Nodes drawn", ["node", "type", "details"], state.data.nodes.map((node) => [node.text, node.kind, node.hover.join("; ")])),
+      textTable("Edges drawn", ["from", "type", "to", "details"],
+        state.data.edges.map((edge) => [text.get(edge.source), edge.type, text.get(edge.target), edge.hover.join("; ")])));
+  }
+
+  function fit() {
+    state.cy?.resize();
+    state.cy?.fit(undefined, 34);
+    if (state.cy && state.cy.zoom() > 1.15) state.cy.zoom({ level: 1.15, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
+  }
+
+  function keyboard(event) {
+    if (event.target !== drawing || !state.cy) return;
+    const ids = state.cy.nodes(":visible").map((node) => node.id());
+    const at = ids.indexOf(state.picked);
+    const zoom = (factor) => state.cy.zoom({ level: state.cy.zoom() * factor, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
+    const acts = {
+      ArrowRight: () => pick(ids[(at + 1) % ids.length]), ArrowDown: () => pick(ids[(at + 1) % ids.length]),
+      ArrowLeft: () => pick(ids[(at - 1 + ids.length) % ids.length]), ArrowUp: () => pick(ids[(at <= 0 ? ids.length : at) - 1]),
+      Enter: () => neighbours(), "+": () => zoom(1.25), "-": () => zoom(0.8), "0": () => fit(),
+    };
+    if (!acts[event.key] || (!ids.length && event.key.startsWith("Arrow"))) return;
+    event.preventDefault();
+    event.stopPropagation(); // or the notebook takes the keys for its own
+    acts[event.key]();
+  }
+
+  function say(text) { said.textContent = text; }
+
+  return {
+    /** A message of Python: another graph to draw, a node to pick, a word to say; or, for a page of steps, new data as a whole. */
+    update(message) {
+      if (message.graph) {
+        state.data = message.graph;
+        draw(Boolean(message.fresh));
+      }
+      if (message.pick) pick(message.pick), look(message.pick);
+      if (message.said) say(message.said);
+    },
+    destroy() { stop(); state.cy?.destroy(); },
+    /** The Cytoscape instance, for those who build on this view and for tests. */
+    get cytoscape() { return state.cy; },
+  };
+}
+
+function nodeData(node) {
+  const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
+  return { id: node.id, text: node.text, caption: sign + node.caption, kind: node.kind, hover: node.hover, colour: node.colour,
+    shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? 20, more: node.more ?? 0, community: node.community ?? "" };
+}
+
+function edgeData(edge, number) {
+  const sign = MARK_SIGNS[edge.mark] ? `${MARK_SIGNS[edge.mark]} ` : "";
+  return { id: `edge ${number}`, source: edge.source, target: edge.target, type: edge.type, hover: edge.hover, text: edge.type,
+    caption: sign + edge.caption, width: edge.width ?? 1.5 };
+}
+
+/** A small picture of how the nodes of a type look. */
+function swatch(kind) {
+  const space = "http://www.w3.org/2000/svg";
+  const drawing = document.createElementNS(space, "svg");
+  drawing.setAttribute("class", "kl-swatch");
+  drawing.setAttribute("viewBox", "-8 -8 16 16");
+  drawing.setAttribute("aria-hidden", "true");
+  const shape = document.createElementNS(space, kind.corners ? "polygon" : "circle");
+  if (kind.corners) {
+    const turn = kind.corners === 4 ? Math.PI / 4 : -Math.PI / 2;
+    const corner = (number) => turn + (2 * Math.PI * number) / kind.corners;
+    const points = Array.from({ length: kind.corners }, (_, number) => `${6.5 * Math.cos(corner(number))},${6.5 * Math.sin(corner(number))}`);
+    shape.setAttribute("points", points.join(" "));
+  } else shape.setAttribute("r", "6");
+  shape.setAttribute("fill", kind.colour);
+  shape.setAttribute("stroke", "#333");
+  drawing.append(shape);
+  return drawing;
+}
+
+function graphStyle() {
+  const text = { "font-family": "Helvetica, Arial, sans-serif", color: "#111", "text-outline-color": "#fff", "text-outline-width": 2 };
+  return [
+    { selector: "node", style: { ...text, label: "data(caption)", "font-size": 13, "background-color": "data(colour)", shape: "data(shape)",
+      width: "data(size)", height: "data(size)", "border-width": 1, "border-color": "#333", "text-valign": "bottom", "text-margin-y": 4,
+      "text-wrap": "ellipsis", "text-max-width": 150, "min-zoomed-font-size": 7 } },
+    { selector: "edge", style: { ...text, label: "data(caption)", "font-size": 11, color: "#444", width: "data(width)", "line-color": "#8a8a8a",
+      "target-arrow-color": "#8a8a8a", "target-arrow-shape": "triangle", "curve-style": "bezier", "control-point-step-size": 46,
+      "text-wrap": "ellipsis", "text-max-width": 130, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
+    { selector: "edge.many", style: { "min-zoomed-font-size": 15 } },
+    { selector: "edge.near, edge.many.added, edge.many.removed, edge.many.changed", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
+    { selector: "edge.plain", style: { "curve-style": "straight", "line-opacity": 0.55, "arrow-scale": 0.7 } },
+    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 200 } },
+    { selector: "node.added", style: { "border-color": "#009E73", "border-width": 4, color: "#00614A" } },
+    { selector: "node.removed", style: { "border-color": "#D55E00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
+    { selector: "node.changed", style: { "border-color": "#E69F00", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
+    { selector: "edge.added", style: { "line-color": "#009E73", "target-arrow-color": "#009E73", width: 3, color: "#00614A", "line-opacity": 1 } },
+    { selector: "edge.removed", style: { "line-color": "#D55E00", "target-arrow-color": "#D55E00", width: 2.5, "line-style": "dashed", color: "#9C4400", "line-opacity": 1 } },
+    { selector: "edge.changed", style: { "line-color": "#E69F00", "target-arrow-color": "#E69F00", width: 3, "line-style": "dotted", color: "#8A5F00", "line-opacity": 1 } },
+    { selector: ".way", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 5, "border-color": "#0072B2", "border-width": 5, "z-index": 20, "line-opacity": 1 } },
+    { selector: "node.way", style: { width: "data(size)" } },
+    { selector: "node.picked", style: { "border-color": "#111", "border-width": 5, "z-index": 30 } },
+  ];
+}

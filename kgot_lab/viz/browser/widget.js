@@ -1,0 +1,38 @@
+// The door to a notebook: one widget class shows every view, and takes the place of the picture before it.
+
+/** Hide the static picture that this live view replaces, in the outputs of the same cell; returns what shows it again. */
+function takePlace(el, key) {
+  const area = key && el.closest(".jp-OutputArea, .output_area, .output, .cell-output-container, .cell");
+  if (!area) return () => {};
+  const drawings = [...area.querySelectorAll("svg, img")].filter((drawing) =>
+    drawing.tagName === "IMG" ? decodedSource(drawing).includes(`data-picture="${key}"`) : drawing.getAttribute("data-picture") === key);
+  const hidden = drawings.map((drawing) => drawing.closest(".jp-OutputArea-child") ?? drawing);
+  for (const place of hidden) place.hidden = true, place.classList.add("kl-replaced"), place.style.setProperty("display", "none", "important");
+  return () => { for (const place of hidden) place.hidden = false, place.classList.remove("kl-replaced"), place.style.removeProperty("display"); };
+}
+
+/** The text of an image whose address is its own content. */
+function decodedSource(image) {
+  const source = image.getAttribute("src") ?? "";
+  if (!source.startsWith("data:image/svg+xml")) return "";
+  const comma = source.indexOf(",");
+  try {
+    return source.slice(0, comma).includes("base64") ? atob(source.slice(comma + 1)) : decodeURIComponent(source.slice(comma + 1));
+  } catch {
+    return "";
+  }
+}
+
+export default {
+  render({ model, el }) {
+    const data = model.get("data");
+    const root = make("div", { class: "kl" });
+    el.append(root);
+    const view = VIEWS[data.view](root, data, (message) => model.send(message));
+    const hear = (message) => view.update(message);
+    model.on("msg:custom", hear);
+    let restore = () => {};
+    const stop = whenLaidOut(root, () => { restore = takePlace(el, data.stands_for); model.send({ live: true }); });
+    return () => { stop(); model.off("msg:custom", hear); view.destroy(); restore(); };
+  },
+};

@@ -1,0 +1,110 @@
+"""The door to the browser: a live view in a notebook or on a page, and the picture that stands where nothing can be live."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from kgot_lab.errors import NotInstalled
+from kgot_lab.types import Json
+from kgot_lab.viz.markup import Markup, element, key_of
+
+FOLDER = Path(__file__).parent / "browser"
+VIEWS = ("graph",)  # each a file NAME.js with a function NAMEView(root, data, tell)
+
+Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
+
+
+class Drawn(Protocol):
+    """A picture that needs nothing: what readers see before, or without, a live view."""
+
+    def _repr_svg_(self) -> str: ...
+
+
+class Live:
+    """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one cell."""
+
+    def __init__(self, picture: Drawn, data: Mapping[str, Json], heard: Heard) -> None:
+        self.picture, self.data, self._heard = picture, data, heard
+        self.is_live = False  # whether a browser has said that it shows the view
+        self._widgets: list[Any] = []
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self.picture)  # type: ignore[no-untyped-call]
+        display(self.widget())  # type: ignore[no-untyped-call]
+
+    def widget(self) -> Any:
+        """A new widget of this view; raises NotInstalled without anywidget."""
+        made = _widget_class()(data={**self.data, "stands_for": key_of(self.picture._repr_svg_())})
+        made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
+        self._widgets.append(made)
+        return made
+
+    def send(self, message: Mapping[str, Json]) -> None:
+        """Tell every widget of this view something."""
+        for widget in self._widgets:
+            widget.send(dict(message))
+
+    def _hear(self, widget: Any, message: Mapping[str, Json]) -> None:
+        if "live" in message:
+            self.is_live = True
+            return
+        answer = self._heard(message)
+        if answer:
+            widget.send(answer)
+
+
+@cache
+def _widget_class() -> type[Any]:
+    try:
+        import anywidget
+        import traitlets
+    except ImportError:
+        raise NotInstalled("notebooks", "anywidget, which puts live views into a notebook") from None
+
+    class LiveView(anywidget.AnyWidget):
+        _esm = script() + _read("widget.js")
+        _css = style()
+        data = traitlets.Dict().tag(sync=True)
+
+    return LiveView
+
+
+@cache
+def script() -> str:
+    """The functions of every view as one script, without a door: nothing happens until one of them is called."""
+    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
+    views = ", ".join(f"{name}: {name}View" for name in VIEWS)
+    files = "\n".join(_read(f"{name}.js") for name in ("page", *VIEWS))
+    return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
+
+
+@cache
+def style() -> str:
+    """The style of every view."""
+    return _read("lab.css")
+
+
+def place(data: Mapping[str, Json]) -> Markup:
+    """The place of a live view on a page of its own; `page_script` fills it."""
+    text = json.dumps(data, ensure_ascii=True, default=str).replace("<", "\\u003c")  # no text of the data can end the element
+    return element("div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live")
+
+
+def page_script() -> tuple[Markup, str]:
+    """The script that fills every `place` of a page, and its hash for the page's content security policy: no other may run."""
+    text = f'"use strict";\n{script()}{_read("standalone.js")}'.replace("</script", "<\\/script")
+    digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return element("script", Markup(text)), f"'sha256-{digest}'"
+
+
+@cache
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
