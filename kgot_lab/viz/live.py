@@ -15,7 +15,7 @@ from kgot_lab.types import Json
 from kgot_lab.viz.markup import Markup, element, key_of
 
 FOLDER = Path(__file__).parent / "browser"
-VIEWS = ("graph",)  # each a file NAME.js with a function NAMEView(root, data, tell)
+VIEWS = ("graph", "stepper", "explorer")  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
@@ -89,7 +89,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """The style of every view."""
-    return _read("lab.css")
+    return "".join(_read(f"{name}.css") for name in ("lab", *VIEWS[1:]))
 
 
 def place(data: Mapping[str, Json]) -> Markup:

@@ -1,0 +1,2 @@
+/** Not written yet. */
+function explorerView(root, data, tell) { return { update() {}, destroy() {} }; }

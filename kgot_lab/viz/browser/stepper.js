@@ -1,0 +1,2 @@
+/** Not written yet. */
+function stepperView(root, data, tell) { return { update() {}, destroy() {} }; }
