@@ -7,10 +7,10 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run more test lint notebooks lab model record recall bench receipts doctor clean
+.PHONY: help run more test test-browser lint notebooks lab model record recall bench receipts doctor clean
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,8 +35,12 @@ more: $(VENV)/.run  ## the same with two more questions
 	$(BIN)/kgot-lab demo --more 2
 
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore tests/browser
 	$(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+	$(BIN)/python -m pytest tests/browser
+
+test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/.test  ## style and types
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
-"""Run notebooks from a clean kernel and store their outputs, without timings and widget state.
+"""Run notebooks from a clean kernel and store their outputs, without timings, widget views and widget state.
 
+A live view leaves a picture and then itself; only the picture is kept, since a view without its kernel is a blank or an error.
 Execution counts stay: from a clean kernel they are always 1, 2, 3, and nbval takes a cell without one for a cell that was not run.
 """
 
@@ -12,6 +13,7 @@ import nbformat
 from nbconvert.preprocessors import ExecutePreprocessor
 
 MOST = 300_000  # bytes of output a notebook may hold
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def execute(path: Path) -> int:
@@ -20,6 +22,8 @@ def execute(path: Path) -> int:
     ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(path.parent)}})
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     nbformat.write(notebook, path)

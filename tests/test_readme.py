@@ -15,7 +15,7 @@ from kgot_lab.cli import app
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = typer.main.get_command(app).commands
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 
 def blocks(text: str, language: str = r"\w*") -> list[str]:
@@ -34,7 +34,7 @@ def wrong_commands(text: str) -> list[str]:
     wrong = []
     for line in code_lines(text):
         words = line.split("#")[0].strip()
-        wrong += [f"make {target}" for target in re.findall(r"(?:^|[;&|] ?|\$ )make ([a-z]+)", words) if target not in TARGETS]
+        wrong += [f"make {target}" for target in re.findall(r"(?:^|[;&|] ?|\$ )make ([a-z-]+)", words) if target not in TARGETS]
         for name, rest in re.findall(r"kgot-lab ([a-z]+)(.*)", words):
             options = {option for parameter in COMMANDS[name].params for option in parameter.opts} if name in COMMANDS else set()
             wrong += [f"kgot-lab {name}"] if name not in COMMANDS else []

@@ -1,4 +1,4 @@
-"""A whole run as one HTML file that needs nothing else: no script, no address, readable from disk and on paper."""
+"""A whole run as one HTML file that needs nothing else: no address, readable from disk and on paper, whether or not a script may run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from itertools import groupby
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
-from kgot_lab.types import Document, Usage
+from kgot_lab.types import Document, Json, Usage
+from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.markup import Markup, element, joined, shortened
 from kgot_lab.viz.steps import entry, folded, verbatim
 from kgot_lab.viz.svg import Picture, svg
@@ -43,16 +44,20 @@ th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align
 td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
 svg { border: 1px solid #ddd; }
 @media print {
+  .alive { display: none; }
   body { max-width: none; margin: 0; font-size: 11pt; } .event, svg, table { break-inside: avoid; } h2, h3 { break-after: avoid; }
   details::details-content { content-visibility: visible; display: block; }
 }
 """
 
 
-def page(events: Iterable[Event], *, title: str = "", graph: PropertyGraph | None = None) -> str:
+def page(
+    events: Iterable[Event], *, title: str = "", graph: PropertyGraph | None = None, live: Mapping[str, Mapping[str, Json]] | None = None
+) -> str:
     """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
 
-    `graph` is the graph before the run, if it was not empty. Raises BadInput when the writes do not fit it.
+    `graph` is the graph before the run, if it was not empty; `live` are the data of views to put in, by heading: without any the page
+    holds no script. Raises BadInput when the writes do not fit the graph.
     """
     events = list(events)
     graphs = _graphs(events, graph or PropertyGraph.of())
@@ -62,22 +67,26 @@ def page(events: Iterable[Event], *, title: str = "", graph: PropertyGraph | Non
     sections = (
         _opening(title, events, question),
         _evidence(events),
+        *(element("section", element("h2", heading), place(data), class_="alive") for heading, data in (live or {}).items()),
         _section("Step by step", *_steps(events, graphs, last)),
         _section("What it cost", _ledger(events)),
         _section("The graph at the end", last.svg, folded("The same as tables", table(graphs[-1], limit=200).html)),
     )
-    return f"<!DOCTYPE html>\n{element('html', _head(title), element('body', element('main', *sections)), lang='en')}\n"
+    script, source = page_script() if live else (Markup(), "")
+    head = page_head(title, STYLE + (style() if live else ""), script=source)
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', element('main', *sections), script), lang='en')}\n"
 
 
-def _head(title: str) -> Markup:
+def page_head(title: str, css: str, *, script: str = "") -> Markup:
+    """The head of a page that fetches nothing, and runs no script but the one whose hash is given."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
     return element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", http_equiv="Content-Security-Policy", content=f"{policy}; script-src {script}" if script else policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Markup(STYLE)),
+        element("style", Markup(css)),
     )
 
 
