@@ -12,7 +12,8 @@ function graphView(root, data, tell) {
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
   const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, hover);
-  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" });
+  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" },
+    make("p", { class: "kl-note" }, "Click a node, or search for one, to read what is known of it here."));
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true });
   const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });

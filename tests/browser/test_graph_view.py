@@ -1,0 +1,141 @@
+"""The graph view as a reader uses it, in a notebook: it takes the place of its picture, and what is clicked reaches Python."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from browser.lab import expect, open_notebook, output_of, run_all, run_cell
+from browser.window import SCREENSHOTS
+
+SHOW = """
+from kgot_lab.bundled import bundled
+from kgot_lab.loop.events import Wrote
+from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.viz import show_graph
+
+tape = load(bundled("tapes/hotpotqa_demo.jsonl"))
+last = [event for event in tape.events if isinstance(event, Wrote)][-1]
+view = show_graph(graph_after(tape.events), highlight=last.diff)
+view
+"""
+TYPED = """
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz import show_graph
+
+evil = "<img src=x onerror=alert(1)>"
+people = [Node("ada", ("Person",), {"name": "Ada"}), Node("charles", ("Person",), {"name": "Charles", "said": evil})]
+places = [Node("london", ("City",), {"name": "London"}), Node("turin", ("City",), {"name": "Turin"})]
+links = [Edge("ada", "born in", "london", {"passage": "p 1"}), Edge("charles", "spoke in", "turin"), Edge("ada", "knew", "charles")]
+view = show_graph(PropertyGraph.of([*people, *places], links))
+view
+"""
+
+
+@pytest.fixture
+def typed(page, lab):
+    """A notebook with a small graph of two types, drawn."""
+    open_notebook(page, lab.scratch([TYPED, "view.facts()", "view.picked"]))
+    return drawn(page, run_cell(page, 0))
+
+
+def drawn(page, area):
+    """The live view of an output area, once it has taken its picture's place."""
+    view = area.locator(".kl")
+    expect(view).to_be_visible()
+    page.wait_for_function("(view) => view.dataset.nodes", arg=view.element_handle())
+    return view
+
+
+def place_of(view, id):
+    """Where a node is drawn, in pixels of the canvas."""
+    find = f"(canvas) => canvas._cyreg.cy.getElementById({json.dumps(id)}).renderedPosition()"
+    return view.locator(".kl-canvas").evaluate(find)
+
+
+def shown(view):
+    """The ids of the nodes that one sees."""
+    return set(view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes(':visible').map((node) => node.id())"))
+
+
+def test_the_view_takes_the_place_of_its_picture_and_draws_every_node(page, lab):
+    open_notebook(page, lab.scratch([SHOW, "len(view.graph), len(view.graph.edges), view.live.is_live"]))
+    area = run_cell(page, 0)
+    view = drawn(page, area)
+    expect(area.locator(".kl-replaced")).to_have_count(1)
+    expect(area.locator("img")).not_to_be_visible()
+    expect(run_cell(page, 1)).to_contain_text(f"({view.get_attribute('data-nodes')}, {view.get_attribute('data-edges')}, True)")
+    box = view.locator(".kl-canvas").bounding_box()
+    inside = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition())")
+    assert all(0 < place["x"] < box["width"] and 0 < place["y"] < box["height"] for place in inside)
+    view.scroll_into_view_if_needed()
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    view.screenshot(path=SCREENSHOTS / "graph-view.png")
+
+
+def test_a_click_on_a_node_reaches_python(page, typed):
+    typed.locator(".kl-canvas").click(position=place_of(typed, "ada"))
+    expect(typed.locator(".kl-facts")).to_contain_text("born in → London")
+    facts = run_cell(page, 1)
+    expect(facts).to_contain_text("Person")
+    expect(facts).to_contain_text("passage = p 1")
+
+
+def test_python_says_what_to_do_before_anything_is_picked(page, typed):
+    with pytest.raises(AssertionError, match="no node is picked yet"):
+        run_cell(page, 1)
+
+
+def test_a_search_picks_the_nodes_that_hold_the_words_one_after_the_other(page, typed):
+    typed.get_by_label("Search").fill("n")
+    typed.get_by_label("Search").press("Enter")
+    expect(typed.locator(".kl-said")).to_contain_text("1 of ")
+    typed.get_by_label("Search").fill("nobody")
+    typed.get_by_role("button", name="Find").click()
+    expect(typed.locator(".kl-said")).to_have_text("No node holds “nobody”")
+
+
+def test_a_type_can_be_hidden_and_shown_again(typed):
+    city = typed.get_by_role("button", name="City (2)")
+    city.click()
+    assert shown(typed) == {"ada", "charles"}
+    expect(city).to_have_attribute("aria-pressed", "false")
+    city.click()
+    assert shown(typed) == {"ada", "charles", "london", "turin"}
+
+
+def test_the_keyboard_goes_from_node_to_node(page, typed):
+    typed.get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    expect(typed.locator(".kl-facts h4")).to_have_text("Ada")
+    page.keyboard.press("ArrowRight")
+    expect(typed.locator(".kl-facts h4")).to_have_text("Charles")
+    expect(run_cell(page, 2)).to_contain_text("charles")
+
+
+def test_a_path_between_two_nodes_is_said_and_marked(typed):
+    typed.locator(".kl-canvas").click(position=place_of(typed, "london"))
+    typed.get_by_role("button", name="Path from here").click()
+    typed.locator(".kl-canvas").click(position=place_of(typed, "turin"))
+    expect(typed.locator(".kl-said")).to_have_text("Path: London — born in — Ada — knew — Charles — spoke in — Turin")
+
+
+def test_a_table_of_what_is_drawn_is_there_on_request_and_text_stays_text(typed):
+    typed.get_by_role("button", name="Table").click()
+    expect(typed.locator("table")).to_have_count(2)
+    expect(typed.locator("table").first).to_contain_text("<img src=x onerror=alert(1)>")
+    assert typed.locator(".kl-scroll img").count() == 0
+
+
+def test_pointing_at_a_node_shows_its_properties(typed):
+    typed.locator(".kl-canvas").hover(position=place_of(typed, "charles"))
+    expect(typed.locator(".kl-hover")).to_contain_text("said: <img src=x")
+
+
+def test_the_same_notebook_run_again_draws_again(page, lab):
+    open_notebook(page, lab.scratch([TYPED]))
+    for _ in range(2):
+        run_all(page)
+        drawn(page, output_of(page, 0))
