@@ -7,11 +7,13 @@ from pathlib import Path
 
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
+from kgot_lab.viz.figure import Plot
 from kgot_lab.viz.markup import Markup, element, joined
 from kgot_lab.viz.page import STYLE
-from kgot_lab.viz.recall_plots import curves, duel, pace, rival, shown
+from kgot_lab.viz.recall_plots import pace, recall_curves, rival, scatter, shown
 
 QUESTIONS = 300  # of a data set that are listed
+ROWS = 300  # of the numbers of a plot
 
 MORE_STYLE = """
 body { max-width: 76rem; }
@@ -85,13 +87,17 @@ def _plots(report: Report) -> Markup:
     bands = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.{why * bool(rest)}"
     dots = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
     axes = f"{report.plan.baseline} across, {other} up"
-    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; green is won by {other}, red is lost."
+    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {other} is better."
     grey = " Grey points are the systems left out above." * bool(rest)
-    return joined([_figure(curves(report), bands), _figure(pace(report), dots + grey), _figure(duel(report), words)])
+    return joined([_figure(recall_curves(report), bands), _figure(pace(report), dots + grey), _figure(scatter(report), words)])
 
 
-def _figure(drawn: Markup, caption: str) -> Markup:
-    return element("figure", drawn, element("figcaption", caption))
+def _figure(drawn: Plot, caption: str) -> Markup:
+    """A plot, what it shows, and its numbers folded away."""
+    numbers = element(
+        "details", element("summary", "The numbers of this plot"), element("div", drawn.table(limit=ROWS).html, class_="wide")
+    )
+    return element("figure", drawn.svg, element("figcaption", caption), *([numbers] if drawn.numbers else []))
 
 
 def _failures(report: Report, k: int) -> Markup:
