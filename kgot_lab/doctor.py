@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
 
-from kgot_lab.errors import LabError
+from kgot_lab.errors import LabError, NotInstalled, UnknownName
+
+WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
+PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}  # what JupyterLab loads: who brings it
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,46 @@ def examine(pieces: Sequence[Piece] | None = None) -> Iterator[Finding]:
             yield Finding(piece, False, str(error), needed)
         except Exception as error:  # an installation can be broken in any way, and the other pieces are still of interest
             yield Finding(piece, False, f"it is there and does not start, so install it again: {type(error).__name__}: {error}", needed)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found about every piece; a notebook shows it as a table."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every piece that is needed works."""
+        return all(finding.works for finding in self.findings if finding.needed)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+    def _repr_html_(self) -> str:
+        works = sum(finding.works for finding in self.findings)
+        head = "".join(f'<th scope="col" style="{_LEFT}">{name}</th>' for name in ("piece", "state", "what it said, or what to do"))
+        rows = "".join(map(_row, self.findings))
+        caption = f'<caption style="text-align:left">{works} of {len(self.findings)} pieces work</caption>'
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+_LEFT = "text-align:left;vertical-align:top"
+
+
+def _row(finding: Finding) -> str:
+    state = "✓ works" if finding.works else "✗ missing, needed" if finding.needed else "○ missing, optional"
+    cells = (f'<td style="{_LEFT}">{escape(text)}</td>' for text in (state, finding.said))
+    return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
+
+
+def doctor(*names: str, more: Sequence[Piece] = ()) -> Diagnosis:
+    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook cell: the value is a table."""
+    known = {piece[0]: piece for piece in PIECES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UnknownName("piece", unknown[0], known)
+    return Diagnosis(tuple(examine([*(known[name] for name in names or known), *more])))
 
 
 def _sandbox() -> str:
@@ -64,8 +114,6 @@ def _embeddings() -> str:
 
 
 def _documents() -> str:
-    from kgot_lab.errors import NotInstalled
-
     try:
         import markitdown
     except ImportError:
@@ -81,14 +129,105 @@ def _data() -> str:
 
 
 def _notebooks() -> str:
+    return f"JupyterLab {_version('jupyterlab', 'JupyterLab')}"
+
+
+def _widgets() -> str:
+    versions, missing = {}, []
+    for name in WIDGETS:
+        try:
+            versions[name] = _version(name, name)
+        except NotInstalled:
+            missing.append(name)
+    if missing:
+        raise NotInstalled("notebooks", f"{_listed(missing)}, which live views are made of")
+    python = server_python()
+    folders = labextension_folders(python)
+    lacking = [package for part, package in PARTS.items() if not any((folder / part / "package.json").is_file() for folder in folders)]
+    if lacking:
+        raise LabError(_cannot_draw(python, lacking, folders))
+    there = f"with their parts in the JupyterLab of {prefix_of(python)}"
+    return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
+
+
+def _cannot_draw(python: Path, lacking: Sequence[str], folders: Sequence[Path]) -> str:
+    where = f"the JupyterLab of {prefix_of(python)} lacks its part of {_listed(lacking)}"
+    if prefix_of(python) != Path(sys.prefix).resolve():
+        where += f"; it is another environment than this notebook's kernel, {sys.prefix}"
+    how = f"{python} -m pip install --force-reinstall --no-deps {' '.join(lacking)}"
+    return f"live views cannot draw: {where}. Do: {how} and start JupyterLab again. Looked in {', '.join(map(str, folders))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def server_python() -> Path:
+    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be told, our own."""
+    own = Path(sys.executable)
+    try:
+        import psutil  # type: ignore[import-untyped]
+    except ImportError:
+        return own
+    try:  # jupyter_client tells every kernel who started it
+        server = psutil.Process(int(os.environ.get("JPY_PARENT_PID", "")))
+        found = shutil.which(server.cmdline()[0], path=server.environ().get("PATH"))
+    except (ValueError, IndexError, psutil.Error):
+        return own
+    return Path(found) if found and Path(found).name.startswith("python") else own
+
+
+def prefix_of(python: Path) -> Path:
+    """The environment a Python program belongs to; the program itself may be a link out of it."""
+    folder = python.parent
+    return (folder.parent if folder.name in {"bin", "Scripts"} else folder).resolve()
+
+
+def labextension_folders(python: Path) -> list[Path]:
+    """Where the JupyterLab of this Python looks for the parts that packages add to it; raises NotInstalled."""
+    try:
+        from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
+    except ImportError:
+        raise NotInstalled("notebooks", "JupyterLab") from None
+    own = {str(Path(folder) / "labextensions") for folder in ENV_JUPYTER_PATH}
+    shared = [Path(folder) for folder in jupyter_path("labextensions") if folder not in own]
+    return [prefix_of(python) / "share" / "jupyter" / "labextensions", *shared]
+
+
+def _version(name: str, what: str, extra: str = "notebooks") -> str:
+    """The version of an installed package; raises NotInstalled with the extra that brings it."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from kgot_lab.errors import NotInstalled
-
     try:
-        return f"JupyterLab {version('jupyterlab')}"
+        return version(name)
     except PackageNotFoundError:
-        raise NotInstalled("notebooks", "JupyterLab") from None
+        raise NotInstalled(extra, what) from None
+
+
+def _exports() -> str:
+    version = _version("pyvis", "pyvis, which writes a graph as an HTML file of its own")
+    from pyvis.network import Network
+
+    network = Network(cdn_resources="in_line")
+    network.add_node("Ada Lovelace")
+    if "Ada Lovelace" not in network.generate_html(notebook=False):
+        raise LabError(f"pyvis {version} wrote a page without its graph: pip install --force-reinstall pyvis")
+    return f"pyvis {version} writes a graph as an HTML file of its own"
+
+
+def find_chromium() -> str:
+    """The program of a Chromium or Chrome on the PATH; raises LabError."""
+    for name in BROWSERS:
+        if program := shutil.which(name):
+            return program
+    raise LabError("no browser for the browser tests on the PATH: install Chromium (Debian, Ubuntu: apt install chromium) or Google Chrome")
+
+
+def _browser() -> str:
+    program = find_chromium()
+    playwright = _version("playwright", "Playwright, which drives the browser tests", "test")
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+    return f"{said}, driven by Playwright {playwright} in the browser tests"
 
 
 PIECES: tuple[Piece, ...] = (
@@ -99,4 +238,7 @@ PIECES: tuple[Piece, ...] = (
     ("embeddings", _embeddings, False),
     ("documents", _documents, False),
     ("notebooks", _notebooks, False),
+    ("widgets", _widgets, False),
+    ("exports", _exports, False),
+    ("browser", _browser, False),
 )

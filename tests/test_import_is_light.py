@@ -3,7 +3,24 @@
 import subprocess
 import sys
 
-HEAVY = {"torch", "llama_cpp", "onnxruntime", "pandas", "matplotlib", "markitdown", "spacy", "faiss", "distributed"}
+HEAVY = {
+    "torch",
+    "sknetwork",
+    "scipy",
+    "anywidget",
+    "ipywidgets",
+    "pyvis",
+    "IPython",
+    "nbconvert",
+    "llama_cpp",
+    "onnxruntime",
+    "pandas",
+    "matplotlib",
+    "markitdown",
+    "spacy",
+    "faiss",
+    "distributed",
+}
 HEAVY_AT_THE_DOOR = HEAVY | {"bm25s", "openai", "networkx"}
 EVERYTHING = """
 import importlib, pkgutil, kgot_lab

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.types import Diff, Edge, Json, Node
+from kgot_lab.types import Json
+from kgot_lab.viz.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.markup import shortened
-from kgot_lab.viz.scene import Scene, scene_of
-from kgot_lab.viz.shapes import ROUND, look_of
-from kgot_lab.viz.svg import Picture, Place, svg
+from kgot_lab.viz.places import Place
+from kgot_lab.viz.scene import Highlight, Marked, marked
+from kgot_lab.viz.svg import Picture, svg
 from kgot_lab.viz.table import Sheet, Table, cell, properties, table
 
 IN_PICTURE = 150  # nodes of the static picture
-DRAWN = 2000  # nodes of the live view
-CAPTION = 24
-LINE = 300  # letters of a line that one sees on pointing at something
+AROUND = 40  # neighbours drawn at once
+FOUND = 20  # hidden nodes drawn at once because they hold what was searched
 
 
 class GraphView:
     """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
 
-    def __init__(self, graph: PropertyGraph, highlight: Diff | None, picture: Picture, *, height: int) -> None:
-        self.graph, self.highlight, self.picture = graph, highlight, picture
-        self.picked = ""  # the id of the node that was clicked last
-        self.live = Live(picture, {"view": "graph", **graph_data(graph, highlight, picture.positions), "height": height}, self._heard)
+    def __init__(self, told: Marked, picture: Picture, positions: Mapping[str, Place], *, height: int, most: int) -> None:
+        self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
+        self.view: View = collapsed(told.graph, most, marked=told.edges)
+        if self.view.communities:
+            self.view = revealed(self.view, [id for id in told.touched if id in told.graph][: most // 2])
+        self._told, self._positions = told, positions
+        self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
+
+    @property
+    def graph(self) -> PropertyGraph:
+        """The graph, with what the highlighted write took away."""
+        return self._told.graph
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
@@ -44,96 +51,66 @@ class GraphView:
         if not self.picked:
             raise BadInput("no node is picked yet: click one in the view of the cell above, or set `picked` to an id")
         node = self.graph.node(self.picked)
-        about = Sheet(
-            ("property", "value"),
-            (
-                ("id", node.id),
-                ("labels", ", ".join(node.labels)),
-                *((name, cell(value)) for name, value in node.properties.items()),
-            ),
-            2 + len(node.properties),
-            node.text,
-        )
+        labels = ("labels", ", ".join(node.labels))
+        rows = (("id", node.id), labels, *((name, cell(value)) for name, value in node.properties.items()))
         edges = self.graph.neighbours(self.picked, "both")
-        rows = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
-        return Table((about, Sheet(("source", "type", "target", "properties"), rows, len(edges), "Its edges")))
+        lines = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
+        about = Sheet(("property", "value"), rows, len(rows), node.text)
+        return Table((about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges")))
+
+    def _data(self) -> dict[str, Json]:
+        return data_of(self.view, self._told, self._positions)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"picked": str(id)} if id in self.graph:
                 self.picked = id
+            case {"expand": str(id)} if id in self.graph:
+                return self._revealed(self._hidden_around(id), f"neighbours of {self.graph.node(id).text}")
+            case {"open": str(community)} if community in self.view.whole.ids:
+                self.view = opened(self.view, community)
+                return {"graph": self._data(), "said": self.view.note}
+            case {"close": str(id)} if id in self.graph and self.view.communities:
+                self.view = closed(self.view, self.view.community_of(id))
+                return {"graph": self._data(), "said": self.view.note}
             case {"find": str(text)}:
-                return {"said": f"No node holds “{text}”"}
+                found = self._hidden_with(text)
+                return self._revealed(found, f"nodes that hold “{text}”") if found else {"said": f"No node holds “{text}”"}
         return {}
+
+    def _revealed(self, ids: list[str], what: str) -> dict[str, Json]:
+        self.view = revealed(self.view, ids)
+        return {"graph": self._data(), "pick": ids[0], "said": f"{len(ids)} {what} now drawn. {self.view.note}"} if ids else {}
+
+    def _hidden_around(self, id: str) -> list[str]:
+        """The neighbours of a node that are not drawn by themselves, best connected first."""
+        edges = self.graph.neighbours(id, "both")
+        near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
+        hidden = [other for other in near if self.view.drawn_as(other) != other]
+        return sorted(hidden, key=lambda other: -int(self.view.whole.degree[self.graph.row(other)]))[:AROUND]
+
+    def _hidden_with(self, text: str) -> list[str]:
+        wanted = text.casefold()
+        holding = (node for node in self.graph.nodes if wanted in node.text.casefold() or wanted in node.id.casefold())
+        hidden = (node.id for node in holding if self.view.drawn_as(node.id) != node.id)
+        return [id for id, _ in zip(hidden, range(FOUND), strict=False)]
 
 
 def show_graph(
     graph: PropertyGraph,
     *,
-    highlight: Diff | None = None,
+    highlight: Highlight = None,
     positions: Mapping[str, Place] | None = None,
     height: int = 460,
-    seed: int = 0,
+    most: int = DRAWN,
 ) -> GraphView:
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
-    `highlight` is the write that led to the graph; `positions` keeps nodes where an earlier view's `picture` had them;
-    `height` is in pixels.
+    `highlight` is the write that led to the graph, or a path as the ids of its nodes; `positions` keeps nodes where an earlier view's
+    `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
+    UnknownName for a path that is not in the graph.
     """
-    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, positions=positions, seed=seed)
-    return GraphView(graph, highlight, picture, height=height)
-
-
-def graph_data(graph: PropertyGraph, highlight: Diff | None, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A graph as the browser draws it: captions cut, colours chosen, a place for each node."""
-    scene = scene_of(graph, highlight, DRAWN)
-    numbers = {label: number for number, label in enumerate(scene.labels)}
-    return {
-        "title": f"A graph with {len(graph):,} nodes and {len(graph.edges):,} edges",
-        "nodes": [_node(node, scene, numbers, positions) for node in scene.nodes],
-        "edges": [_edge(edge, scene) for edge in scene.edges],
-        "legend": _legend(scene.nodes, numbers),
-        "marked": highlight is not None,
-        "note": "",
-        "aspect": 1.5,
-    }
-
-
-def _node(node: Node, scene: Scene, numbers: Mapping[str, int], positions: Mapping[str, Place]) -> dict[str, Json]:
-    look = look_of(numbers[node.labels[0]]) if node.labels else ROUND
-    x, y = positions.get(node.id, (0.5, 0.5))
-    return {
-        "id": node.id,
-        "text": shortened(node.text, LINE),
-        "caption": shortened(node.text, CAPTION),
-        "kind": node.labels[0] if node.labels else "",
-        "hover": [f"id: {shortened(node.id, LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)],
-        "colour": look.colour,
-        "corners": look.corners,
-        "mark": scene.node_marks.get(node.id, ""),
-        "x": x,
-        "y": y,
-    }
-
-
-def _edge(edge: Edge, scene: Scene) -> dict[str, Json]:
-    return {
-        "source": edge.source,
-        "target": edge.target,
-        "type": shortened(edge.type, LINE),
-        "caption": shortened(edge.type, CAPTION),
-        "hover": [*([f"key: {edge.key}"] if edge.key else []), *_lines(edge.properties)],
-        "mark": scene.edge_marks.get(edge.identity, ""),
-    }
-
-
-def _lines(values: Mapping[str, Json]) -> list[str]:
-    """A line for each property, provenance included."""
-    return [shortened(f"{name}: {cell(value)}", LINE) for name, value in values.items()]
-
-
-def _legend(nodes: Sequence[Node], numbers: Mapping[str, int]) -> list[dict[str, Json]]:
-    counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
-    ordered = sorted(counts, key=lambda label: (label == "", numbers.get(label, 0)))
-    looks = {label: look_of(numbers[label]) if label else ROUND for label in ordered}
-    return [{"label": label, "count": counts[label], "colour": looks[label].colour, "corners": looks[label].corners} for label in ordered]
+    told = marked(graph, highlight)
+    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, positions=positions)
+    same_places = len(told.graph) <= IN_PICTURE
+    return GraphView(told, picture, picture.positions if same_places else positions or {}, height=height, most=most)

@@ -1,4 +1,4 @@
-"""Where the nodes of a picture go: a force layout, and room for captions."""
+"""Where the nodes of a picture go: a force layout, room for captions, discs that do not overlap, and free places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDS = 200
 GRID = 30  # places tried in each direction for a node that joins a picture
 
 
-def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int) -> Points:
+def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, rounds: int = ROUNDS) -> Points:
     """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and Reingold 1991).
 
     `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others then go to
@@ -27,7 +27,7 @@ def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int) -> Po
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
     gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]  # what hangs loose is held closer, or it would push the rest into a corner
-    for step in np.linspace(0.15, 0.002, ROUNDS):
+    for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
         points = points + force / length * np.minimum(length, step)
@@ -54,10 +54,12 @@ def _joined(points: Points, pairs: Pairs, ideal: float, aspect: float) -> Points
 
 
 def _forces(points: Points, pairs: Pairs, ideal: float) -> Points:
-    apart = points[:, None] - points[None]
-    distance = np.linalg.norm(apart, axis=2) + 1e-6
+    x, y = points.T
+    across, down = x - x[:, None], y - y[:, None]  # row by column, and summed over rows: no third axis to stride over
+    distance = np.sqrt(across * across + down * down) + 1e-6
     near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
-    force: Points = (apart * (near * ideal**2 / distance**2)[..., None]).sum(axis=1)
+    push = near * ideal**2 / (distance * distance)
+    force: Points = np.stack([(across * push).sum(axis=0), (down * push).sum(axis=0)], axis=1)
     pull = points[pairs[:, 0]] - points[pairs[:, 1]]
     pull = pull * np.linalg.norm(pull, axis=1, keepdims=True) / ideal
     np.add.at(force, pairs[:, 0], -pull)
@@ -80,17 +82,97 @@ def _filling(points: Points) -> Points:
 
 def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]) -> Points:
     """The points moved, the fixed ones excepted, until boxes of this size around them hardly overlap; all within (0, 0) and bounds."""
-    box, weight = np.array(size), np.where(fixed, 0.0, 1.0)
+    box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
     points = points.copy()
     for _ in range(100):
-        apart = points[:, None] - points[None]
+        one, other = np.nonzero(box[0] - np.abs(points[:, :1] - points[:, 0]) > 0)
+        apart = points[one] - points[other]
         overlap = box - np.abs(apart)
-        clash = (overlap > 0).all(axis=2) & ~np.eye(len(points), dtype=bool)
+        clash = (overlap[:, 1] > 0) & (one != other)
         if not clash.any():
             break
-        sideways = overlap[..., 0] / box[0] < overlap[..., 1] / box[1]
-        index = np.arange(len(points))
-        sign = np.where(apart == 0, np.where(index[:, None] < index[None], -1, 1)[..., None], np.sign(apart))
-        push = np.where(np.stack([sideways, ~sideways], axis=2), overlap * sign, 0) * clash[..., None]
-        points = np.clip(points + 0.3 * push.sum(axis=1) * weight[:, None], 0, bounds)
+        one, other, apart, overlap = one[clash], other[clash], apart[clash], overlap[clash]
+        sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
+        sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
+        push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
+        moved = np.stack([np.bincount(one, weights=push[:, axis], minlength=len(points)) for axis in (0, 1)], axis=1)
+        points = np.clip(points + 0.3 * moved * weight, 0, bounds)
     return points
+
+
+def packed(shares: Points, pairs: Pairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
+    """Discs that do not overlap, linked ones near each other: their middles, shape (k, 2), and radii, shape (k,).
+
+    They lie in a rectangle of width `aspect` and height 1; the areas are as `shares`, shape (k,), but for those too small to see.
+    """
+    bounds = np.array([aspect, 1.0])
+    middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect, seed=seed) * bounds
+    radii = np.sqrt(np.maximum(shares / shares.sum(), 0.004) * aspect / np.pi)
+    radii = np.minimum(radii, bounds.min() / 2)
+    while not (touching := _pushed_apart(middles, radii, bounds))[1]:
+        middles, radii = touching[0], 0.96 * radii
+    return _stretched(touching[0], radii, bounds)
+
+
+def _pushed_apart(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
+    """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
+    needed = radii[:, None] + radii
+    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]  # two at one place must part too
+    yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
+    for _ in range(60):
+        apart = middles[:, None] - middles + nudge
+        distance = np.hypot(apart[..., 0], apart[..., 1])
+        overlap = np.where(np.eye(len(radii), dtype=bool), 0.0, needed - distance)
+        if overlap.max() < 1e-4:
+            return middles, True
+        push = apart / (distance[..., None] + 1e-9) * np.maximum(overlap, 0)[..., None] * yielding
+        middles = np.clip(middles + 0.7 * push.sum(axis=1), radii[:, None], bounds - radii[:, None])
+    return middles, False
+
+
+def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
+    """The discs enlarged, and moved further apart where there is room, until they fill the bounds; then each a little smaller."""
+    low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
+    grown = float((bounds / (high - low)).min())
+    middles, radii = (middles - (low + high) / 2) * grown, radii * grown
+    reach = np.abs(middles).max(axis=0)
+    room = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
+    return bounds / 2 + middles * np.clip(room, 1.0, 1.5), 0.93 * radii
+
+
+def sunflower(count: int, hole: float = 0.0) -> Points:
+    """So many points evenly in the unit disc, from the middle outwards, none within `hole` of it (Vogel 1979)."""
+    number = np.arange(count)
+    radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
+    angle = number * np.pi * (3 - np.sqrt(5))
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def scattered(count: int, hole: float = 0.0) -> Points:
+    """So many points in the unit disc, none within `hole` of its middle: the first of them lie as evenly as all (Roberts 2018, R2)."""
+    number, plastic = np.arange(1, count + 1), 1.32471795724474602596
+    radius = np.sqrt(hole**2 + (1 - hole**2) * (number / plastic % 1))
+    angle = 2 * np.pi * (number / plastic**2 % 1)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def rounded(square: Points) -> Points:
+    """Points of the unit square as points of the unit disc: circles about the middle of the square's sides become circles."""
+    x, y = (2 * square - 1).T
+    return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
+
+
+def free_places(wanted: Points, taken: Points) -> Points:
+    """For each wanted point of the unit square, in turn, the nearest of a grid's places that is not taken yet or is least crowded."""
+    side = int(np.clip(np.ceil(2 * np.sqrt(len(wanted) + len(taken))), 8, 100))
+    middle = (np.arange(side) + 0.5) / side
+    across, down = (axis.ravel() for axis in np.meshgrid(middle, middle))
+    crowd = np.zeros(side * side)
+    cell = np.clip((taken * side).astype(np.intp), 0, side - 1)
+    np.add.at(crowd, cell[:, 1] * side + cell[:, 0], 1.0)
+    places = np.empty_like(wanted)
+    for row, (x, y) in enumerate(wanted.tolist()):
+        best = int(((across - x) ** 2 + (down - y) ** 2 + crowd).argmin())
+        crowd[best] += 1.0
+        places[row] = across[best], down[best]
+    return places

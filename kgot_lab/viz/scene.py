@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Node
 
 EDGES_PER_NODE = 4  # more would be a black cloud
 
 Identity = tuple[str, str, str, str]
+Highlight = Diff | Sequence[str] | None  # a write, or a path: the ids of its nodes in order
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A graph together with what a write took away, and the marks of nodes and edges: "added", "removed", "changed" or "path"."""
+
+    graph: PropertyGraph
+    nodes: Mapping[str, str]
+    edges: Mapping[Identity, str]
+    said: str  # what is marked, in words; "" for nothing
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """First labels in order of first use, over the whole graph: so that colours stay as it grows."""
+        return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The ids of marked nodes, and of the ends of marked edges."""
+        return frozenset(self.nodes) | {end for source, _, target, _ in self.edges for end in (source, target)}
+
+
+def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
+    """A graph with what a write or a path marks in it; raises UnknownName and BadInput for a path that is not in the graph."""
+    if highlight is None:
+        return Marked(graph, {}, {}, "")
+    if isinstance(highlight, Diff):
+        return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"The last write: {highlight}.")
+    edges = [_link(graph, *ends) for ends in pairwise(highlight)]
+    names = [graph.node(id).text for id in highlight]
+    return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The part of a graph that is drawn; marks say "added", "removed" or "changed"."""
+    """The part of a graph that is drawn, and the marks of its nodes and edges."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -26,27 +60,35 @@ class Scene:
     labels: tuple[str, ...]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
     all_nodes: int
     all_edges: int
+    said: str = ""  # what is marked, in words
 
 
-def scene_of(graph: PropertyGraph, highlight: Diff | None, limit: int) -> Scene:
-    """At most `limit` nodes: those in the diff first, then the best connected; removed nodes and edges are shown too."""
-    diff = highlight or Diff()
-    whole = _with_removed(graph, diff)
-    node_marks, edge_marks = _node_marks(diff), _edge_marks(diff)
-    touched = set(node_marks) | {end for source, _, target, _ in edge_marks for end in (source, target)}
+def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
+    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are shown too."""
+    told = marked(graph, highlight)
+    whole, touched = told.graph, told.touched
     degree = (np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))).tolist()
-    best = sorted(range(len(whole)), key=lambda row: (whole.ids[row] not in node_marks, whole.ids[row] not in touched, -degree[row], row))
+    best = sorted(range(len(whole)), key=lambda row: (whole.ids[row] not in told.nodes, whole.ids[row] not in touched, -degree[row], row))
     part = whole.subgraph(whole.ids[row] for row in best[:limit])
-    marked_first = sorted(part.edges, key=lambda edge: edge.identity not in edge_marks)
+    marked_first = sorted(part.edges, key=lambda edge: edge.identity not in told.edges)
     return Scene(
         nodes=tuple(part.nodes),
         edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
-        node_marks=node_marks,
-        edge_marks=edge_marks,
-        labels=tuple(dict.fromkeys(labels[0] for labels in whole.node_labels if labels)),
+        node_marks=told.nodes,
+        edge_marks=told.edges,
+        labels=told.labels,
         all_nodes=len(whole),
         all_edges=len(whole.edges),
+        said=told.said,
     )
+
+
+def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
+    """The first edge between two nodes, in either direction."""
+    found = [edge for edge in graph.neighbours(one, "both") if other in (edge.source, edge.target)]
+    if not found:
+        raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
+    return found[0]
 
 
 def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:

@@ -41,7 +41,9 @@ MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#D55E00", "#9C4400", 2.2, "7 4", "−"),
     "changed": Style("#E69F00", "#8A5F00", 2.6, "2 3", "~"),
+    "path": Style("#0072B2", "#005A8C", 3.4, None, "»"),
 }
+DIFF = ("added", "removed", "changed")  # the marks of a write
 
 
 def look_of(number: int) -> Look:

@@ -12,11 +12,11 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.types import Diff, Edge, Json, Node
+from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.layout import Points, force_layout, spread
 from kgot_lab.viz.markup import Markup, element, image, joined, keyed, shortened, text_width
-from kgot_lab.viz.scene import Scene, scene_of
-from kgot_lab.viz.shapes import MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
+from kgot_lab.viz.scene import Highlight, Scene, scene_of
+from kgot_lab.viz.shapes import DIFF, MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
 
 Place = tuple[float, float]
 
@@ -59,27 +59,27 @@ class Picture:
 def svg(
     graph: PropertyGraph,
     *,
-    highlight: Diff | None = None,
+    highlight: Highlight = None,
     limit: int = 150,
     width: int = 800,
     height: int = 540,
     seed: int = 0,
     positions: Mapping[str, Place] | None = None,
 ) -> Picture:
-    """Draw a graph; `highlight` is the write that led to it, and what that write took away is drawn too.
+    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, or a path: ids of nodes in order.
 
     At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them.
     """
     scene = scene_of(graph, highlight, limit)
-    canvas = _Canvas(scene, highlight, width, height)
+    canvas = _Canvas(scene, width, height)
     places = canvas.places(positions or {}, seed)
     parts = [canvas.background(), canvas.legend(), *canvas.drawing(places), canvas.note()]  # the note last: it counts what found no room
     drawing = element(
-        "svg", element("title", _title(scene)), element("desc", _description(scene, highlight)), *parts,
+        "svg", element("title", _title(scene)), element("desc", _description(scene)), *parts,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
         aria_label=_title(scene), font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
     )  # fmt: skip
-    said = f"{_title(scene)}. {_description(scene, highlight)}"
+    said = f"{_title(scene)}. {_description(scene)}"
     fractions = {id: canvas.fraction(place) for id, place in places.items()}
     return Picture(
         keyed(drawing), {**(positions or {}), **fractions}, len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges, said
@@ -89,8 +89,8 @@ def svg(
 class _Canvas:
     """A scene on paper of some size, in SVG units."""
 
-    def __init__(self, scene: Scene, highlight: Diff | None, width: int, height: int):
-        self.scene, self.highlight, self.width, self.height = scene, highlight, width, height
+    def __init__(self, scene: Scene, width: int, height: int):
+        self.scene, self.width, self.height = scene, width, height
         self.area = (max(width - 2 * SIDE, 1.0), max(height - TOP - BOTTOM, 1.0))
         small = len(scene.nodes) > MANY_NODES
         self.radius, self.font, self.caption_length = (6.0, 9.0, 15) if small else (11.0, 12.0, 24)
@@ -181,7 +181,7 @@ class _Canvas:
 
     def _edge_style(self, edge: Edge) -> Style:
         mark = self.scene.edge_marks.get(edge.identity)
-        return MARKS[mark] if mark else styles(faint=self.highlight is not None)
+        return MARKS[mark] if mark else styles(faint=bool(self.scene.said))
 
     def _caption(self, node: Node) -> str:
         return shortened(node.text, self.caption_length)
@@ -208,8 +208,9 @@ class _Canvas:
         entries = [(shape(self.looks[label], (0, 0), 7), shortened(label, 24)) for label in used]
         if any(not node.labels for node in self.scene.nodes):
             entries.append((shape(ROUND, (0, 0), 7), "no label"))
-        if self.highlight is not None:
-            entries = [(joined([shape(ROUND, (0, 0), 4), badge(mark, (0, 0), 4)]), f" {word}") for word, mark in MARKS.items()] + entries
+        marks = {*self.scene.node_marks.values(), *self.scene.edge_marks.values()}
+        words = () if not self.scene.said else ("path",) if "path" in marks else DIFF
+        entries = [(joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}") for word in words] + entries
         made, x, y = [], 20.0, 20.0
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42
@@ -242,10 +243,10 @@ def _title(scene: Scene) -> str:
     return f"A graph with {_counted(scene.all_nodes, 'node')} and {_counted(scene.all_edges, 'edge')}"
 
 
-def _description(scene: Scene, highlight: Diff | None) -> str:
+def _description(scene: Scene) -> str:
     """What the picture shows, in words, for those who do not see it."""
     facts = (f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}" for e in scene.edges[:20])
-    change = f"The last write: {highlight}. " if highlight is not None else ""
+    change = f"{scene.said} " * bool(scene.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{_left_out(scene)} Edges: {'; '.join(facts) or 'none'}{more}."
 

@@ -1,8 +1,9 @@
 // A graph that can be moved, searched and filtered; positions come from Python and stay.
 
 const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: "hexagon" };
-const MARK_SIGNS = { added: "+", removed: "−", changed: "~" };
+const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»" };
 const MANY_EDGES = 40; // from here on a caption needs a closer look: it shows on zooming in, on the picked node, and on what a write changed
+const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: what there is time to draw
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
@@ -18,10 +19,11 @@ function graphView(root, data, tell) {
   const tables = make("div", { class: "kl-scroll", hidden: true });
   const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
+  const close = button("Close its group", () => tell?.({ close: state.picked }), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
   const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
   const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
-  const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, path,
+  const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, close, path,
     button("Whole graph", () => fit()), tableButton);
   root.append(bar, kinds, make("div", { class: "kl-split" }, drawing, facts), said, note, tables);
   drawing.addEventListener("keydown", (event) => keyboard(event));
@@ -30,9 +32,10 @@ function graphView(root, data, tell) {
   function start() {
     state.cy = cytoscape({
       container: canvas, style: graphStyle(), layout: { name: "preset" }, elements: [],
-      minZoom: 0.05, maxZoom: 6, boxSelectionEnabled: false,
+      minZoom: 0.03, maxZoom: 6, boxSelectionEnabled: false, hideEdgesOnViewport: state.data.edges.length > HAIR_EDGES,
     });
     state.cy.on("tap", "node", (event) => pick(event.target.id()));
+    state.cy.on("tap", () => drawing.focus({ preventScroll: true })); // so that the keys work on
     state.cy.on("dbltap", "node", () => neighbours());
     state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
     state.cy.on("mouseout", "node, edge", () => { hover.hidden = true; });
@@ -51,26 +54,32 @@ function graphView(root, data, tell) {
     const aspect = state.data.aspect ?? 1.5;
     const moved = new Map(fresh ? [] : cy.nodes(".moved").map((node) => [node.id(), node.position()]));
     const dense = state.data.edges.length > 400;
-    const unit = Math.max((state.data.height ?? 460) * 1.05, ROOM * Math.sqrt(state.data.nodes.length));
+    const small = (state.data.height ?? 460) * 1.05;
+    const unit = Math.max(small, ROOM * Math.sqrt(state.data.total || state.data.nodes.length)); // with groups: the room that all nodes would need
+    const scale = state.data.total ? unit / small : 1; // groups and bundles stay legible from afar
     const many = state.data.edges.length > MANY_EDGES;
+    const hair = state.data.edges.length > HAIR_EDGES;
+    const known = new Set(fresh ? state.data.nodes.map((node) => node.id) : cy.nodes().map((node) => node.id()));
     cy.batch(() => {
       cy.elements().remove();
-      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node),
+      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node, scale),
         position: moved.get(node.id) ?? { x: node.x * unit * aspect, y: node.y * unit },
         classes: [node.mark, moved.has(node.id) && "moved", node.community && "community"].filter(Boolean).join(" ") })));
-      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number),
-        classes: [edge.mark, dense && "plain", many && "many"].filter(Boolean).join(" ") })));
+      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number, scale),
+        classes: [edge.mark, dense && "plain", many && "many", edge.bundle && "bundle", hair && !edge.mark && !edge.bundle && "hair"].filter(Boolean).join(" ") })));
       hideKinds();
     });
     cy.nodes().on("dragfree", (event) => event.target.addClass("moved"));
     if (fresh) fit();
+    const opened = state.data.nodes.filter((node) => node.group && state.data.total && !known.has(node.id)).map((node) => node.id);
+    if (opened.length > 1) cy.fit(cy.nodes().filter((node) => opened.includes(node.id())), 60);
     if (state.picked) pick(state.picked, true);
     root.dataset.nodes = String(cy.nodes().length);
     root.dataset.edges = String(cy.edges().length);
   }
 
   function legend() {
-    const marks = state.data.marked ? Object.entries(MARK_SIGNS).map(([mark, sign]) => make("span", { class: `kl-mark kl-${mark}` }, `${sign} ${mark}`)) : [];
+    const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
     kinds.replaceChildren(...state.data.legend.map((kind) => {
       const shown = !state.hiddenKinds.has(kind.label);
       return make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(shown), onclick: () => toggleKind(kind.label) },
@@ -97,6 +106,7 @@ function graphView(root, data, tell) {
     state.cy.elements(".picked, .near").removeClass("picked near");
     node.addClass("picked").connectedEdges().addClass("near");
     expand.disabled = !(tell && (node.data("more") || node.data("community")));
+    close.hidden = !(tell && node.data("group"));
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
     facts.replaceChildren(...factsOf(node));
@@ -215,16 +225,16 @@ function graphView(root, data, tell) {
   };
 }
 
-function nodeData(node) {
+function nodeData(node, scale) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
   return { id: node.id, text: node.text, caption: sign + node.caption, kind: node.kind, hover: node.hover, colour: node.colour,
-    shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? 20, more: node.more ?? 0, community: node.community ?? "" };
+    shape: SHAPES[node.corners] ?? "ellipse", size: node.community ? node.size * scale : node.size ?? 20, font: (node.community ? 13 * scale : 13), more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
-function edgeData(edge, number) {
+function edgeData(edge, number, scale) {
   const sign = MARK_SIGNS[edge.mark] ? `${MARK_SIGNS[edge.mark]} ` : "";
   return { id: `edge ${number}`, source: edge.source, target: edge.target, type: edge.type, hover: edge.hover, text: edge.type,
-    caption: sign + edge.caption, width: edge.width ?? 1.5 };
+    caption: sign + edge.caption, width: edge.bundle ? edge.width * scale : edge.width ?? 1.5, font: edge.bundle ? 11 * scale : 11 };
 }
 
 /** A small picture of how the nodes of a type look. */
@@ -250,22 +260,27 @@ function swatch(kind) {
 function graphStyle() {
   const text = { "font-family": "Helvetica, Arial, sans-serif", color: "#111", "text-outline-color": "#fff", "text-outline-width": 2 };
   return [
-    { selector: "node", style: { ...text, label: "data(caption)", "font-size": 13, "background-color": "data(colour)", shape: "data(shape)",
+    { selector: "node", style: { ...text, label: "data(caption)", "font-size": "data(font)", "background-color": "data(colour)", shape: "data(shape)",
       width: "data(size)", height: "data(size)", "border-width": 1, "border-color": "#333", "text-valign": "bottom", "text-margin-y": 4,
       "text-wrap": "ellipsis", "text-max-width": 150, "min-zoomed-font-size": 7 } },
-    { selector: "edge", style: { ...text, label: "data(caption)", "font-size": 11, color: "#444", width: "data(width)", "line-color": "#8a8a8a",
+    { selector: "edge", style: { ...text, label: "data(caption)", "font-size": "data(font)", color: "#444", width: "data(width)", "line-color": "#8a8a8a",
       "target-arrow-color": "#8a8a8a", "target-arrow-shape": "triangle", "curve-style": "bezier", "control-point-step-size": 46,
       "text-wrap": "ellipsis", "text-max-width": 130, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
     { selector: "edge.many", style: { "min-zoomed-font-size": 15 } },
-    { selector: "edge.near, edge.many.added, edge.many.removed, edge.many.changed", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
+    { selector: "edge.near, edge.many.added, edge.many.removed, edge.many.changed, edge.many.path", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
+    { selector: "edge.hair", style: { "curve-style": "haystack", "target-arrow-shape": "none", "line-opacity": 0.35, width: 1, label: "" } },
+    { selector: "edge.hair.near", style: { "line-opacity": 1, "line-color": "#444", label: "data(caption)" } },
+    { selector: "edge.bundle", style: { "target-arrow-shape": "none", "line-color": "#b5b5b5", "line-opacity": 0.7 } },
     { selector: "edge.plain", style: { "curve-style": "straight", "line-opacity": 0.55, "arrow-scale": 0.7 } },
-    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 200 } },
+    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 300, "min-zoomed-font-size": 0 } },
     { selector: "node.added", style: { "border-color": "#009E73", "border-width": 4, color: "#00614A" } },
     { selector: "node.removed", style: { "border-color": "#D55E00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
     { selector: "node.changed", style: { "border-color": "#E69F00", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
     { selector: "edge.added", style: { "line-color": "#009E73", "target-arrow-color": "#009E73", width: 3, color: "#00614A", "line-opacity": 1 } },
     { selector: "edge.removed", style: { "line-color": "#D55E00", "target-arrow-color": "#D55E00", width: 2.5, "line-style": "dashed", color: "#9C4400", "line-opacity": 1 } },
     { selector: "edge.changed", style: { "line-color": "#E69F00", "target-arrow-color": "#E69F00", width: 3, "line-style": "dotted", color: "#8A5F00", "line-opacity": 1 } },
+    { selector: "node.path", style: { "border-color": "#0072B2", "border-width": 4, color: "#005A8C" } },
+    { selector: "edge.path", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 4, color: "#005A8C", "line-opacity": 1 } },
     { selector: ".way", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 5, "border-color": "#0072B2", "border-width": 5, "z-index": 20, "line-opacity": 1 } },
     { selector: "node.way", style: { width: "data(size)" } },
     { selector: "node.picked", style: { "border-color": "#111", "border-width": 5, "z-index": 30 } },

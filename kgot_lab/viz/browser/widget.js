@@ -23,6 +23,16 @@ function decodedSource(image) {
   }
 }
 
+/** Keep single keys from JupyterLab, where R makes raw text of the cell; it looks for this attribute at the very element that has the focus. */
+function ownKeys(root) {
+  const mark = (event) => {
+    if (!root.contains(event.target)) return;
+    event.target.toggleAttribute("data-lm-suppress-shortcuts", !(event.ctrlKey || event.metaKey || (event.shiftKey && event.key === "Enter")));
+  };
+  window.addEventListener("keydown", mark, true);
+  return () => window.removeEventListener("keydown", mark, true);
+}
+
 export default {
   render({ model, el }) {
     const data = model.get("data");
@@ -31,8 +41,9 @@ export default {
     const view = VIEWS[data.view](root, data, (message) => model.send(message));
     const hear = (message) => view.update(message);
     model.on("msg:custom", hear);
+    const release = ownKeys(root);
     let restore = () => {};
     const stop = whenLaidOut(root, () => { restore = takePlace(el, data.stands_for); model.send({ live: true }); });
-    return () => { stop(); model.off("msg:custom", hear); view.destroy(); restore(); };
+    return () => { stop(); release(); model.off("msg:custom", hear); view.destroy(); restore(); };
   },
 };

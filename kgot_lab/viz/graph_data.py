@@ -1,0 +1,116 @@
+"""A view of a graph as the browser draws it: captions cut, colours chosen, a place for everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import log10
+
+import numpy as np
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.bundles import Bundle
+from kgot_lab.viz.collapse import Community, View, collapsed
+from kgot_lab.viz.markup import shortened
+from kgot_lab.viz.places import Place, places_of
+from kgot_lab.viz.scene import Highlight, Marked, marked
+from kgot_lab.viz.shapes import DIFF, ROUND, Look, look_of
+from kgot_lab.viz.table import cell
+
+DRAWN = 2000  # nodes of a live view
+CAPTION = 24  # letters below a node
+LINE = 300  # letters of a line that one sees on pointing at something
+ASPECT = 1.5  # width of the unit square over its height
+GROUP = Look("#DDDDDD", 0)  # a community drawn as one
+
+
+def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
+    """A graph as the browser draws it; the nodes in `positions` stay there."""
+    told = marked(graph, highlight)
+    return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
+
+
+def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[str, Json]:
+    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not."""
+    numbers = {label: number for number, label in enumerate(told.labels)}
+    groups = {community.id: community for community in view.communities if community.hidden}
+    places = places_of(view, positions=positions, aspect=ASPECT)
+    more = _more(view)
+    nodes = [
+        _group(groups[node.id], places) if node.id in groups else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
+        for node in view.nodes
+    ]
+    for made in nodes:
+        made["mark"] = told.nodes.get(made["id"], "")
+        made["group"] = view.community_of(made["id"]) if view.communities and made["id"] not in groups else ""
+    most = max((bundle.count for bundle in view.bundles), default=1)
+    marks = {*told.nodes.values(), *told.edges.values()}
+    return {
+        "title": f"A graph with {len(told.graph):,} nodes and {len(told.graph.edges):,} edges",
+        "nodes": nodes,
+        "edges": [*(_edge(edge, told) for edge in view.edges), *(_bundle(bundle, most) for bundle in view.bundles)],
+        "legend": _legend([node for node in view.nodes if node.id not in groups], numbers),
+        "marks": ["path"] if "path" in marks else list(DIFF) if told.said else [],
+        "note": " ".join(filter(None, (told.said, view.note))),
+        "aspect": ASPECT,
+        "total": len(told.graph) if view.communities else 0,
+    }
+
+
+def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -> dict[str, Json]:
+    look = look_of(numbers[node.labels[0]]) if node.labels else ROUND
+    about = [f"id: {shortened(node.id, LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)]
+    return _thing(node.id, node.text, about, look, places) | {"kind": node.labels[0] if node.labels else ""}
+
+
+def _group(community: Community, places: Mapping[str, Place]) -> dict[str, Json]:
+    """A community drawn as one; its size grows with the number of nodes it hides."""
+    about = [f"{community.hidden:,} of its {community.size:,} nodes are drawn as one", f"{community.edges:,} edges between these"]
+    about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
+    made = _thing(community.id, community.title, about, GROUP, places)
+    caption = f"{community.hidden:,} nodes" + "".join(f"\n{shortened(label, CAPTION)} {count:,}" for label, count in community.labels[:2])
+    return made | {"kind": "", "caption": caption, "community": community.id, "size": 26 + 14 * log10(1 + community.hidden)}
+
+
+def _thing(id: str, text: str, about: list[str], look: Look, places: Mapping[str, Place]) -> dict[str, Json]:
+    x, y = places.get(id, (0.5, 0.5))
+    named = {"id": id, "text": shortened(text, LINE), "caption": shortened(text, CAPTION), "hover": about}
+    return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
+
+
+def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
+    about = [*([f"key: {edge.key}"] if edge.key else []), *_lines(edge.properties)]
+    named = {"type": shortened(edge.type, LINE), "caption": shortened(edge.type, CAPTION), "hover": about}
+    return {"source": edge.source, "target": edge.target, "mark": told.edges.get(edge.identity, "")} | named
+
+
+def _bundle(bundle: Bundle, most: int) -> dict[str, Json]:
+    """Many edges drawn as one line, the thicker the more; `most` are in the thickest."""
+    about = [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"]
+    caption = f"{bundle.count:,}" if bundle.count > most / 2 else ""
+    named = {"type": bundle.title, "caption": caption, "hover": about, "mark": "", "width": 0.6 + 4 * bundle.count / most}
+    return {"source": bundle.source, "target": bundle.target, "bundle": True} | named
+
+
+def _more(view: View) -> dict[str, int]:
+    """For each node drawn by itself, how many of its edges lead to nodes that are not."""
+    graph, singles = view.graph, len(view.shown)
+    hidden = view.at >= singles
+    ends = np.concatenate([graph.sources[hidden[graph.targets]], graph.targets[hidden[graph.sources]]])
+    counts = np.bincount(ends, minlength=len(graph))
+    return {graph.ids[row]: int(counts[row]) for row in view.shown.tolist() if counts[row]}
+
+
+def _lines(values: Mapping[str, Json]) -> list[str]:
+    """A line for each property, provenance included."""
+    return [shortened(f"{name}: {cell(value)}", LINE) for name, value in values.items()]
+
+
+def _legend(nodes: Sequence[Node], numbers: Mapping[str, int]) -> list[dict[str, Json]]:
+    counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
+    ordered = sorted(counts, key=lambda label: (label == "", numbers.get(label, 0)))
+    looks = {label: look_of(numbers[label]) if label else ROUND for label in ordered}
+    return [{"label": label, "count": counts[label], "colour": looks[label].colour, "corners": looks[label].corners} for label in ordered]
+
+
