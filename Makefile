@@ -57,6 +57,7 @@ model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
 
 record: $(VENV)/.run  ## record the tapes of the notebooks and the demo again, with the live local model
 	$(BIN)/python benchmarks/record_tapes.py
+	$(BIN)/python benchmarks/record_forks.py
 	$(BIN)/python benchmarks/data_checksums.py
 
 recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (about 5 minutes; vectors of sentences are computed once)

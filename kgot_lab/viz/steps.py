@@ -74,9 +74,8 @@ def _parts(event: Event) -> Iterator[object]:
 
 def _of_asking(event: Asked | Cut) -> Iterator[object]:
     match event:
-        case Asked(role=role, model=model, prompt=prompt, reply=reply, usage=usage):
-            tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
-            yield folded(joined([element("i", role), f" · {model} · {tokens}"]), *_conversation(prompt, reply))
+        case Asked(prompt=prompt, reply=reply):
+            yield folded(asking(event), *_conversation(prompt, reply))
         case Cut(what=what, kept=kept, left_out=left_out):
             yield f"the {what}: about {kept:,} tokens kept, {left_out:,} left out"
 
@@ -85,9 +84,21 @@ def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
     for message in prompt.messages:
         yield element("div", element("h4", message.role), verbatim(message.text), class_="message")
     yield element("div", element("h4", "reply"), verbatim(reply), class_="message reply")
+    yield element("p", settings(prompt), class_="small")
+
+
+def asking(event: Asked) -> Markup:
+    """What a model was asked for, which model, and what that cost."""
+    usage = event.usage
+    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
+    return joined([element("i", event.role), f" · {event.model} · {tokens}"])
+
+
+def settings(prompt: Prompt) -> str:
+    """How freely a prompt is answered, at what length and in what shape."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
     shape = f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}" if prompt.schema else ""
-    yield element("p", f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}", class_="small")
+    return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
 def _of_voting(event: Ballot | Voted | Merged | Forced) -> Iterator[object]:

@@ -1,0 +1,140 @@
+"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.llm.recorded import digest
+from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
+from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.trace import Trace, graph_after, record
+from kgot_lab.types import Json
+
+Pair = tuple[int | None, int | None]
+
+
+def changeable(event: Event) -> str:
+    """Which part of an event a fork may change: "reply", "text" or "statement"; "" when it may change none."""
+    match event:
+        case Asked(role=role):
+            return "" if role.startswith("inside ") else "reply"
+        case ToolReturned():
+            return "text"
+        case Read(statement=statement) if statement == WHOLE_GRAPH:
+            return ""
+        case Wrote() | Read():
+            return "statement"
+        case _:
+            return ""
+
+
+def change_of(events: Sequence[Event], at: int) -> str:
+    """The text of an event that a fork may change; "" when there is no such event or no such text."""
+    part = changeable(events[at]) if at < len(events) else ""
+    return str(getattr(events[at], part)) if part else ""
+
+
+def save_fork(fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None) -> None:
+    """Write a fork to a new file, whose head says of which run it is, at which event, and what was changed.
+
+    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be written.
+    """
+    at = fork.first_difference
+    if _shared(original.events, fork.events) != at or not (at < len(fork.events) and changeable(fork.events[at])):
+        raise BadInput(f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand")
+    head = {"fork_of": original.run, "at": at, "change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})}
+    for _ in record(fork.events, path, run=f"{original.run}, event {at} changed", about=head):
+        pass
+
+
+def recorded_fork(original: Trace, recorded: Trace) -> Fork:
+    """The fork that a file holds; graph, first difference and calls are worked out from its events, not taken from its head.
+
+    Raises TraceError when the file is no fork of this run: one thing is changed, and whatever the run had answered before, it answers so
+    again.
+    """
+    about = recorded.about
+    if about.get("fork_of") != original.run:
+        raise TraceError(f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names")
+    first = _shared(original.events, recorded.events)
+    is_change = first < len(recorded.events) and bool(changeable(recorded.events[first]))
+    if not is_change or (about.get("at"), about.get("change")) != (first, change_of(recorded.events, first)):
+        raise TraceError(f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names")
+    avoided, asked = _calls(original.events, recorded.events, first)
+    stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
+    return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
+
+
+def said(events: Sequence[Event]) -> list[str]:
+    """Each event of a run as text; equal texts are equal events, and how long a reply took does not count."""
+    return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
+
+
+def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[Pair]:
+    """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that corresponds.
+
+    Equal events stand beside each other; between those, events of one kind (and questions of one role).
+    """
+    levels = [(said(one), said(other)), (_kinds(one), _kinds(other))]
+    return list(_pairs(levels, range(len(one)), range(len(other))))
+
+
+def _pairs(levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range) -> Iterator[Pair]:
+    """Pairs by the first level of likeness; what it leaves apart, by the next."""
+    if not levels:
+        yield from ((number, None) for number in one)
+        yield from ((None, number) for number in other)
+        return
+    left, right = levels[0]
+    matcher = SequenceMatcher(None, left[one.start : one.stop], right[other.start : other.stop], autojunk=False)
+    done = other_done = 0
+    for block in matcher.get_matching_blocks():
+        yield from _pairs(levels[1:], one[done : block.a], other[other_done : block.b])
+        done, other_done = block.a + block.size, block.b + block.size
+        yield from zip(one[block.a : done], other[block.b : other_done], strict=True)
+
+
+def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
+    """How many events two runs begin with that say the same."""
+    pairs = enumerate(zip(said(one), said(other), strict=False))
+    return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
+
+
+def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[int, int]:
+    """How many model calls of a fork its original had answered, and how many had to be made, by the digest of what was asked."""
+    replies: dict[str, list[str]] = {}
+    for event in _asked(was).values():
+        replies.setdefault(_key(event), []).append(event.reply)
+    seen: Counter[str] = Counter()
+    avoided = 0
+    for number, event in _asked(now).items():
+        key = _key(event)
+        known = replies.get(key, [])[seen[key] :]
+        seen[key] += 1
+        if known and number != changed and known[0] != event.reply:
+            raise TraceError(f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`")
+        avoided += bool(known)
+    return avoided, len(_asked(now)) - avoided
+
+
+def _asked(events: Sequence[Event]) -> dict[int, Asked]:
+    """The calls the loop itself made, by event number; those inside tools are the tools' own."""
+    return {number: event for number, event in enumerate(events) if isinstance(event, Asked) and not event.role.startswith("inside ")}
+
+
+def _key(event: Asked) -> str:
+    return digest(event.prompt, event.model)
+
+
+def _untimed(data: dict[str, Json]) -> dict[str, Json]:
+    return {**data, "usage": {**data["usage"], "seconds": 0}} if "usage" in data else data
+
+
+def _kinds(events: Sequence[Event]) -> list[str]:
+    return [type(event).__name__ + (f" {event.role}" if isinstance(event, Asked) else "") for event in events]

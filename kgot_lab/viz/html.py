@@ -1,0 +1,61 @@
+"""A run or a report as one HTML file: it needs nothing beside it, can be printed, and what is live in it works from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.reports import Report
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.trace import Trace
+from kgot_lab.viz.page import page
+from kgot_lab.viz.recall import recall_page
+from kgot_lab.viz.stepper import stepper
+
+
+@dataclass(frozen=True)
+class Page:
+    """The text of an HTML file; `save` writes it."""
+
+    title: str
+    text: str = field(repr=False)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the page, making its folder if need be; raises BadInput when it cannot be written."""
+        path = Path(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise BadInput(f"cannot write the page {path}: {error}") from error
+        return path
+
+    def __repr__(self) -> str:
+        return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"
+
+
+def html(what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = "") -> Page:
+    """The page of a run, whose graph can be moved and stepped through, or of one recall report or several.
+
+    `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and for a mixture.
+    """
+    if isinstance(what, Trace):
+        return _of_run(what.events, tuple(forks), title)
+    things: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
+    reports = [thing for thing in things if isinstance(thing, Report)]
+    events = [thing for thing in things if isinstance(thing, Event)]
+    if not things or (reports and events) or len(reports) + len(events) < len(things):
+        raise BadInput("html() takes a run (a trace or its events), or a recall report or several, and not a mixture")
+    if events:
+        return _of_run(events, tuple(forks), title)
+    named = title or "The recall benchmark"
+    return Page(named, recall_page(reports, title=named))
+
+
+def _of_run(events: Iterable[Event], forks: tuple[Fork, ...], title: str) -> Page:
+    walked = stepper(events, forks=forks)
+    named = title or walked.question
+    return Page(named, page(walked.events, title=title, live={"Step through it": walked.live.data}))

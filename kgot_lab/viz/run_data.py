@@ -1,0 +1,258 @@
+"""A run as the stepper draws it: every event with its words, its place in a vote, and the graph after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
+from kgot_lab.loop.forks import aligned, change_of, changeable, said
+from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.trace import graph_after
+from kgot_lab.types import Diff, Json
+from kgot_lab.viz.captions import caption
+from kgot_lab.viz.graph_data import graph_data
+from kgot_lab.viz.markup import Markup, element, joined
+from kgot_lab.viz.steps import asking, entry, settings, verbatim
+from kgot_lab.viz.svg import Place, svg
+
+DRAWN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
+
+
+def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = ()) -> dict[str, Json]:
+    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named, by its number there."""
+    texts, graphs = _Texts(), _Graphs(positions)
+    numbers = {text: number for number, text in reversed(list(enumerate(said(known))))}
+    keys = said(events)
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    return {
+        "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts) for number, key in enumerate(keys)],
+        "polls": polls(events),
+        "reads": _reads(events),
+        "graph_at": _graph_at(events, graphs),
+        "answer": answer.text if answer else "",
+        "forced": bool(answer and answer.forced),
+        "finished": answer is not None,
+        "texts": list(texts.numbers),
+        **graphs.data(),
+    }
+
+
+def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place]) -> dict[str, Json]:
+    """A fork as JSON, beside the run it was made from: what differs, what it cost, and both last graphs with the difference marked."""
+    was, graphs = graph_after(events), _Graphs(positions)
+    difference = was.diff(fork.graph)
+    lost = replace(difference, added_nodes=(), added_edges=())
+    gained = replace(difference, removed_nodes=(), removed_edges=())
+    ends = [graphs.add(was, lost), graphs.add(fork.graph, gained)]
+    keys = said(events), said(fork.events)
+    pairs = aligned(events, fork.events)
+    return {
+        **run_data(fork.events, positions, events),
+        "ends": {"of": ends, **graphs.data()},
+        "difference": str(difference) if difference else "none",
+        "first": fork.first_difference,
+        "change": _change(events, fork),
+        "avoided": fork.avoided,
+        "asked": fork.asked,
+        "stopped": fork.stopped,
+        "pairs": [[one, other, None not in (one, other) and keys[0][one or 0] == keys[1][other or 0]] for one, other in pairs],
+    }
+
+
+def places(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
+    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a known place stay there."""
+    positions = dict(svg(graphs[-1], limit=DRAWN, positions=known).positions)
+    edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
+    everything = PropertyGraph.of({node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values())
+    placed = [id for id in everything.ids if id in positions]
+    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN - len(placed))]
+    return dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN, positions=positions).positions) if missing else positions
+
+
+# --- events ---------------------------------------------------------------------------------------------------------------
+
+
+class _Texts:
+    """Long texts, each once: the same prompt is asked for every ballot."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+def _event(events: Sequence[Event], number: int, texts: _Texts) -> dict[str, Json]:
+    """An event: a line for the list, words for the page, and the text one may change."""
+    event, part = events[number], changeable(events[number])
+    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step, "caption": caption(event), "words": _words(events, number)}
+    if isinstance(event, Ballot):
+        made["ballot"] = event.choice
+    if isinstance(event, Asked):
+        made["prompt"] = [[message.role, texts.number(message.text)] for message in event.prompt.messages]
+        made["reply"] = texts.number(event.reply)
+        made["settings"] = settings(event.prompt)
+    if part:
+        made["part"], made["text"] = part, texts.number(change_of(events, number))
+    return made
+
+
+def _words(events: Sequence[Event], number: int) -> Markup:
+    event = events[number]
+    if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
+        return element("div", element("b", "Asked", class_="kind"), " ", asking(event), class_="event asked")
+    return joined([*_repairs(events, number), entry(event), *(_evidence(event) if isinstance(event, Answered) else ())])
+
+
+def _evidence(event: Answered) -> Iterator[Markup]:
+    """The facts an answer rests on, and the passages they were found in."""
+    if not event.evidence:
+        yield element("p", "It names no fact of the graph.", class_="small")
+        return
+    passages = element("p", "Passages: ", ", ".join(event.passages), class_="small") if event.passages else Markup()
+    yield element("div", element("p", "It rests on:"), element("ul", *(element("li", fact) for fact in event.evidence)), passages)
+
+
+def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
+    """Where a statement comes from that was refused at first: each form it had, and why the store did not take it."""
+    repairs = repairs_before(events, number)
+    if not repairs:
+        return
+    tries = "once" if len(repairs) == 1 else f"{len(repairs)} times"
+    parts: list[Markup] = [element("p", element("b", "Repaired", class_="kind"), f" {tries} before it was run or given up")]
+    for repair in repairs:
+        parts += [verbatim(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
+    parts.append(element("p", "mended, and then:"))
+    yield element("div", *parts, class_="event repaired")
+
+
+def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
+    """The repairs that led to the statement of a Wrote, Read or Refused event, first one first."""
+    event = events[number]
+    wanted = event.statement if isinstance(event, Wrote | Read | Refused) else None
+    found: list[Repaired] = []
+    for before in reversed(events[:number]):
+        if isinstance(before, Repaired) and before.mended == wanted:
+            found.append(before)
+            wanted = before.statement
+        elif not isinstance(before, Asked | Cut):
+            break
+    return found[::-1]
+
+
+# --- votes and reads ------------------------------------------------------------------------------------------------------
+
+
+def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
+    """Each vote: the event it starts with, its ballots as (event, choice), how many were possible, and the event that decides it.
+
+    `end` is -1 when the run stops inside it.
+    """
+    found: list[dict[str, Json]] = []
+    open_: dict[str, Json] | None = None
+    for number, event in enumerate(events):
+        if open_ is None and isinstance(event, Asked) and event.role == "vote":
+            open_ = {"start": number, "ballots": [], "possible": _possible(events), "end": -1, "choice": ""}
+            found.append(open_)
+        elif open_ is not None and isinstance(event, Ballot):
+            open_["ballots"].append([number, event.choice])
+        elif open_ is not None and isinstance(event, Voted):
+            open_ |= {"end": number, "choice": event.choice, "possible": event.possible}
+            open_ = None
+    return found
+
+
+def _possible(events: Sequence[Event]) -> int:
+    """How many ballots a vote of this run may have: one where every ballot would be the same text."""
+    limits = next((event.limits for event in events if isinstance(event, Started)), {})
+    return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
+
+
+def _reads(events: Sequence[Event]) -> list[dict[str, Json]]:
+    """Each statement that was read with: its event, and whether it found rows."""
+    reads = ((number, event) for number, event in enumerate(events) if isinstance(event, Read) and event.statement != WHOLE_GRAPH)
+    return [{"event": number, "found": bool(event.rows), "statement": event.statement} for number, event in reads]
+
+
+# --- graphs ---------------------------------------------------------------------------------------------------------------
+
+
+class _Graphs:
+    """Graphs as the browser draws them; a node or an edge that several of them share is kept once."""
+
+    def __init__(self, positions: Mapping[str, Place]) -> None:
+        self.positions = positions
+        self.graphs: list[Json] = []
+        self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
+
+    def add(self, graph: PropertyGraph, highlight: Diff | None = None) -> int:
+        """Take a graph in; its number."""
+        drawn, shown = self._drawn(graph), highlight and self._shown(highlight)
+        data = graph_data(drawn, shown, self.positions)
+        data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
+        for kind in ("nodes", "edges"):
+            marks = {number: item.pop("mark") for number, item in enumerate(data[kind])}
+            data[kind] = [self._number(kind, item) for item in data[kind]]
+            data[f"{kind[:-1]}_marks"] = {number: mark for number, mark in marks.items() if mark}
+        self.graphs.append(data)
+        return len(self.graphs) - 1
+
+    def data(self) -> dict[str, Json]:
+        """All graphs, and the nodes and edges they are made of."""
+        return {"graphs": self.graphs, **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()}}
+
+    def _number(self, kind: str, item: Json) -> int:
+        return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
+
+    def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
+        return graph if all(id in self.positions for id in graph.ids) else graph.subgraph(id for id in graph.ids if id in self.positions)
+
+    def _shown(self, diff: Diff) -> Diff:
+        """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
+        nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
+        edges = tuple(edge for edge in diff.removed_edges if edge.source in self.positions and edge.target in self.positions)
+        return replace(diff, removed_nodes=nodes, removed_edges=edges)
+
+
+def _graph_at(events: Sequence[Event], graphs: _Graphs) -> list[int]:
+    """Which graph belongs to each event: at a write with the change marked, after it without."""
+    graph = PropertyGraph.of()
+    now = graphs.add(graph)
+    found = []
+    for event in events:
+        if isinstance(event, Wrote):
+            graph = graph.apply(event.diff)
+            found.append(graphs.add(graph, event.diff))
+            now = graphs.add(graph)
+        else:
+            found.append(now)
+    return found
+
+
+# --- forks ----------------------------------------------------------------------------------------------------------------
+
+
+def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
+    """What was changed by hand, in words and line by line."""
+    at = fork.first_difference
+    was, now = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
+    if at >= min(len(events), len(fork.events)):
+        return {"words": "nothing: the run says the same again", "lines": ""}
+    words = f"the {changeable(events[at])} of event {at} ({caption(events[at])})"
+    return {"words": words, "lines": element("ul", *_lines(was, now), class_="diff")}
+
+
+def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
+    """Two texts line by line: what went away, what came in its place, what stayed."""
+    for tag, low, high, other_low, other_high in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from (element("li", f"  {line}") for line in was[low:high])
+        else:
+            yield from (element("li", f"− {line}", class_="removed") for line in was[low:high])
+            yield from (element("li", f"+ {line}", class_="added") for line in now[other_low:other_high])

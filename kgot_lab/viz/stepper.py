@@ -1,0 +1,176 @@
+"""A run to walk through event by event, and to change: a picture of it wherever a notebook is read, and a live view where one runs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop import replay
+from kgot_lab.loop.events import Answered, Event, Started
+from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.trace import Trace, diffs, graph_after
+from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.protocol import Store
+from kgot_lab.types import Json
+from kgot_lab.viz.captions import step_lines
+from kgot_lab.viz.live import Live
+from kgot_lab.viz.markup import Markup, element, key_of, keyed, shortened
+from kgot_lab.viz.run_data import DRAWN, fork_data, places, run_data
+from kgot_lab.viz.svg import Picture, Place, svg
+
+WIDTH, GRAPH_HEIGHT, LINE = 800, 540, 20  # of the static picture
+LETTERS, STRONG = 118, 92  # of its lines
+STEPS_SHOWN = 8
+
+
+class Stepper:
+    """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
+
+    def __init__(
+        self, events: Sequence[Event], forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int
+    ) -> None:
+        self.events, self.forks, self.at = tuple(events), list(forks), 0
+        self._live_parts, self._store = live, store
+        graph = graph_after(self.events)
+        self._positions = places(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
+        data = {
+            "view": "stepper",
+            "question": self.question,
+            "height": height,
+            "model": live.planning is not None,
+            "run": run_data(self.events, self._positions),
+            "forks": [fork_data(self.events, fork, self._positions) for fork in forks],
+        }
+        self.picture = story(self.events, graph, self._positions)
+        self.live = Live(self.picture, data, self._heard)
+
+    @property
+    def question(self) -> str:
+        """What the run was asked."""
+        return replay.started(self.events).question
+
+    def fork(self, at: int, change: str) -> Fork:
+        """Walk the run again with event number `at` changed, as `replay.fork` does, and show the fork beside the run.
+
+        Raises BadInput when that event cannot be changed, or the store refuses the changed statement.
+        """
+        store = self._store()
+        try:
+            made = replay.fork(self.events, at, change, store, self._live_parts)
+        finally:
+            store.close()
+        self._positions = places(*_graphs_of(made.events), known=self._positions)
+        self.forks.append(made)
+        data = fork_data(self.events, made, self._positions)
+        self.live.data = {**self.live.data, "forks": [*self.live.data["forks"], data]}
+        self.live.send({"fork": data, "number": len(self.forks)})
+        return made
+
+    def _ipython_display_(self) -> None:
+        self.live._ipython_display_()
+
+    def __repr__(self) -> str:
+        forks = f", {len(self.forks)} fork" + "s" * (len(self.forks) != 1) if self.forks else ""
+        return f"<Stepper at event {self.at} of {len(self.events)}{forks}: {self.question!r}>"
+
+    def _heard(self, message: Mapping[str, Json]) -> Json:
+        match message:
+            case {"at": int(at)} if 0 <= at < len(self.events):
+                self.at = at
+            case {"forks": int(seen)} if 0 <= seen < len(self.forks):  # a page that was opened again has those of its cell only
+                return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
+            case {"fork": int(at), "change": str(change)}:
+                return self._forked(at, change)
+        return {}
+
+    def _forked(self, at: int, change: str) -> Json:
+        """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages raises."""
+        try:
+            self.fork(at, change)
+        except LabError as error:
+            return {"refused": str(error)}
+        except Exception as error:
+            return {"refused": f"{type(error).__name__}: {error}"}
+        return {}
+
+
+def stepper(
+    run: Trace | Iterable[Event],
+    *,
+    forks: Iterable[Fork] = (),
+    live: replay.Live = replay.NOTHING,
+    store: Callable[[], Store] = InMemory,
+    height: int = 440,
+) -> Stepper:
+    """Walk through a run, finished or not: step, guess the next decision, change one thing and see what becomes of it.
+
+    `forks` are shown from the start; `live` says which model and tools a new fork may use (by default none: it then stops at the first
+    reply that was not recorded), and `store` opens an empty store for it. `height` is that of an event and its graph, in pixels.
+    Raises BadInput for a run without events or without its beginning.
+    """
+    events = tuple(run.events if isinstance(run, Trace) else run)
+    if not events:
+        raise BadInput("there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded")
+    if not isinstance(events[0], Started):
+        raise BadInput(f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning")
+    return Stepper(events, tuple(forks), live, store, height=height)
+
+
+def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
+    """The graph before anything was written and after each write: what is removed later needs a place too."""
+    return list(accumulate(diffs(events), PropertyGraph.apply, initial=PropertyGraph.of()))
+
+
+# --- the static picture ---------------------------------------------------------------------------------------------------
+
+
+def story(events: Sequence[Event], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
+    """A run in one picture: the question, each step in a line, the answer, and the last graph."""
+    drawn = svg(graph, limit=DRAWN, positions=positions, width=WIDTH, height=GRAPH_HEIGHT)
+    lines = list(_lines(events))
+    tops = [10 + LINE * (number + 1) for number in range(len(lines))]
+    texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))
+    top = tops[-1] + 14
+    inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace("<svg ", f'<svg y="{top}" ', 1)
+    title = f"A run of {len(events)} events: {replay.started(events).question}"
+    said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
+    whole = element(
+        "svg", element("title", title), element("desc", said),
+        element("rect", width=WIDTH, height=top + GRAPH_HEIGHT, fill="#fff"), *texts, Markup(inner),
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {top + GRAPH_HEIGHT}", width=WIDTH, height=top + GRAPH_HEIGHT,
+        role="img", aria_label=title, font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
+    )  # fmt: skip
+    return replace(drawn, svg=keyed(whole), alt=said)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the static picture."""
+
+    text: str
+    strong: bool = False
+    indent: float = 0.0
+
+
+def _lines(events: Sequence[Event]) -> Iterator[Line]:
+    """The question, the steps, and how the run ended."""
+    yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG))
+    steps = step_lines(events)
+    for step in steps[:STEPS_SHOWN]:
+        for number, line in enumerate(textwrap.wrap(step, LETTERS)[:3]):
+            yield Line(line, indent=18.0 * (number > 0))
+    if len(steps) > STEPS_SHOWN:
+        yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    guess = " (a guess: no read gave rows)" if answer and answer.forced else ""
+    end = f"Answer: {answer.text}{guess}" if answer else f"The run stops at event {len(events) - 1}, before an answer."
+    yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(end, 3 * STRONG), STRONG))
+
+
+def _text(line: Line, y: float) -> Markup:
+    size, weight, colour = (15, "bold", "#111") if line.strong else (13, None, "#333")
+    return element("text", line.text, x=20.0 + line.indent, y=y, font_size=size, font_weight=weight, fill=colour)

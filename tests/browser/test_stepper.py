@@ -1,0 +1,289 @@
+"""The stepper as a reader uses it: by mouse and by keyboard, on a page from disk without Python, and in a notebook with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.lab import expect, open_notebook, run_cell
+from browser.window import SCREENSHOTS, SIZE, open_from_disk
+from kgot_lab.bundled import bundled
+from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.trace import load
+from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.markup import Markup, element
+from kgot_lab.viz.stepper import stepper
+
+STORM = load(bundled("tapes/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+SHOW = """
+from kgot_lab.bundled import bundled
+from kgot_lab.loop.trace import load
+from kgot_lab.viz.stepper import stepper
+
+view = stepper(load(bundled("tapes/winter_storm.jsonl")))
+view
+"""
+
+
+@pytest.fixture
+def on_disk(page, watch, tmp_path):
+    """The stepper on a page of its own, which may run this one script and fetch nothing."""
+    return opened(page, watch, tmp_path, stepper(STORM, forks=[VOLCANO]))
+
+
+@pytest.fixture
+def in_notebook(page, lab):
+    """The stepper in a notebook, without a model."""
+    open_notebook(page, lab.scratch([SHOW, "view.at", "view.forks", "view.forks[-1].graph.ids"]))
+    view = run_cell(page, 0).locator(".kl-stepper")
+    expect(view).to_be_visible()
+    return view
+
+
+def opened(page, watch, folder, view):
+    script, digest = page_script()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
+    head = element("head", element("meta", charset="utf-8"), element("meta", http_equiv="Content-Security-Policy", content=policy))
+    body = element("body", element("style", Markup(style())), place({**view.live.data, "stands_for": ""}), script)
+    path = folder / "stepper.html"
+    path.write_text(f"<!DOCTYPE html>{element('html', head, body)}", encoding="utf-8")
+    open_from_disk(page, watch, path)
+    shown = page.locator(".kl-stepper")
+    expect(shown.locator(".kl-step-graph")).to_have_attribute("data-nodes", "0")
+    return shown
+
+
+def at(view):
+    """The event that the recorded run is at."""
+    return int(view.locator(".kl-step-pane").first.get_attribute("data-at"))
+
+
+def title(view):
+    return view.locator(".kl-step-panel h4").first
+
+
+def pressed(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def kept(view, name):
+    """Keep a picture of the view for those who look at it later."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    view.screenshot(path=SCREENSHOTS / f"stepper-{name}.png")
+
+
+# --- stepping, on a page without Python ---
+
+
+def test_buttons_step_through_the_run_and_stay_inside_it(on_disk):
+    for name, number in (("Forward", 1), ("Forward", 2), ("Back", 1), ("Last", 24), ("Forward", 24), ("First", 0), ("Back", 0)):
+        on_disk.get_by_role("button", name=name).first.click()
+        assert at(on_disk) == number
+    expect(title(on_disk)).to_contain_text("Event 0 of 24 · start · question")
+
+
+def test_the_keyboard_steps_when_the_stepper_has_the_focus_and_only_then(page, on_disk):
+    pressed(page, "ArrowRight", "End")
+    assert at(on_disk) == 0
+    on_disk.focus()
+    pressed(page, "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
+    assert at(on_disk) == 2
+    pressed(page, "End")
+    assert at(on_disk) == 24
+    pressed(page, "Home")
+    assert at(on_disk) == 0
+
+
+def test_space_plays_and_stops_and_play_ends_at_the_last_event(page, on_disk):
+    on_disk.get_by_label("Speed").select_option("3×")
+    on_disk.focus()
+    pressed(page, "End", "ArrowLeft", "ArrowLeft", "Space")
+    expect(on_disk.get_by_role("button", name="Pause")).to_be_visible()
+    pressed(page, "Space")
+    expect(on_disk.get_by_role("button", name="Play")).to_be_visible()
+    pressed(page, "Space")
+    expect(title(on_disk)).to_contain_text("Event 24 of 24")
+    expect(on_disk.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_the_slider_and_the_list_jump(page, on_disk):
+    on_disk.get_by_label("Event", exact=True).fill("11")
+    assert at(on_disk) == 11
+    on_disk.get_by_role("button", name="14 ballot 1: RETRIEVE").click()
+    expect(title(on_disk)).to_contain_text("ballot 1: RETRIEVE")
+    pressed(page, "ArrowDown")
+    assert at(on_disk) == 15
+    expect(on_disk.locator(".kl-step-list [aria-current=step]")).to_be_focused()
+
+
+def test_prompt_and_reply_stand_side_by_side(on_disk):
+    on_disk.get_by_role("button", name="12 asked: vote").click()
+    prompt, reply = on_disk.get_by_role("region", name="Prompt"), on_disk.get_by_role("region", name="Reply")
+    expect(prompt).to_contain_text("Why did the US have a winter storm")
+    expect(reply).to_contain_text('"choice": "RETRIEVE"')
+    assert prompt.bounding_box()["y"] == reply.bounding_box()["y"] and prompt.bounding_box()["x"] < reply.bounding_box()["x"]
+    kept(on_disk, "asked")
+
+
+def test_ballots_fall_one_by_one_until_the_vote_is_decided(on_disk):
+    tally = on_disk.locator(".kl-step-tally")
+    for event, said in (
+        (12, "0 INSERT, 0 RETRIEVE, 0 neither; 3 still possible"),
+        (14, "0 INSERT, 1 RETRIEVE, 0 neither; 2 still possible"),
+        (16, "0 INSERT, 2 RETRIEVE, 0 neither; decided: RETRIEVE, 1 not needed"),
+    ):
+        on_disk.get_by_label("Event", exact=True).fill(str(event))
+        expect(tally).to_contain_text(said)
+    on_disk.get_by_label("Event", exact=True).fill("18")
+    expect(tally).to_be_hidden()
+
+
+def test_a_write_shows_its_change_in_the_graph_and_no_node_moves_afterwards(on_disk):
+    graph = on_disk.locator(".kl-step-graph")
+    places = "(canvas) => canvas._cyreg.cy.nodes().map((node) => [node.id(), node.renderedPosition()])"
+    on_disk.get_by_label("Event", exact=True).fill("11")
+    expect(graph).to_have_attribute("data-nodes", "10")
+    assert on_disk.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes('.added').length") == 10
+    kept(on_disk, "write")
+    before = on_disk.locator(".kl-canvas").evaluate(places)
+    on_disk.get_by_role("button", name="Last").click()
+    assert on_disk.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes('.added').length") == 0
+    assert on_disk.locator(".kl-canvas").evaluate(places) == before
+    on_disk.get_by_role("button", name="First").click()
+    expect(graph).to_have_attribute("data-nodes", "0")
+
+
+@pytest.mark.parametrize("width", [720, 1100])
+def test_the_height_is_the_same_at_every_event_and_nothing_is_wider_than_the_view(page, on_disk, width):
+    page.set_viewport_size({**SIZE, "width": width})
+    heights = set()
+    for event in range(25):
+        on_disk.get_by_label("Event", exact=True).fill(str(event))
+        heights.add(on_disk.bounding_box()["height"])
+        assert on_disk.evaluate("(view) => view.scrollWidth <= view.clientWidth")
+    assert len(heights) == 1
+
+
+def test_without_python_nothing_offers_to_change_the_run(on_disk):
+    on_disk.get_by_label("Event", exact=True).fill("3")
+    expect(on_disk.get_by_role("button", name="Edit and fork")).to_be_hidden()
+
+
+# --- predict, then reveal ---
+
+
+def test_the_reader_guesses_before_the_first_ballot_and_the_score_is_kept(page, on_disk):
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.focus()
+    pressed(page, "End")
+    expect(on_disk).to_contain_text("What will the model vote for?")
+    assert at(on_disk) == 11
+    expect(on_disk.get_by_role("button", name="12 asked: vote")).to_be_hidden()
+    pressed(page, "i", "End")
+    expect(on_disk).to_contain_text("Will this read find rows?")
+    kept(on_disk, "predict")
+    pressed(page, "r")
+    expect(on_disk).to_contain_text("Your guess: Rows. Right.")
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
+    expect(on_disk.get_by_role("button", name="14 ballot 1")).to_be_hidden()
+    on_disk.get_by_role("button", name="Last").click()
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 2")
+    on_disk.get_by_role("button", name="17 vote: RETRIEVE").click()
+    expect(on_disk).to_contain_text("Your guess: INSERT. Wrong: RETRIEVE.")
+
+
+def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):
+    on_disk.focus()
+    pressed(page, "r", "i", "n")
+    assert at(on_disk) == 0
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 0 of 0")
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.get_by_role("button", name="24 answer")).to_be_visible()
+
+
+# --- two runs ---
+
+
+def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
+    on_disk.get_by_label("Compare with").select_option("1")
+    expect(on_disk).to_contain_text("Changed by hand: the text of event 3 (search returned). 0 model calls avoided, 7 asked.")
+    expect(on_disk).to_contain_text("First difference: event 3")
+    ends = on_disk.locator(".kl-step-end")
+    expect(ends.nth(0)).to_contain_text("La Nina contributed")
+    expect(ends.nth(1)).to_contain_text("The ash of a volcano blocked the sun")
+    marked = "(canvas, mark) => canvas._cyreg.cy.nodes(mark).length"
+    canvases = on_disk.locator(".kl-canvas")
+    expect(on_disk.locator(".kl-step-graph").nth(1)).to_have_attribute("data-nodes", "5")
+    assert (canvases.nth(0).evaluate(marked, ".removed"), canvases.nth(1).evaluate(marked, ".added")) == (8, 3)
+    kept(on_disk, "side-by-side")
+
+
+def test_either_of_two_runs_can_be_stepped_by_mouse_and_by_keyboard(page, on_disk):
+    on_disk.get_by_label("Compare with").select_option("1")
+    run, fork = on_disk.locator(".kl-step-pane").nth(0), on_disk.locator(".kl-step-pane").nth(1)
+    run.get_by_role("button", name="Back").click()
+    pressed(page, "ArrowLeft")
+    expect(run).to_have_attribute("data-at", "22")
+    expect(fork).to_have_attribute("data-at", "20")
+    on_disk.locator(".kl-step-pairs").get_by_role("button", name="3 search returned").nth(1).click()
+    expect(fork).to_have_attribute("data-at", "3")
+    expect(fork).to_contain_text("the ash of a volcano")
+    on_disk.get_by_label("Compare with").select_option("0")
+    expect(on_disk.locator(".kl-step-pane")).to_have_count(1)
+
+
+# --- in a notebook ---
+
+
+def test_a_step_in_the_notebook_reaches_python_and_no_key_reaches_the_notebook(page, in_notebook):
+    in_notebook.get_by_role("button", name="Forward").click()  # the button has the focus now, as after every click
+    pressed(page, "ArrowRight", "r", "y", "x", "ArrowRight")
+    assert at(in_notebook) == 3
+    expect(in_notebook).to_be_visible()  # R would have made raw text of the cell, and X cut it
+    expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")).to_have_count(4)
+    expect(run_cell(page, 1)).to_contain_text("3")
+
+
+def test_a_free_edit_forks_through_python_and_the_fork_appears(page, in_notebook):
+    in_notebook.get_by_label("Event", exact=True).fill("11")
+    in_notebook.get_by_role("button", name="Edit and fork").click()
+    expect(in_notebook).to_contain_text("No model was given, so the fork runs up to the first reply that was not recorded.")
+    text = in_notebook.get_by_label("The statement of event 11")
+    expect(text).to_be_focused()
+    text.fill('add("a volcano", "blocked", "the sun")')
+    in_notebook.get_by_role("button", name="Fork", exact=True).click()
+    expect(in_notebook.locator(".kl-step-pane")).to_have_count(2, timeout=30_000)
+    expect(in_notebook.locator(".kl-step-end").nth(1)).to_contain_text("stopped: the recorded run holds no reply")
+    expect(in_notebook).to_contain_text("6 model calls avoided, 0 asked")
+    expect(in_notebook.locator(".kl-step-graph").nth(1)).to_have_attribute("data-nodes", "2")
+    in_notebook.scroll_into_view_if_needed()
+    kept(in_notebook, "free-edit")
+    expect(run_cell(page, 2)).to_contain_text("<fork from event 11")
+    expect(run_cell(page, 3)).to_contain_text("a volcano")
+
+
+def test_an_edit_that_does_not_run_is_refused_in_words_and_nothing_typed_is_lost(page, in_notebook):
+    in_notebook.get_by_label("Event", exact=True).fill("11")
+    in_notebook.get_by_role("button", name="Edit and fork").click()
+    text = in_notebook.get_by_label("The statement of event 11")
+    text.fill("add(")
+    in_notebook.get_by_role("button", name="Fork", exact=True).click()
+    expect(in_notebook.get_by_role("alert")).to_contain_text("the edited statement was refused", timeout=30_000)
+    expect(text).to_have_value("add(")
+    kept(in_notebook, "refused")
+    in_notebook.get_by_role("button", name="Forward").click()
+    in_notebook.get_by_role("button", name="Back").click()
+    in_notebook.get_by_role("button", name="Edit and fork").click()
+    expect(text).to_have_value("add(")
+
+
+def test_a_second_view_of_the_same_stepper_has_the_fork_too(page, lab):
+    open_notebook(page, lab.scratch([SHOW, "_ = view.fork(3, 'Nothing was found.')", "view"]))
+    first = run_cell(page, 0).locator(".kl-stepper")
+    expect(first).to_be_visible()
+    run_cell(page, 1)
+    expect(first.locator(".kl-step-pane")).to_have_count(2)
+    second = run_cell(page, 2).locator(".kl-stepper")
+    expect(second.get_by_label("Compare with").locator("option")).to_have_count(2)
