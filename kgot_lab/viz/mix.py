@@ -1,0 +1,218 @@
+"""What the sliders of the retrieval explorer mix: four lanes, each searched once for a question and joined as often as somebody likes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+
+from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.retrieval.fusion import SCALES, scores_of, weighted
+from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Json, Query, Ranking
+
+LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
+SCALE = "maximum"  # of KG-OS, as in presets.hybrid
+DEEPEST = 50  # hits that are shown
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The searches an explorer joins: by meaning, by words, along a graph, by what the reader wants to do; at least one of them."""
+
+    embedding: Stage | None = None
+    text: Stage | None = None
+    graph: Stage | None = None
+    intent: Stage | None = None
+
+    def __post_init__(self) -> None:
+        if not self.given:
+            raise BadInput("an explorer needs at least one lane, as in Lanes(text=bm25(documents))")
+
+    @property
+    def given(self) -> dict[str, Stage]:
+        """The lanes there are, by name."""
+        stages = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: stage for name, stage in stages.items() if stage is not None}
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Where the sliders stand: a weight for each lane, the lanes that are switched off, and how many hits are shown."""
+
+    weights: Weights = WEIGHTS["default"]
+    off: frozenset[str] = frozenset()
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
+            raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= DEEPEST:
+            raise BadInput(f"an explorer shows 1 to {DEEPEST} hits, not {self.k!r}")
+        if strange := self.off - set(LETTERS):
+            raise UnknownName("lane", min(strange), LETTERS)
+
+    @staticmethod
+    def of(told: Mapping[str, Json]) -> Mix:
+        """The mix a browser tells of, as `told` says it; raises BadInput for one that makes no sense."""
+        try:
+            weights = Weights(**{name: float(weight) for name, weight in told["weights"].items()})
+            return Mix(weights, frozenset(map(str, told["off"])), told["k"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadInput(f"these are no positions of sliders ({error})") from None
+
+    @property
+    def told(self) -> dict[str, Json]:
+        """The mix as JSON."""
+        return {"weights": asdict(self.weights), "off": sorted(self.off), "k": self.k}
+
+    @property
+    def preset(self) -> str:
+        """The name of the preset these weights are, or "" for weights of one's own."""
+        return next((name for name, weights in WEIGHTS.items() if weights == self.weights), "")
+
+
+def weights_of(preset: str) -> Weights:
+    """The weights of a preset; raises UnknownName."""
+    if preset not in WEIGHTS:
+        raise UnknownName("preset", preset, WEIGHTS)
+    return WEIGHTS[preset]
+
+
+def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
+    """What each lane counts in the end: the weights of those that are there, switched on and above 0, together 1.
+
+    The weights of the others go to them in proportion, and weights that do not add up to 1 are divided by their sum. Weights that do
+    are taken as they are, so that a preset is that of presets.hybrid to the last bit. Raises BadInput when no lane has a weight.
+    """
+    weights: dict[str, float] = asdict(mix.weights)
+    counted = {name: weights[name] for name in given if name not in mix.off and weights[name] > 0}
+    if not counted:
+        raise BadInput(_why_nothing(given, mix))
+    total = sum(counted.values())
+    all_count = all(name in counted for name, weight in weights.items() if weight > 0)
+    return counted if all_count and math.isclose(total, 1, abs_tol=1e-9) else {name: weight / total for name, weight in counted.items()}
+
+
+def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:
+    """The pipeline of a mix: its lanes joined by `weighted` with the scale of KG-OS, and the best k kept."""
+    return _joined(given, shares(given, mix)) % mix.k
+
+
+def _joined(given: Mapping[str, Stage], counted: Mapping[str, float]) -> Stage:
+    return weighted(*((share, given[name]) for name, share in counted.items()), scale=SCALE)
+
+
+def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
+    if not given:
+        return "No lane could search: see what each of them said."
+    if set(given) <= mix.off:
+        return "All lanes are switched off: switch one on."
+    on = [f"{LETTERS[name]} {name}" for name in given if name not in mix.off]
+    return f"All weights are 0: raise a slider ({', '.join(on)})."
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did not find the hit."""
+
+    lane: str
+    share: float
+    scaled: float = 0.0
+    score: float = 0.0
+    rank: int = 0
+
+    @property
+    def value(self) -> float:
+        """The addend."""
+        return self.share * self.scaled
+
+    @property
+    def numbers(self) -> str:
+        """What it adds, and how that came about."""
+        if not self.rank:
+            return "0 (not found)"
+        return f"{self.value:.3f} = {self.share:.2f} × {self.scaled:.3f} (score {self.score:.3g}, rank {self.rank})"
+
+
+class Searched:
+    """What each lane found for one question. A lane that cannot search, or finds what cannot be joined, is left out with its reason."""
+
+    def __init__(self, query: Query, lanes: Lanes) -> None:
+        self.query = query
+        self.found: dict[str, Ranking] = {}
+        self.failed: dict[str, str] = {}
+        self.stages: dict[str, Stage] = {}
+        self._columns: dict[str, _Columns] = {}
+        self._joined: dict[tuple[tuple[str, float], ...], Ranking] = {}
+        for name, stage in lanes.given.items():
+            self._search(name, stage)
+
+    def _search(self, name: str, stage: Stage) -> None:
+        try:
+            found = stage.search(self.query)
+            weighted((1.0, _standing(stage.name, found))).search(self.query)
+        except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
+            self.failed[name] = said(error)
+            return
+        self.found[name], self.stages[name] = found, _standing(stage.name, found)
+        self._columns[name] = _Columns.of(found)
+
+    def joined(self, counted: Mapping[str, float]) -> Ranking:
+        """The ranking that `weighted` makes of these lanes with these shares; the latest few are remembered."""
+        key = tuple(counted.items())
+        if key not in self._joined:
+            while len(self._joined) >= 8:
+                del self._joined[next(iter(self._joined))]
+            self._joined[key] = _joined(self.stages, counted).search(self.query)
+        return self._joined[key]
+
+    def parts(self, id: str, counted: Mapping[str, float]) -> tuple[Part, ...]:
+        """What each lane adds to the score of a hit."""
+        return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
+
+    def path(self, id: str, counted: Mapping[str, float]) -> str:
+        """How a lane that walks a graph came to a hit; "" where none did."""
+        return next((path for name in counted if (path := path_to(id, self.found[name]))), "")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The hits of a lane by id, with the scores as the fusion scales them."""
+
+    place: Mapping[str, int]
+    scores: list[float] = field(repr=False)
+    scaled: list[float] = field(repr=False)
+
+    @staticmethod
+    def of(ranking: Ranking) -> _Columns:
+        scores = scores_of(ranking)
+        return _Columns({id: place for place, id in enumerate(ranking.ids)}, scores.tolist(), SCALES[SCALE](scores).tolist())
+
+    def part(self, name: str, share: float, id: str) -> Part:
+        if id not in self.place:
+            return Part(name, share)
+        place = self.place[id]
+        return Part(name, share, self.scaled[place], self.scores[place], place + 1)
+
+
+def path_to(id: str, ranking: Ranking) -> str:
+    """The path by which a ranking, or one that it was joined from, came to a document; "" where none walked."""
+    if path := ranking.paths.get(id, ""):
+        return path
+    return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
+
+
+def said(error: Exception) -> str:
+    """What an error says, with its kind where it is none of ours."""
+    return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+
+
+def _standing(name: str, found: Ranking) -> Stage:
+    """A stage that has already searched."""
+    return Stage(name, lambda ranking: found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,194 @@
+"""The retrieval explorer as a reader uses it, in a notebook: sliders move hits, and what the browser shows is what Python has."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from browser.lab import expect, open_notebook, run_cell
+from browser.window import SCREENSHOTS, open_from_disk
+
+SHOW = """
+from kgot_lab.viz.explorer import explore_dataset
+
+explorer = explore_dataset("hotpotqa").but(k=8)
+explorer
+"""
+HITS = "import json; print(json.dumps([[id, score] for id, score in explorer.ranking.hits]))"
+STATE = "import json; print(json.dumps([explorer.question.text, explorer.mix.told, explorer.stage.name, explorer.live.is_live]))"
+ONE, HIT = 0.05, ".kl-x-hits > li"
+
+
+@pytest.fixture
+def view(page, lab):
+    """The explorer of a notebook, live."""
+    open_notebook(page, lab.scratch([SHOW, HITS, STATE, "explorer"]))
+    area = run_cell(page, 0)
+    expect(area.locator(".kl-x")).to_be_visible()
+    expect(area.locator(".kl-replaced")).to_have_count(1)
+    expect(area.locator("img")).not_to_be_visible()
+    return area.locator(".kl-x")
+
+
+def printed(page, n):
+    """What a cell prints, from JSON."""
+    return json.loads(run_cell(page, n).locator("pre").inner_text())
+
+
+def shown(view):
+    """The hits on screen: ids and scores."""
+    return view.locator(HIT).evaluate_all("(rows) => rows.map((row) => [row.dataset.id, Number(row.dataset.score)])")
+
+
+def quiet(view):
+    """Wait until the answer to the newest movement is on screen."""
+    view.page.wait_for_function("(view) => view.dataset.waiting === 'false'", arg=view.element_handle())
+
+
+def pictured(view, name):
+    """Keep a screenshot of the view in a window that has room for it."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    size = view.page.viewport_size
+    view.page.set_viewport_size({**size, "height": 2200})
+    view.screenshot(path=SCREENSHOTS / f"{name}.png")
+    view.page.set_viewport_size(size)
+
+
+def slider(view, letter):
+    return view.get_by_role("slider", name=f"{letter},")
+
+
+def marks(view):
+    """How many lists have been shown, as the browser's own clock noted them."""
+    return view.page.evaluate("() => performance.getEntriesByName('explorer updated').length")
+
+
+def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(page, view):
+    before = shown(view)
+    assert before == printed(page, 1) and len(before) == 8
+    slider(view, "γ").focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+    quiet(view)
+    assert slider(view, "γ").evaluate("(slider) => document.activeElement === slider"), "the notebook took the arrow keys"
+    after = shown(view)
+    assert after != before
+    expect(view.locator(".kl-x-time")).to_contain_text("updated in ")
+    expect(view.locator("[data-lane=graph] .kl-x-number")).to_have_text("0.75")
+    assert printed(page, 1) == after
+    _, mix, stage, is_live = printed(page, 2)
+    assert mix["weights"]["graph"] == 0.75 and is_live and stage in view.locator(".kl-x-pipeline code").inner_text()
+    assert view.locator(".kl-x-move").count() > 0
+    pictured(view, "explorer")
+    lists = marks(view)
+    slider(view, "α").evaluate(
+        """(slider) => {
+            for (let step = 0; step <= 40; step += 1) {
+                slider.value = String((step % 20) / 20 + 0.05);
+                slider.dispatchEvent(new Event("input", { bubbles: true }));
+            }
+        }"""
+    )
+    quiet(view)
+    assert 1 <= marks(view) - lists <= 3
+    expect(view.locator("[data-lane=embedding] .kl-x-number")).to_have_text("0.05")
+    assert shown(view) == printed(page, 1) and printed(page, 2)[1]["weights"]["embedding"] == ONE
+
+
+def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(page, view):
+    view.locator(HIT).first.focus()
+    page.keyboard.press("ArrowDown")
+    assert view.locator(HIT).nth(1).evaluate("(row) => document.activeElement === row")
+    expect(view.get_by_role("tooltip")).to_contain_text("α embedding: 0.")
+    expect(view.get_by_role("tooltip")).to_contain_text("rank ")
+    view.get_by_role("button", name="Table").click()
+    expect(view.locator("table")).to_contain_text("★ gold")
+    expect(view.locator("table tbody tr")).to_have_count(8)
+    view.get_by_label("Preset").select_option("exploration")
+    quiet(view)
+    expect(slider(view, "γ")).to_have_value("0.4")
+    assert shown(view) == printed(page, 1)
+    view.get_by_label("γ graph").uncheck()
+    quiet(view)
+    expect(view.locator("[data-lane=graph] .kl-x-told")).to_contain_text("switched off")
+    assert "around" not in printed(page, 2)[2] and shown(view) == printed(page, 1)
+    slider(view, "k").fill("50")
+    quiet(view)
+    expect(view.locator(HIT)).to_have_count(50)
+    expect(slider(view, "δ")).to_be_disabled()
+    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent lane here")
+
+
+def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, view):
+    first = shown(view)
+    chosen = view.get_by_label("or one of 60")
+    chosen.focus()
+    page.keyboard.press("ArrowDown")
+    quiet(view)
+    assert shown(view) != first and printed(page, 2)[0] == view.get_by_role("searchbox").input_value()
+    expect(view.locator(".kl-x-gold-line")).to_contain_text("of 2 gold in the first 8")
+    for question, words in (("  ", "The question is blank"), ("Who was the <b>father</b>?", "")):
+        view.get_by_role("searchbox").fill(question)
+        view.get_by_role("searchbox").press("Enter")
+        quiet(view)
+        expect(view.locator(".kl-x-notes")).to_contain_text(words)
+    assert view.locator(HIT).count() == 8 and view.locator("mark").first.inner_text().lower() in ("father", "who", "was")
+    expect(view.locator(".kl-x-gold-line")).to_have_text("No gold is known for this question.")
+    for letter in "αβγ":
+        slider(view, letter).fill("0")
+    quiet(view)
+    expect(view.locator(".kl-x-notes")).to_contain_text("All weights are 0")
+    assert view.locator(HIT).count() == 0
+
+
+def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_reader_left_it(page, view):
+    view.get_by_role("button", name="Keep as A").click()
+    quiet(view)
+    slider(view, "β").fill("0")
+    quiet(view)
+    expect(view.locator(".kl-x-short")).to_have_count(2)
+    assert view.locator(".kl-x-line").count() > 0 and view.locator(".kl-x-gold").count() > 0
+    view.get_by_role("combobox", name="A", exact=True).select_option("bm25")
+    view.get_by_role("combobox", name="B", exact=True).select_option("rrf")
+    quiet(view)
+    expect(view.locator(".kl-x-side-head").nth(1)).to_contain_text("B: rrf")
+    assert set(view.locator(".kl-x-move").evaluate_all("(all) => all.map((each) => each.textContent.split(' ')[1])")) <= {
+        "up", "down", "new", "gone", "same",
+    }  # fmt: skip
+    pictured(view, "explorer-side-by-side")
+    view.get_by_role("button", name="Stop comparing").click()
+    quiet(view)
+    expect(view.locator(HIT)).to_have_count(8)
+    view.get_by_label("Preset").select_option("sparse")
+    quiet(view)
+    again = run_cell(page, 3).locator(".kl-x")
+    expect(again).to_be_visible()
+    expect(again.get_by_label("Preset")).to_have_value("sparse")
+    assert shown(again) == shown(view)
+
+
+def test_on_a_page_from_disk_it_shows_one_moment_and_says_so(page, watch, tmp_path):
+    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.types import Document
+    from kgot_lab.viz import live
+    from kgot_lab.viz.explorer import Lanes, explore
+    from kgot_lab.viz.markup import Markup, element
+
+    evil = "<img src=x onerror=alert(1)>"
+    documents = [Document("a", f"a machine {evil}", evil), Document("b", "another machine", "B")]
+    explorer = explore(Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)})
+    script, digest = live.page_script()
+    policy = element(
+        "meta", http_equiv="Content-Security-Policy", content=f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
+    )
+    head = f"<!DOCTYPE html><meta charset='utf-8'>{policy}{element('style', Markup(live.style()))}"
+    (tmp_path / "page.html").write_text(f"{head}{live.place({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8")
+    open_from_disk(page, watch, tmp_path / "page.html")
+    view = page.locator(".kl-x")
+    expect(view.locator(HIT)).to_have_count(2)
+    expect(view).to_contain_text("This page shows one moment")
+    expect(view.locator(HIT).filter(has_text=evil).first).to_be_visible()
+    assert view.locator("img").count() == 0
+    for control in view.locator("fieldset input, fieldset select, fieldset button").all():
+        expect(control).to_be_disabled()
