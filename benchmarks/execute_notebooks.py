@@ -24,10 +24,23 @@ def execute(path: Path) -> int:
         cell.metadata.pop("execution", None)
         if "outputs" in cell:
             cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+    if _size(notebook) > MOST:
+        _leave_out_copies(notebook)
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     nbformat.write(notebook, path)
+    return _size(notebook)
+
+
+def _size(notebook: nbformat.NotebookNode) -> int:
     return sum(len(str(cell.get("outputs", ""))) for cell in notebook.cells)
+
+
+def _leave_out_copies(notebook: nbformat.NotebookNode) -> None:
+    """Keep each picture once, as the image that every reader shows: the bare SVG beside it serves LaTeX alone."""
+    for data in (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])):
+        if data.get("text/html", "").startswith("<img"):
+            data.pop("image/svg+xml", None)
 
 
 if __name__ == "__main__":
