@@ -13,6 +13,7 @@ import typer
 from kgot_lab import __version__, terminal
 from kgot_lab.bench import bench
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
+from kgot_lab.sharing import export, pages
 
 if TYPE_CHECKING:
     from kgot_lab.loop.limits import Limits
@@ -240,6 +241,8 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 
 app.command()(bench)
+app.command()(export)
+app.command()(pages)
 
 
 @app.command()

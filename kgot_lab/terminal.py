@@ -249,8 +249,6 @@ def write_page(events: Sequence[Event], html: Path | None) -> None:
     """Write a run as one HTML page, where a path is given."""
     if html is None:
         return
-    from kgot_lab.viz import page
+    from kgot_lab.viz.html import html as html_of
 
-    html.parent.mkdir(parents=True, exist_ok=True)
-    html.write_text(page(events, title="A KGoT run"), encoding="utf-8", errors="backslashreplace")
-    say(f"page: {html}")
+    say(f"page: {html_of(events).save(html)}")

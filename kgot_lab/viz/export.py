@@ -15,6 +15,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.bundles import counted
 from kgot_lab.viz.large_layout import large_layout
 from kgot_lab.viz.layout import Points
 from kgot_lab.viz.lines import harmless
@@ -27,7 +28,7 @@ from kgot_lab.viz.svg import svg
 from kgot_lab.viz.table import table
 from kgot_lab.viz.tags import Tag, tags
 
-MOST = 2000  # nodes that move smoothly
+MOST = 2000  # nodes; with more the drawing is a cloud
 STILL = 150  # nodes of the picture that stands there until, or unless, a script can run
 WIDTH, HEIGHT = 950.0, 600.0  # pixels of the drawing; both keep the shape of that picture
 SHAPES = {0: "dot", 3: "triangle", 4: "square", 5: "star", 6: "hexagon"}  # the library has no pentagon
@@ -60,7 +61,7 @@ def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str
     """The text of the file that `export` writes; raises as it does."""
     scene = scene_of(graph, None, limit)
     stand = _standing(graph, scene, positions or {})
-    title = title or f"A graph with {len(graph):,} nodes and {len(graph.edges):,} edges"
+    title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(
         "main",
         element("h1", title),

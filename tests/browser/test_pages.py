@@ -1,0 +1,92 @@
+"""Pages from disk, in a browser that reaches nothing: a run to step through, a graph, every notebook, a report."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.lab import REPOSITORY, expect
+from browser.window import SCREENSHOTS, open_from_disk
+from kgot_lab.bundled import bundled
+from kgot_lab.evaluation.reports import derive
+from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.viz import export, html
+from kgot_lab.viz.notebook_page import write_notebook_pages
+from kgot_lab.viz.outside import references
+
+NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def storm():
+    """A recorded run and its recorded fork."""
+    run = load(bundled("tapes/winter_storm.jsonl"))
+    return run, recorded_fork(run, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Every notebook as a page."""
+    return {path.stem: path for path in write_notebook_pages(NOTEBOOKS, tmp_path_factory.mktemp("pages"))}
+
+
+def test_a_run_from_disk_can_be_stepped_moved_and_compared_with_its_fork(page, watch, storm, tmp_path):
+    run, fork = storm
+    made = html(run, forks=[fork]).save(tmp_path / "run.html")
+    assert references(made.read_text(encoding="utf-8")) == ()
+    open_from_disk(page, watch, made)
+    page.get_by_role("button", name="Forward ›").click()
+    expect(page.locator(".kl")).to_contain_text("Event 1 of 24")
+    page.get_by_role("button", name="Last »").click()
+    canvas = page.locator(".kl-canvas").first
+    nodes = "(canvas) => canvas._cyreg.cy.nodes().length"
+    page.wait_for_function("(canvas) => canvas._cyreg?.cy.nodes().length > 0", arg=canvas.element_handle())
+    assert canvas.evaluate(nodes) == len(graph_after(run.events))
+    page.get_by_label("Compare with").select_option(index=1)
+    expect(page.locator(".kl")).to_contain_text("First difference: event 3")
+    page.screenshot(path=SCREENSHOTS / "run-from-disk.png", full_page=True)
+
+
+def test_a_run_on_paper_is_all_there_without_what_is_live(page, watch, storm, tmp_path):
+    open_from_disk(page, watch, html(storm[0]).save(tmp_path / "run.html"))
+    page.emulate_media(media="print")
+    expect(page.locator(".kl")).not_to_be_visible()
+    expect(page.locator("section").last.locator("svg")).to_be_visible()
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_without_scripts_a_run_can_still_be_read(window, watch, storm, tmp_path):
+    made = html(storm[0]).save(tmp_path / "run.html")
+    context = window.browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(made.as_uri())
+        expect(page.locator("body")).to_contain_text("La Nina contributed to the winter storm")
+        expect(page.locator("section").last.locator("svg")).to_be_visible()
+    finally:
+        context.close()
+
+
+def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_path):
+    open_from_disk(page, watch, export(graph_after(storm[0].events), tmp_path / "graph.html"))
+    expect(page.locator("canvas")).to_be_visible()
+    expect(page.locator(".still")).not_to_be_visible()
+    page.screenshot(path=SCREENSHOTS / "export-from-disk.png")
+
+
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
+def test_the_page_of_a_notebook_shows_every_picture(page, watch, pages, name):
+    open_from_disk(page, watch, pages[name])
+    images = page.locator("img")
+    sizes = images.evaluate_all("(images) => images.map((image) => image.complete && image.naturalWidth)")
+    assert all(sizes) and (sizes or name.startswith("0"))
+    page.screenshot(path=SCREENSHOTS / f"page-{name}.png", full_page=True)
+
+
+def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
+    reports = [report for report in derive(REPOSITORY / "benchmarks" / "results" / "recall") if report.dataset.name == "hotpotqa"]
+    made = html(reports).save(tmp_path / "report.html")
+    assert references(made.read_text(encoding="utf-8")) == ()
+    open_from_disk(page, watch, made)
+    assert page.locator("figure svg").count() == 3 * len(reports)
+    page.screenshot(path=SCREENSHOTS / "report-from-disk.png")
