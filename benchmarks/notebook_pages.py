@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kgot_lab.draw.outside import links, notebook_references, references
 from kgot_lab.viz.notebook_page import write_notebook_pages
-from kgot_lab.viz.outside import links, notebook_references, references
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.lines import line
 from kgot_lab.evaluation.questions import demo_questions, hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
@@ -18,7 +19,6 @@ from kgot_lab.retrieval.documents import read_documents
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
-from kgot_lab.viz.lines import line
 
 TAPES = Path(__file__).parent.parent / "data" / "tapes"
 STORM = "Why did the US have a winter storm in late January 2026?"

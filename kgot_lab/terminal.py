@@ -206,7 +206,7 @@ def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
     """An event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.viz.lines import line
+    from kgot_lab.draw.lines import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
@@ -214,10 +214,10 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
 
 def conclude(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
     """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
+    from kgot_lab.draw.lines import harmless
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.replay import started
-    from kgot_lab.viz.lines import harmless
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}

@@ -7,7 +7,7 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli import main
-from kgot_lab.viz.outside import references
+from kgot_lab.draw.outside import references
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tiny_collection import QUESTIONS, TRIPLES, tiny
 
+from kgot_lab.draw.recall_plots import rival, shown
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import benchmark as room
 from kgot_lab.evaluation.benchmark import WRITTEN_BEFORE, benchmark, file_name, indexing
@@ -22,7 +23,6 @@ from kgot_lab.evaluation.synthetic import SyntheticVectors
 from kgot_lab.evaluation.systems import BASELINE, systems
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.recall import recall_page
-from kgot_lab.viz.recall_plots import rival, shown
 
 VECTORS = SyntheticVectors(64)
 SOME = ("bm25", "follow", "gate", "pagerank, titles")  # quick ones

@@ -19,6 +19,7 @@ FLOORS = [  # lowest first; rooms of one floor do not import each other
     [{"tools"}],
     [{"loop"}],
     [{"evaluation"}, {"domains"}, {"experts"}],
+    [{"draw"}],
     [{"viz"}, {"doctor"}],
     [{"terminal"}],  # what the commands share, for them alone
     [{"bench"}, {"sharing"}],  # commands of their own

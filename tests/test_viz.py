@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.markup import Markup, element, escaped, shortened
+from kgot_lab.draw.shapes import look_of
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
@@ -16,8 +18,6 @@ from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.snapshots import read_snapshot
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.markup import Markup, element, escaped, shortened
-from kgot_lab.viz.shapes import look_of
 
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"

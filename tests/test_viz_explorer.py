@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.datasets import load
 from kgot_lab.evaluation.measures import score
@@ -24,7 +25,6 @@ from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.hits import excerpt, marked
 from kgot_lab.viz.hits_picture import COLOURS
 from kgot_lab.viz.mix import Mix
-from kgot_lab.viz.outside import references
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "</title></text></script><script>alert(1)</script><img src=//e.example onerror=x>\"'&\x00\u202e"

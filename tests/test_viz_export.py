@@ -12,15 +12,15 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.doctor import find_chromium
+from kgot_lab.draw.large_layout import large_layout
+from kgot_lab.draw.outside import links, references
+from kgot_lab.draw.tags import tags
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.snapshots import read_snapshot
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import svg
 from kgot_lab.viz.export import HEIGHT, MOST, WIDTH, export, export_page
-from kgot_lab.viz.large_layout import large_layout
-from kgot_lab.viz.outside import links, references
-from kgot_lab.viz.tags import tags
 
 pytest.importorskip("pyvis")
 

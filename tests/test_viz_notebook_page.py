@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.draw.outside import references
+from kgot_lab.draw.tags import tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.notebook_page import TEMPLATE, notebook_page, page_name, write_notebook_pages
-from kgot_lab.viz.outside import references
-from kgot_lab.viz.tags import tags
 
 pytest.importorskip("nbconvert")
 

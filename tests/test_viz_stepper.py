@@ -11,6 +11,7 @@ from loop_script import ADA, FEW, WRITE, call, scripted, votes
 from test_viz import EVIL
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
@@ -26,7 +27,6 @@ from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.captions import caption
 from kgot_lab.viz.live import place
-from kgot_lab.viz.markup import key_of
 from kgot_lab.viz.run_data import DRAWN, places, polls, repairs_before
 from kgot_lab.viz.stepper import Stepper, stepper
 

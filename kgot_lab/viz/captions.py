@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from kgot_lab.draw.markup import shortened
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -25,7 +26,6 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.viz.markup import shortened
 
 LENGTH = 60
 

@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 
+from kgot_lab.draw.drawing import Drawing
+from kgot_lab.draw.markup import shortened
+from kgot_lab.draw.table import Table
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage, best, checked
 from kgot_lab.types import Document, Json, Query, Ranking
-from kgot_lab.viz.drawing import Drawing
 from kgot_lab.viz.hits import Shelf, hits_table
 from kgot_lab.viz.hits_picture import hits_picture
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.markup import shortened
 from kgot_lab.viz.mix import DEEPEST, LETTERS, Lanes, Mix, mixed, shares, weights_of
 from kgot_lab.viz.searching import Searches, Systems
-from kgot_lab.viz.table import Table
 
 MOST_QUESTIONS = 500  # to choose from
 

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.draw.bundles import counted
+from kgot_lab.draw.large_layout import large_layout
+from kgot_lab.draw.layout import Points
+from kgot_lab.draw.lines import harmless
+from kgot_lab.draw.markup import Markup, element, shortened, text_width
+from kgot_lab.draw.outside import references
+from kgot_lab.draw.scene import Scene, scene_of
+from kgot_lab.draw.shapes import ROUND, Box, Look, Place, look_of, shape
+from kgot_lab.draw.svg import svg
+from kgot_lab.draw.table import table
+from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.bundles import counted
-from kgot_lab.viz.large_layout import large_layout
-from kgot_lab.viz.layout import Points
-from kgot_lab.viz.lines import harmless
-from kgot_lab.viz.markup import Markup, element, shortened, text_width
-from kgot_lab.viz.outside import references
 from kgot_lab.viz.page import page_head
-from kgot_lab.viz.scene import Scene, scene_of
-from kgot_lab.viz.shapes import ROUND, Box, Look, Place, look_of, shape
-from kgot_lab.viz.svg import svg
-from kgot_lab.viz.table import table
-from kgot_lab.viz.tags import Tag, tags
 
 MOST = 2000  # nodes; with more the drawing is a cloud
 STILL = 150  # nodes of the picture that stands there until, or unless, a script can run

@@ -8,15 +8,15 @@ from math import log10
 
 import numpy as np
 
+from kgot_lab.draw.bundles import Bundle
+from kgot_lab.draw.collapse import Community, View, collapsed
+from kgot_lab.draw.markup import shortened
+from kgot_lab.draw.places import Place, places_of
+from kgot_lab.draw.scene import Highlight, Marked, marked
+from kgot_lab.draw.shapes import DIFF, ROUND, Look, look_of
+from kgot_lab.draw.table import cell
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.bundles import Bundle
-from kgot_lab.viz.collapse import Community, View, collapsed
-from kgot_lab.viz.markup import shortened
-from kgot_lab.viz.places import Place, places_of
-from kgot_lab.viz.scene import Highlight, Marked, marked
-from kgot_lab.viz.shapes import DIFF, ROUND, Look, look_of
-from kgot_lab.viz.table import cell
 
 DRAWN = 2000  # nodes of a live view
 CAPTION = 24  # letters below a node

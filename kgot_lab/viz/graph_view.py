@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kgot_lab.draw.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.places import Place
+from kgot_lab.draw.scene import Highlight, Marked, marked
+from kgot_lab.draw.svg import Picture, svg
+from kgot_lab.draw.table import Sheet, Table, cell, properties, table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
-from kgot_lab.viz.collapse import View, closed, collapsed, opened, revealed
 from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.places import Place
-from kgot_lab.viz.scene import Highlight, Marked, marked
-from kgot_lab.viz.svg import Picture, svg
-from kgot_lab.viz.table import Sheet, Table, cell, properties, table
 
 IN_PICTURE = 150  # nodes of the static picture
 AROUND = 40  # neighbours drawn at once

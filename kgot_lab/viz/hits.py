@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from kgot_lab.draw.markup import shortened
+from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.retrieval.bm25 import words
 from kgot_lab.types import Document, Json, Ranking
-from kgot_lab.viz.markup import shortened
 from kgot_lab.viz.mix import LETTERS, Part
-from kgot_lab.viz.table import Sheet, Table
 
 LONGEST = 210  # letters of a snippet
 LONGEST_TITLE = 120

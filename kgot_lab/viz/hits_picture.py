@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kgot_lab.draw.drawing import Drawing, drawing
+from kgot_lab.draw.markup import Markup, element, escaped, joined, shortened, text_width
+from kgot_lab.draw.pipeline import sketch
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.viz.drawing import Drawing, drawing
 from kgot_lab.viz.hits import Piece, Shown
-from kgot_lab.viz.markup import Markup, element, escaped, joined, shortened, text_width
 from kgot_lab.viz.mix import LETTERS, Part
-from kgot_lab.viz.pipeline import sketch
 
 WIDTH, EDGE, INDENT = 760.0, 18.0, 30.0
 BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is

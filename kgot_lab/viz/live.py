@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from kgot_lab.draw.markup import Markup, element, key_of
 from kgot_lab.errors import NotInstalled
 from kgot_lab.types import Json
-from kgot_lab.viz.markup import Markup, element, key_of
 
 FOLDER = Path(__file__).parent / "browser"
 VIEWS = ("graph", "stepper", "explorer")  # each a file NAME.js with a function NAMEView(root, data, tell)

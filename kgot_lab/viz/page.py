@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.svg import Picture, svg
+from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
-from kgot_lab.viz.markup import Markup, element, joined, shortened
 from kgot_lab.viz.steps import entry, folded, verbatim
-from kgot_lab.viz.svg import Picture, svg
-from kgot_lab.viz.table import Sheet, Table, table
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+from kgot_lab.draw.markup import Markup, element, joined
+from kgot_lab.draw.svg import Place, svg
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.forks import aligned, change_of, changeable, said
@@ -16,9 +18,7 @@ from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Diff, Json
 from kgot_lab.viz.captions import caption
 from kgot_lab.viz.graph_data import graph_data
-from kgot_lab.viz.markup import Markup, element, joined
 from kgot_lab.viz.steps import asking, entry, settings, verbatim
-from kgot_lab.viz.svg import Place, svg
 
 DRAWN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 

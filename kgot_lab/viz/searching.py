@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from kgot_lab.draw.markup import Markup
+from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.hits import Gold, Shelf, Shown, compared, gold_told, shown
 from kgot_lab.viz.hits_picture import COLOURS
-from kgot_lab.viz.markup import Markup
 from kgot_lab.viz.mix import LETTERS, Lanes, Mix, Part, Searched, mixed, path_to, said, shares
-from kgot_lab.viz.pipeline import pipeline
 
 Systems = Mapping[str, Stage | Callable[[], Stage]]  # a stage, or what builds one, as evaluation.systems.systems gives them
 Why = tuple[tuple[Part, ...], str]  # the parts of a score, and a path

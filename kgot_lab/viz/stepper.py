@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
+from kgot_lab.draw.svg import Picture, Place, svg
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import replay
@@ -18,9 +20,7 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 from kgot_lab.viz.captions import step_lines
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.markup import Markup, element, key_of, keyed, shortened
 from kgot_lab.viz.run_data import DRAWN, fork_data, places, run_data
-from kgot_lab.viz.svg import Picture, Place, svg
 
 WIDTH, GRAPH_HEIGHT, LINE = 800, 540, 20  # of the static picture
 LETTERS, STRONG = 118, 92  # of its lines

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.table import properties, table
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -28,8 +30,6 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.types import Diff, Edge, Node, Prompt
-from kgot_lab.viz.markup import Markup, element, joined, shortened
-from kgot_lab.viz.table import properties, table
 
 
 def entry(event: Event, picture: Markup | None = None) -> Markup:

@@ -169,11 +169,11 @@ def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_rea
 
 
 def test_on_a_page_from_disk_it_shows_one_moment_and_says_so(page, watch, tmp_path):
+    from kgot_lab.draw.markup import Markup, element
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.types import Document
     from kgot_lab.viz import live
     from kgot_lab.viz.explorer import Lanes, explore
-    from kgot_lab.viz.markup import Markup, element
 
     evil = "<img src=x onerror=alert(1)>"
     documents = [Document("a", f"a machine {evil}", evil), Document("b", "another machine", "B")]

@@ -7,12 +7,12 @@ import pytest
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.outside import references
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.loop.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load
 from kgot_lab.viz import export, html
 from kgot_lab.viz.notebook_page import write_notebook_pages
-from kgot_lab.viz.outside import references
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 

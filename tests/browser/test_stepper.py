@@ -7,10 +7,10 @@ import pytest
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, SIZE, open_from_disk
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.markup import Markup, element
 from kgot_lab.loop.forks import recorded_fork
 from kgot_lab.loop.trace import load
 from kgot_lab.viz.live import page_script, place, style
-from kgot_lab.viz.markup import Markup, element
 from kgot_lab.viz.stepper import stepper
 
 STORM = load(bundled("tapes/winter_storm.jsonl"))

@@ -9,6 +9,11 @@ from math import isfinite
 from pathlib import Path
 from textwrap import wrap
 
+from kgot_lab.draw.lines import harmless
+from kgot_lab.draw.markup import Markup, element, image, joined
+from kgot_lab.draw.structure_picture import Comparison, Row, Section, picture
+from kgot_lab.draw.structure_words import Kept, Rules, Side, comparison, in_words, signed
+from kgot_lab.draw.table import LEFT, Sheet, Table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bands import SPECIFIED, Pair, Thresholds
@@ -17,11 +22,6 @@ from kgot_lab.retrieval.isomorphism import FoundEdges, Verifier
 from kgot_lab.retrieval.material import described
 from kgot_lab.retrieval.verdict import Limits
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.lines import harmless
-from kgot_lab.viz.markup import Markup, element, image, joined
-from kgot_lab.viz.structure_picture import Comparison, Row, Section, picture
-from kgot_lab.viz.structure_words import Kept, Rules, Side, comparison, in_words, signed
-from kgot_lab.viz.table import LEFT, Sheet, Table
 
 Texts = Mapping[str, str]
 WIDE = 48  # letters of a column in plain text

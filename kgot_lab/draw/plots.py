@@ -14,11 +14,11 @@ What becomes here of the ten plots of the published code's benchmark (it has oth
 10. cost, calls, duration and their rates by function: `costs` (by step and role) and `speed` (a call: mean, least and most).
 """
 
-from kgot_lab.viz.cost_plots import costs, speed
-from kgot_lab.viz.figure import Plot
-from kgot_lab.viz.outcome_plots import outcomes, steps
-from kgot_lab.viz.recall_plots import pace, recall_curves, scatter
-from kgot_lab.viz.run_plots import ballots, growth, tool_use
-from kgot_lab.viz.structure_plots import bands
+from kgot_lab.draw.cost_plots import costs, speed
+from kgot_lab.draw.figure import Plot
+from kgot_lab.draw.outcome_plots import outcomes, steps
+from kgot_lab.draw.recall_plots import pace, recall_curves, scatter
+from kgot_lab.draw.run_plots import ballots, growth, tool_use
+from kgot_lab.draw.structure_plots import bands
 
 __all__ = ["Plot", "ballots", "bands", "costs", "growth", "outcomes", "pace", "recall_curves", "scatter", "speed", "steps", "tool_use"]

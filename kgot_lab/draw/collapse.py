@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.columns import Ints, frozen
+from kgot_lab.draw.bundles import MOST_LINES, Bundle, Identity, Numbers, brief, counted, lines, uses
+from kgot_lab.draw.communities import MOST as MOST_COMMUNITIES
+from kgot_lab.draw.communities import Communities, carried, communities, first_labels, members
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.bundles import MOST_LINES, Bundle, Identity, Numbers, brief, counted, lines, uses
-from kgot_lab.viz.communities import MOST as MOST_COMMUNITIES
-from kgot_lab.viz.communities import Communities, carried, communities, first_labels, members
 
 MOST_NODES = 2_000
 FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too

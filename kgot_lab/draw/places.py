@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.columns import Ints
+from kgot_lab.draw.collapse import MOST_NODES, View
+from kgot_lab.draw.communities import communities, communities_of, members
+from kgot_lab.draw.layout import Mask, Pairs, Points, force_layout, free_places, packed, rounded, scattered, spread, sunflower
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.viz.collapse import MOST_NODES, View
-from kgot_lab.viz.communities import communities, communities_of, members
-from kgot_lab.viz.layout import Mask, Pairs, Points, force_layout, free_places, packed, rounded, scattered, spread, sunflower
 
 Place = tuple[float, float]
 

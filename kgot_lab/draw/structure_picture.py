@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from kgot_lab.draw.markup import Markup, element, joined, keyed, shortened, text_width
+from kgot_lab.draw.structure_gauge import gauge
 from kgot_lab.retrieval.roles import Counterpart
-from kgot_lab.viz.markup import Markup, element, joined, keyed, shortened, text_width
-from kgot_lab.viz.structure_gauge import gauge
 
 WIDTH, EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (WIDTH - 2 * EDGE - GUTTER) / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kgot_lab.draw.lines import harmless, line
 from kgot_lab.loop.events import (
     EVENTS,
     Answered,
@@ -26,7 +27,6 @@ from kgot_lab.loop.events import (
     Wrote,
 )  # fmt: skip
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
-from kgot_lab.viz.lines import harmless, line
 
 
 def each_kind(text: str) -> list:

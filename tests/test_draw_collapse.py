@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from kgot_lab.columns import frozen
+from kgot_lab.draw.bundles import MOST_LINES
+from kgot_lab.draw.collapse import closed, collapsed, opened, revealed
+from kgot_lab.draw.communities import MOST, communities, connected_parts
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.bundles import MOST_LINES
-from kgot_lab.viz.collapse import closed, collapsed, opened, revealed
-from kgot_lab.viz.communities import MOST, communities, connected_parts
 
 EVIL = "</script>\u202e<img src=//e.example>\x00\n\n'\"&"
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.draw.figure import INK, MUTED, Pen, Plot, drawing, legend_beside, nothing, plot
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.retrieval.bands import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge
-from kgot_lab.viz.figure import INK, MUTED, Pen, Plot, drawing, legend_beside, nothing, plot
 
 Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]

@@ -8,11 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, TypeAlias
 
-from kgot_lab.errors import BadInput
-from kgot_lab.loop.events import Chose, Event, Refused, ToolReturned, Voted, Wrote
-from kgot_lab.loop.trace import Trace
-from kgot_lab.types import Json
-from kgot_lab.viz.figure import (
+from kgot_lab.draw.figure import (
     FAINT,
     INK,
     MUTED,
@@ -28,6 +24,10 @@ from kgot_lab.viz.figure import (
     stacked,
     whole_numbers,
 )
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.events import Chose, Event, Refused, ToolReturned, Voted, Wrote
+from kgot_lab.loop.trace import Trace
+from kgot_lab.types import Json
 
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kgot_lab.draw.markup import Markup, element, joined, text_width
 from kgot_lab.retrieval.bands import BANDS, STEPS, band
-from kgot_lab.viz.markup import Markup, element, joined, text_width
 
 INK, MUTED = "#222", "#595959"
 TEXTS, SKELETONS, MORE, LESS = "#56B4E9", "#E69F00", "#007A59", "#B34D00"  # Okabe and Ito; the last two dark enough for a number

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.figure import bar_pen, drawing, line_pen, nothing, plain, plot
+from kgot_lab.draw.outcome_plots import OUTCOMES, outcome, read_answers
+from kgot_lab.draw.recall_plots import rival, shown
+from kgot_lab.draw.run_plots import BALLOTS, runs_of
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
@@ -24,10 +28,6 @@ from kgot_lab.loop.trace import graph_after, load
 from kgot_lab.retrieval.bands import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage
 from kgot_lab.viz import plots
-from kgot_lab.viz.figure import bar_pen, drawing, line_pen, nothing, plain, plot
-from kgot_lab.viz.outcome_plots import OUTCOMES, outcome, read_answers
-from kgot_lab.viz.recall_plots import rival, shown
-from kgot_lab.viz.run_plots import BALLOTS, runs_of
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))

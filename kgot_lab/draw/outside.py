@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from kgot_lab.draw.tags import Tag, local, tags
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
-from kgot_lab.viz.tags import Tag, local, tags
 
 Kind = Literal["markup", "style", "script"]
 

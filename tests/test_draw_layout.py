@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from test_viz_collapse import EVIL, LARGE, MIDDLE, of_columns, planted
+from test_draw_collapse import EVIL, LARGE, MIDDLE, of_columns, planted
 
+from kgot_lab.draw.collapse import closed, collapsed, opened, revealed
+from kgot_lab.draw.layout import force_layout, free_places, packed, rounded, scattered, spread, sunflower
+from kgot_lab.draw.places import places, places_of
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.collapse import closed, collapsed, opened, revealed
-from kgot_lab.viz.layout import force_layout, free_places, packed, rounded, scattered, spread, sunflower
-from kgot_lab.viz.places import places, places_of
 
 BLOCKS = of_columns(600, planted(600, 2_000, 6, 0.95)[0])
 TREE = of_columns(120, [(row // 3, row) for row in range(1, 120)])
@@ -210,7 +210,7 @@ def test_free_places_are_near_and_each_is_taken_once_until_all_are():
 
 def test_the_forces_are_those_of_the_formula():
     """Fruchterman and Reingold 1991, a node at a time: k squared over the distance apart, the distance squared over k along an edge."""
-    from kgot_lab.viz.layout import _forces
+    from kgot_lab.draw.layout import _forces
 
     points, pairs, ideal = np.random.default_rng(2).random((12, 2)), np.array([(0, 1), (1, 2), (5, 9), (0, 1)]), 0.2
     expected = np.zeros((12, 2))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kgot_lab.viz.layout import Pairs, Points
+from kgot_lab.draw.layout import Pairs, Points
 
 
 def large_layout(start: Points, pairs: Pairs, *, rounds: int = 120, sample: int = 150, seed: int = 0) -> Points:

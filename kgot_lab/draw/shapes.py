@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgot_lab.viz.markup import Markup, element, joined
+from kgot_lab.draw.markup import Markup, element, joined
 
 Place = tuple[float, float]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.doctor import find_chromium
+from kgot_lab.draw.outside import links, notebook_references, references
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
 from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.outside import links, notebook_references, references
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="

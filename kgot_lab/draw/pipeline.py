@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kgot_lab.draw.drawing import Drawing, drawing
+from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.viz.drawing import Drawing, drawing
-from kgot_lab.viz.markup import Markup, element, joined, shortened, text_width
 
 JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})  # their first argument is the stage that they start from

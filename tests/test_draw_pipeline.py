@@ -5,6 +5,8 @@ from base64 import b64decode
 
 import pytest
 
+from kgot_lab.draw.outside import references
+from kgot_lab.draw.pipeline import Box, Fan, Series, parsed, pipeline
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import like
@@ -13,8 +15,6 @@ from kgot_lab.retrieval.links import title_graph
 from kgot_lab.retrieval.neighbours import around, boost
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
-from kgot_lab.viz.outside import references
-from kgot_lab.viz.pipeline import Box, Fan, Series, parsed, pipeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCUMENTS = [

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.draw.markup import Markup, escaped, image, shortened, text_width
+from kgot_lab.draw.table import Table, table
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.tables import harmless
 from kgot_lab.types import Json
-from kgot_lab.viz.markup import Markup, escaped, image, shortened, text_width
-from kgot_lab.viz.table import Table, table
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#BBBBBB", "#E5E5E5"
 LONGEST = 32  # letters of a name in a plot

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.draw.layout import Points, force_layout, spread
+from kgot_lab.draw.markup import Markup, element, image, joined, keyed, shortened, text_width
+from kgot_lab.draw.scene import Highlight, Scene, scene_of
+from kgot_lab.draw.shapes import DIFF, MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.layout import Points, force_layout, spread
-from kgot_lab.viz.markup import Markup, element, image, joined, keyed, shortened, text_width
-from kgot_lab.viz.scene import Highlight, Scene, scene_of
-from kgot_lab.viz.shapes import DIFF, MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
 
 Place = tuple[float, float]
 

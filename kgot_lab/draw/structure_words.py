@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kgot_lab.draw.markup import shortened
+from kgot_lab.draw.structure_picture import Comparison, Row, Section, Unit
 from kgot_lab.retrieval.bands import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, Pair, Thresholds
 from kgot_lab.retrieval.bands import Alignment as Said
 from kgot_lab.retrieval.linguistic import Read
 from kgot_lab.retrieval.roles import RoleMap
 from kgot_lab.retrieval.verdict import Alignment, Limits, Match
-from kgot_lab.viz.markup import shortened
-from kgot_lab.viz.structure_picture import Comparison, Row, Section, Unit
 
 WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
 BANDS = {

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from kgot_lab.draw.figure import INK, Plot, compact, counted, drawing, legend_below, nothing, plain, plot, stacked
+from kgot_lab.draw.run_plots import Runs, runs_of
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
-from kgot_lab.viz.figure import INK, Plot, compact, counted, drawing, legend_below, nothing, plain, plot, stacked
-from kgot_lab.viz.run_plots import Runs, runs_of
 
 MOST = 30  # bars a reader can take in
 Amount = Callable[[Entry], float]

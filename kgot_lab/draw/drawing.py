@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kgot_lab.draw.markup import Markup, element, image, keyed
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.markup import Markup, element, image, keyed
 
 
 @dataclass(frozen=True)

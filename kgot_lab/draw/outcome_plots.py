@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from kgot_lab.draw.figure import Pen, Plot, counted, drawing, legend_below, nothing, plain, plot, stacked, whole_numbers
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.types import Json
-from kgot_lab.viz.figure import Pen, Plot, counted, drawing, legend_below, nothing, plain, plot, stacked, whole_numbers
 
 Rows: TypeAlias = Sequence[Mapping[str, Json]]
 Answers: TypeAlias = Mapping[str, Iterable[Mapping[str, Json]]] | Iterable[Path | str]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.columns import Ints, frozen
+from kgot_lab.draw.lines import harmless
+from kgot_lab.draw.markup import shortened
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.viz.lines import harmless
-from kgot_lab.viz.markup import shortened
 
 MOST_LINES = 5_000
 TYPES = 3  # edge types a bundle names

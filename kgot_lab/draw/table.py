@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.markup import Markup, element, joined, shortened
 
 CELL = 300  # characters of a cell in HTML
 TEXT_CELL = 40  # characters of a cell in plain text
