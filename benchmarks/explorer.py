@@ -2,7 +2,7 @@
 
 JupyterLab and Chromium run on this computer. Single moves are key presses, each answered before the next; then a slider is dragged.
 The browser's own clock counts, from the input event: "updated" until the page holds the new list, "painted" until it was drawn as well.
-A drag asks only for the newest position, so its times run from the oldest movement that was not on screen yet.
+While a slider is dragged a few positions are on their way at once, and of the others only the newest; each time runs from its own movement.
 """
 
 from __future__ import annotations

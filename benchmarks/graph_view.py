@@ -2,7 +2,7 @@
 
 python benchmarks/graph_view.py               measures the Python side, medians of 5, and keeps what a browser measured before
 python benchmarks/graph_view.py --quick       one round, nothing is written
-A browser's times, from a click on "run" to the picture, go under "browser" of the same file (`keep`).
+python benchmarks/graph_view_browser.py       measures in JupyterLab, from "run cell" to the drawn view, and adds it to the same file
 """
 
 from __future__ import annotations

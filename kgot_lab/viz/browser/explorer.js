@@ -1,6 +1,7 @@
 // The retrieval explorer: sliders that weigh lanes, and the ranking that Python makes of them.
 
 const EXPLORER_LATE = 1500, EXPLORER_LOST = 15000; // milliseconds without an answer after which the view says so
+const EXPLORER_AHEAD = 3; // wishes on their way to Python at once
 const EXPLORER_QUIET = 700; // milliseconds without a change after which it is spoken
 const EXPLORER_ROW = 50; // pixels of a row of two systems side by side: the lines between them are drawn by it
 
@@ -72,31 +73,37 @@ function explorerSystem(value) {
   return value.startsWith("system ") ? { system: value.slice(7) } : null;
 }
 
-/** Sends one wish at a time, and then only the newest: what a slider passed over meanwhile is not asked for. */
+/** Sends a few wishes ahead, since the way to Python and back takes longer than the answer, and then only the newest: what a slider
+ * passed over meanwhile is not asked for. An answer older than the one on screen is dropped. */
 function explorerMail(tell, late) {
-  let number = 0, flying = null, waiting = null, timers = [];
+  let number = 0, waiting = null, timers = [];
+  const flying = new Map();
   const stop = () => timers.forEach(clearTimeout);
+  const giveUp = () => { for (const letter of flying.values()) letter.lost = true; late(true); };
   const send = (wish, since) => {
     stop();
     number += 1;
-    flying = { number, wish, since, lost: false };
-    timers = [setTimeout(() => late(false), EXPLORER_LATE), setTimeout(() => { flying.lost = true; late(true); }, EXPLORER_LOST)];
+    flying.set(number, { wish, since, lost: false });
+    timers = [setTimeout(() => late(false), EXPLORER_LATE), setTimeout(giveUp, EXPLORER_LOST)];
     tell({ n: number, wish });
   };
   return {
     stop,
-    isBusy: () => Boolean(flying),
-    /** Ask for something, or wait for the answer that is on its way; `since` is when the reader moved something. */
+    isBusy: () => flying.size > 0,
+    /** Ask for something, or wait until an answer is back; `since` is when the reader moved something. */
     post(wish, since) {
-      if (!flying || flying.lost) send(wish, since);
-      else waiting = { wish, since: waiting?.since ?? since }; // the oldest movement that is not on screen yet
+      const ahead = [...flying.values()].filter((letter) => !letter.lost).length;
+      if (ahead < EXPLORER_AHEAD) send(wish, since);
+      else waiting = { wish, since: waiting?.since ?? since }; // the oldest movement that is not on its way yet
     },
-    /** The wish that an answer belongs to, or null when it is an old one; the next wish leaves at once. */
+    /** The wish that an answer belongs to, or null when it is an old one; the wish that waits leaves at once. */
     landed(answered) {
-      if (!flying || flying.number !== answered) return null;
-      const letter = flying, next = waiting;
-      stop();
-      flying = waiting = null;
+      const letter = flying.get(answered);
+      if (!letter) return null;
+      for (const earlier of [...flying.keys()]) if (earlier <= answered) flying.delete(earlier);
+      if (!flying.size) stop();
+      const next = waiting;
+      waiting = null;
       if (next) send(next.wish, next.since);
       return letter;
     },
