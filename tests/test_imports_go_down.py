@@ -20,7 +20,8 @@ FLOORS = [  # lowest first; rooms of one floor do not import each other
     [{"loop"}],
     [{"evaluation"}, {"domains"}, {"experts"}],
     [{"draw"}],
-    [{"viz"}, {"doctor"}],
+    [{"doctor"}],
+    [{"viz"}],
     [{"terminal"}],  # what the commands share, for them alone
     [{"bench"}, {"sharing"}],  # commands of their own
     [{"cli", "__main__"}],

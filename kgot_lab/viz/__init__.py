@@ -6,9 +6,10 @@ from kgot_lab.viz.export import export
 from kgot_lab.viz.graph_view import GraphView, show_graph
 from kgot_lab.viz.html import html
 from kgot_lab.viz.page import page
+from kgot_lab.viz.probe import doctor
 from kgot_lab.viz.stepper import stepper
 
 __all__ = [
-    "GraphView", "Lanes", "Picture", "Table", "explore", "explore_dataset", "export", "html", "page", "pipeline",
+    "GraphView", "Lanes", "Picture", "Table", "doctor", "explore", "explore_dataset", "export", "html", "page", "pipeline",
     "plots", "show_graph", "stepper", "structure", "svg", "table",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from kgot_lab.errors import NotInstalled
 from kgot_lab.types import Json
 
 FOLDER = Path(__file__).parent / "browser"
-VIEWS = ("graph", "stepper", "explorer")  # each a file NAME.js with a function NAMEView(root, data, tell)
+VIEWS = ("graph", "stepper", "explorer", "probe")  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
@@ -38,7 +38,10 @@ class Live:
         from IPython.display import display
 
         display(self.picture)  # type: ignore[no-untyped-call]
-        display(self.widget())  # type: ignore[no-untyped-call]
+        try:
+            display(self.widget())  # type: ignore[no-untyped-call]
+        except NotInstalled as missing:  # the picture is there already, and these words say how to get more
+            display({"text/plain": str(missing)}, raw=True)  # type: ignore[no-untyped-call]
 
     def widget(self) -> Any:
         """A new widget of this view; raises NotInstalled without anywidget."""
@@ -89,7 +92,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """The style of every view."""
-    return "".join(_read(f"{name}.css") for name in ("lab", *VIEWS[1:]))
+    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer"))
 
 
 def place(data: Mapping[str, Json]) -> Markup:
