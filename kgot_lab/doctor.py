@@ -146,7 +146,7 @@ def _widgets() -> str:
     lacking = [package for part, package in PARTS.items() if not any((folder / part / "package.json").is_file() for folder in folders)]
     if lacking:
         raise LabError(_cannot_draw(python, lacking, folders))
-    there = f"with their parts in the JupyterLab of {prefix_of(python)}"
+    there = "with their parts where JupyterLab looks"  # without its folder, which would name a machine in a stored notebook
     return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
 
 

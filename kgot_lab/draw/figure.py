@@ -21,7 +21,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.tables import harmless
 from kgot_lab.types import Json
 
-INK, MUTED, FAINT, GRID = "#222222", "#666666", "#BBBBBB", "#E5E5E5"
+INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
 LONGEST = 32  # letters of a name in a plot
 KINDS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
@@ -48,7 +48,7 @@ class Pen:
 
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-_LINES = ("#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#777777")  # yellow is too pale for a line
+_LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")  # the pale ones darker, to stand out from white; no yellow
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 _HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")  # of lines: an SVG needs 180 kB for dots

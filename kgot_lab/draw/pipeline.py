@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from kgot_lab.draw.drawing import Drawing, drawing
-from kgot_lab.draw.markup import Markup, element, joined, shortened, text_width
+from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.pipeline_parts import GAP, MOST_LETTERS, WEIGHT, Box, Fan, Part, Series, gap, parsed
+from kgot_lab.draw.table import Sheet
 from kgot_lab.retrieval.stage import Stage
 
-JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
-STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})  # their first argument is the stage that they start from
-MOST_LETTERS, MOST_BOXES, DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
-LONGEST = 26  # letters of a line in a box
 HEIGHT, ROW, EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
-GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
 INK, LINE = "#222222", "#777777"
-WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
-KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,170 +28,48 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken apart is one box.
 
     Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours` paints the arrow of a lane
-    by the lane's name.
+    by the lane's name. Its `table` has a row for each box.
     """
     drawn = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
-    return drawing(alt, drawn.width, drawn.height, drawn.markup)
+    rows = tuple(_rows(stage))
+    return drawing(
+        alt, drawn.width, drawn.height, drawn.markup, sheets=[Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")]
+    )
 
 
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
     """What `pipeline` draws, without the paper."""
-    whole = Series((Box("question", kind="end"), parsed(stage.name), Box("ranking", kind="end")))
+    whole = _whole(stage)
     width, height = whole.width + 2 * EDGE, ROW * whole.rows + EDGE
     pen = _Pen(colours)
     pen.draw(whole, EDGE, height / 2, ())
     return Sketch(joined([*pen.arrows, *pen.boxes]), width, height)
 
 
-# --- what a name says -------------------------------------------------------------------------------------------------
+def _whole(stage: Stage) -> Series:
+    return Series((Box("question", kind="end"), parsed(stage.name), Box("ranking", kind="end")))
 
 
-@dataclass(frozen=True)
-class Box:
-    """One step: its name, and its options below it."""
+def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
+    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with the weights of lanes."""
+    rows: list[tuple[str, str, str, str]] = []
 
-    name: str
-    options: str = ""
-    kind: str = "step"  # or "join", "keep", "end"
+    def walk(part: Part, after: str) -> str:
+        match part:
+            case Box():
+                rows.append((str(len(rows) + 1), part.name, part.options, after))
+                return rows[-1][0]
+            case Series():
+                for inner in part.parts:
+                    after = walk(inner, after)
+                return after
+            case Fan():
+                ends = [(walk(lane, after), weight) for weight, _, lane in part.lanes]
+                return walk(part.join, ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends))
 
-    rows = 1
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What is written in it."""
-        return tuple(shortened(line, LONGEST) for line in (self.name, self.options) if line)
-
-    @property
-    def width(self) -> float:
-        """How wide it is drawn."""
-        return max(56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False)))
-
-
-@dataclass(frozen=True)
-class Series:
-    """One thing after the other."""
-
-    parts: tuple[Part, ...]
-
-    @property
-    def rows(self) -> int:
-        """How many rows of boxes it takes."""
-        return max(part.rows for part in self.parts)
-
-    @property
-    def width(self) -> float:
-        """How wide it is drawn."""
-        return sum(part.width for part in self.parts) + sum(_gap(part) for part in self.parts[1:])
-
-
-@dataclass(frozen=True)
-class Fan:
-    """Lanes side by side, each with a label and its own name, and the box that joins them."""
-
-    lanes: tuple[tuple[str, str, Part], ...]
-    join: Box
-
-    @property
-    def rows(self) -> int:
-        """How many rows of boxes it takes."""
-        return sum(lane.rows for _, _, lane in self.lanes)
-
-    @property
-    def width(self) -> float:
-        """How wide it is drawn."""
-        return max(lane.width for _, _, lane in self.lanes) + GAP + self.join.width
-
-
-Part: TypeAlias = Box | Series | Fan
-
-
-def parsed(name: str) -> Part:
-    """The parts of a pipeline by its name; a name that is too long, too deep or not well formed is one box."""
-    if len(name) > MOST_LETTERS or not _balanced(name):
-        return Box(name or "(no name)")
-    part = _parsed(name)
-    return part if sum(1 for _ in _boxes(part)) <= MOST_BOXES else Box(name)
-
-
-def _parsed(name: str) -> Part:
-    then = _split(name, " >> ")
-    if len(then) > 1:
-        return _series([_parsed(part) for part in then])
-    if found := KEEP.fullmatch(name):
-        return _series([_parsed(found[1]), Box(f"best {found[2]}", kind="keep")])
-    if name.startswith("(") and _closing(name) == len(name) - 1:
-        return _parsed(name[1:-1])
-    verb, bracket, rest = name.partition("(")
-    if not (verb and bracket and _closing(name) == len(name) - 1):
-        return Box(name.strip() or "(no name)")
-    return _call(verb, rest[:-1])
-
-
-def _call(verb: str, inner: str) -> Part:
-    """A step with something in brackets: lanes, the stage it starts from, or options."""
-    halves, arguments = _split(inner, "; "), _split(inner, ", ")
-    if len(halves) > 1:  # fitted on one half of the questions for the other, so a question goes one of these ways
-        return Fan(tuple(("", half, _parsed(half)) for half in halves), Box(verb, "one way for each question", "join"))
-    if verb in JOINS:
-        lanes = tuple(_lane(argument) for argument in arguments if not re.match(r"\w+=", argument))
-        options = ", ".join(argument for argument in arguments if re.match(r"\w+=", argument))
-        return Fan(lanes, Box(verb, options, "join")) if lanes else Box(verb, inner)
-    if verb in STARTS:
-        return _series([_parsed(arguments[0]), Box(verb, ", ".join(arguments[1:]))])
-    return Box(verb, inner)
-
-
-def _lane(argument: str) -> tuple[str, str, Part]:
-    """The weight of a lane, its name, and its parts."""
-    found = WEIGHT.fullmatch(argument)
-    weight, name = (found[1], found[2]) if found else ("", argument)
-    return weight, name, _parsed(name)
-
-
-def _series(parts: Sequence[Part]) -> Series:
-    return Series(tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,))))
-
-
-def _boxes(part: Part) -> Iterator[Box]:
-    match part:
-        case Box():
-            yield part
-        case Series():
-            for inner in part.parts:
-                yield from _boxes(inner)
-        case Fan():
-            for _, _, lane in part.lanes:
-                yield from _boxes(lane)
-            yield part.join
-
-
-def _balanced(name: str) -> bool:
-    depths = list(_depths(name))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= DEEPEST)
-
-
-def _depths(text: str) -> Iterator[int]:
-    depth = 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        yield depth
-
-
-def _closing(text: str) -> int:
-    """Where the first bracket of a balanced text closes."""
-    opened = text.index("(")
-    return next(at for at, depth in enumerate(_depths(text)) if at > opened and depth == 0)
-
-
-def _split(text: str, mark: str) -> list[str]:
-    """A text cut at a mark, but not inside brackets."""
-    depths, parts, start = list(_depths(text)), [], 0
-    for found in re.finditer(re.escape(mark), text):
-        if depths[found.start()] == 0:
-            parts.append(text[start : found.start()])
-            start = found.end()
-    return [*parts, text[start:]]
+    walk(_whole(stage), "")
+    return rows
 
 
 # --- the drawing ------------------------------------------------------------------------------------------------------
@@ -232,7 +103,7 @@ class _Pen:
                 return (Exit(x + part.width, y),)
             case Series():
                 for number, inner in enumerate(part.parts):
-                    x += _gap(inner) if number else 0
+                    x += gap(inner) if number else 0
                     sources = self.draw(inner, x, y, sources)
                     x += inner.width
                 return tuple(sources)
@@ -247,11 +118,6 @@ class _Pen:
             exits.append(Exit(end.x, end.y, label, self.colours.get(name, LINE), strength))
             top += ROW * lane.rows
         return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
-
-
-def _gap(part: Part) -> float:
-    """How much room the arrows to a part need."""
-    return GAP if isinstance(part, Fan) else STEP
 
 
 def _box(box: Box, x: float, y: float) -> Markup:

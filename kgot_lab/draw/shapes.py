@@ -1,6 +1,7 @@
 """The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
 
 Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a dash pattern says the same in grey.
+Lines in orange and vermilion are darker than theirs, so that they stand out from white paper.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Style:
 ROUND = Look("#FFFFFF", 0)  # nodes without label
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
-    "removed": Style("#D55E00", "#9C4400", 2.2, "7 4", "−"),
-    "changed": Style("#E69F00", "#8A5F00", 2.6, "2 3", "~"),
+    "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
+    "changed": Style("#C28600", "#8A5F00", 2.6, "2 3", "~"),
     "path": Style("#0072B2", "#005A8C", 3.4, None, "»"),
 }
 DIFF = ("added", "removed", "changed")  # the marks of a write
@@ -53,7 +54,7 @@ def look_of(number: int) -> Look:
 
 def styles(faint: bool) -> Style:
     """The style of a line that no write touched."""
-    return Style("#AAAAAA", "#666") if faint else Style("#777777", "#444")
+    return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
 def shape(look: Look, place: Place, radius: float, *, ghost: bool = False) -> Markup:

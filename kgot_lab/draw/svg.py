@@ -12,8 +12,9 @@ import numpy as np
 
 from kgot_lab.draw.layout import Points, force_layout, spread
 from kgot_lab.draw.markup import Markup, element, image, joined, keyed, shortened, text_width
-from kgot_lab.draw.scene import Highlight, Scene, scene_of
+from kgot_lab.draw.scene import Highlight, Scene, marked, scene_of
 from kgot_lab.draw.shapes import DIFF, MARKS, ROUND, Box, Curve, Look, Rim, Style, badge, curve, free_spots, look_of, loop, shape, styles
+from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
@@ -37,7 +38,17 @@ class Picture:
     edges: int
     all_nodes: int
     all_edges: int
-    alt: str = field(default="A graph", repr=False)  # what it shows, in words
+    alt: str  # what it shows, in words
+    source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)  # what was to be drawn, also what found no room
+
+    def table(self, *, limit: int = 50) -> Table:
+        """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all nodes and edges."""
+        told = marked(*self.source)
+        text = {node.id: node.text for node in told.graph.nodes}
+        rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
+        rows += [(mark, "edge", f"{text[one]} – {type} – {text[other]}") for (one, type, other, _), mark in told.edges.items()]
+        marks = (Sheet(("mark", "of a", "which"), tuple(rows[:limit]), len(rows), told.said.rstrip(".")),) if rows else ()
+        return Table((*marks, *table(told.graph, limit=limit).sheets))
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -81,9 +92,8 @@ def svg(
     )  # fmt: skip
     said = f"{_title(scene)}. {_description(scene)}"
     fractions = {id: canvas.fraction(place) for id, place in places.items()}
-    return Picture(
-        keyed(drawing), {**(positions or {}), **fractions}, len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges, said
-    )
+    counts = len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges
+    return Picture(keyed(drawing), {**(positions or {}), **fractions}, *counts, said, (graph, highlight))
 
 
 class _Canvas:
@@ -94,6 +104,7 @@ class _Canvas:
         self.area = (max(width - 2 * SIDE, 1.0), max(height - TOP - BOTTOM, 1.0))
         small = len(scene.nodes) > MANY_NODES
         self.radius, self.font, self.caption_length = (6.0, 9.0, 15) if small else (11.0, 12.0, 24)
+        self.most = 60 if small else 300  # letters of a line of a tooltip: with many nodes they would be most of the file
         self.without_caption = 0
         self.looks = {label: look_of(number) for number, label in enumerate(scene.labels)}
 
@@ -148,7 +159,7 @@ class _Canvas:
         style = self._edge_style(edge)
         return element(
             "g",
-            element("title", _full_edge(edge, self.scene.edge_marks.get(edge.identity, ""))),
+            element("title", _full_edge(edge, self.scene.edge_marks.get(edge.identity, ""), self.most)),
             element("path", d=path.path, fill="none", stroke=style.colour, stroke_width=style.width, stroke_dasharray=style.dashes),
             element("polygon", points=path.arrow, fill=style.colour),
         )
@@ -169,7 +180,8 @@ class _Canvas:
 
     def _node(self, node: Node, place: Place) -> Markup:
         mark = self.scene.node_marks.get(node.id)
-        parts = [element("title", _full_node(node, mark or "")), shape(self._look(node), place, self.radius, ghost=mark == "removed")]
+        told = element("title", _full_node(node, mark or "", self.most))
+        parts = [told, shape(self._look(node), place, self.radius, ghost=mark == "removed")]
         if mark:
             parts.append(badge(MARKS[mark], place, self.radius))
         x, y = place
@@ -261,17 +273,17 @@ def _left_out(scene: Scene) -> str:
     return " ".join(said)
 
 
-def _full_node(node: Node, mark: str) -> str:
-    return _full([node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark], node.properties)
+def _full_node(node: Node, mark: str, most: int) -> str:
+    return _full([node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark], node.properties, most)
 
 
-def _full_edge(edge: Edge, mark: str) -> str:
-    return _full([f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark], edge.properties)
+def _full_edge(edge: Edge, mark: str, most: int) -> str:
+    return _full([f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark], edge.properties, most)
 
 
-def _full(lines: list[str], properties: Mapping[str, Json]) -> str:
+def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
     values = (f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items())
-    return "\n".join(line if len(line) <= 300 else f"{line[:299]}…" for line in (*lines, *values) if line)
+    return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line)
 
 
 def _counted(number: int, noun: str) -> str:

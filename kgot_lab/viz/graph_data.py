@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import log10
+from math import sqrt
 
 import numpy as np
 
@@ -22,6 +22,7 @@ DRAWN = 2000  # nodes of a live view
 CAPTION = 24  # letters below a node
 LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
+NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
 GROUP = Look("#DDDDDD", 0)  # a community drawn as one
 
 
@@ -38,7 +39,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[st
     places = places_of(view, positions=positions, aspect=ASPECT)
     more = _more(view)
     nodes = [
-        _group(groups[node.id], places) if node.id in groups else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
+        _group(groups[node.id], view, places) if node.id in groups else _node(node, numbers, places) | {"more": more.get(node.id, 0)}
         for node in view.nodes
     ]
     for made in nodes:
@@ -64,13 +65,17 @@ def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -
     return _thing(node.id, node.text, about, look, places) | {"kind": node.labels[0] if node.labels else ""}
 
 
-def _group(community: Community, places: Mapping[str, Place]) -> dict[str, Json]:
-    """A community drawn as one; its size grows with the number of nodes it hides."""
+def _group(community: Community, view: View, places: Mapping[str, Place]) -> dict[str, Json]:
+    """A community drawn as one, named after its best connected node; its area grows with the number of nodes it hides."""
+    sizes = sorted((other.hidden for other in view.communities), reverse=True)
+    best = view.graph.nodes[int(view.whole.members[view.whole.number(community.id)][0])]
     about = [f"{community.hidden:,} of its {community.size:,} nodes are drawn as one", f"{community.edges:,} edges between these"]
     about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
     made = _thing(community.id, community.title, about, GROUP, places)
-    caption = f"{community.hidden:,} nodes" + "".join(f"\n{shortened(label, CAPTION)} {count:,}" for label, count in community.labels[:2])
-    return made | {"kind": "", "caption": caption, "community": community.id, "size": 26 + 14 * log10(1 + community.hidden)}
+    named = f"{shortened(best.text, CAPTION)}\n{community.hidden:,} nodes"
+    small = community.hidden < sizes[min(NAMED, len(sizes)) - 1]
+    size = 8 + 34 * sqrt(community.hidden / sizes[0])
+    return made | {"kind": "", "caption": named, "community": community.id, "size": size, "small": small}
 
 
 def _thing(id: str, text: str, about: list[str], look: Look, places: Mapping[str, Place]) -> dict[str, Json]:

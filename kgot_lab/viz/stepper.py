@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
 from kgot_lab.draw.svg import Picture, Place, svg
+from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import replay
@@ -18,7 +19,7 @@ from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.captions import step_lines
+from kgot_lab.viz.captions import caption, step_lines, step_name
 from kgot_lab.viz.live import Live
 from kgot_lab.viz.run_data import DRAWN, fork_data, places, run_data
 
@@ -69,6 +70,11 @@ class Stepper:
         self.live.data = {**self.live.data, "forks": [*self.live.data["forks"], data]}
         self.live.send({"fork": data, "number": len(self.forks)})
         return made
+
+    def table(self, *, limit: int = 200) -> Table:
+        """The events as a table, at most `limit` of them, those of each fork as another, and the graph at the end of the run."""
+        forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
+        return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
 
     def _ipython_display_(self) -> None:
         self.live._ipython_display_()
@@ -123,6 +129,19 @@ def stepper(
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
     """The graph before anything was written and after each write: what is removed later needs a place too."""
     return list(accumulate(diffs(events), PropertyGraph.apply, initial=PropertyGraph.of()))
+
+
+def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
+    """A row for each event: its number, its step, what happened, and the text that was said or run."""
+    rows = ((str(number), step_name(event.step), caption(event), _text_of(event)) for number, event in enumerate(events[:limit]))
+    return Sheet(("event", "step", "what happened", "text"), tuple(rows), len(events), name)
+
+
+def _text_of(event: Event) -> str:
+    """What was asked, replied, run or found at an event; nothing when its caption says all."""
+    return next(
+        (str(getattr(event, name)) for name in ("question", "reply", "mended", "statement", "code", "text") if hasattr(event, name)), ""
+    )
 
 
 # --- the static picture ---------------------------------------------------------------------------------------------------

@@ -139,3 +139,43 @@ def test_the_same_notebook_run_again_draws_again(page, lab):
     for _ in range(2):
         run_all(page)
         drawn(page, output_of(page, 0))
+
+
+LARGE = """
+import sys
+from kgot_lab.evaluation.datasets import load
+from kgot_lab.retrieval import links
+from kgot_lab.viz import show_graph
+
+data = load("musique").develop
+view = show_graph(links.phrase_graph(data.documents, data.triples))
+view
+"""
+
+
+def test_a_large_graph_is_drawn_as_groups_that_open_and_hidden_nodes_are_found(page, lab):
+    open_notebook(page, lab.scratch([LARGE, "len(view.graph), len(view.view.nodes), view.picked"]))
+    view = drawn(page, run_cell(page, 0))
+    groups = int(view.get_attribute("data-nodes"))
+    assert groups < 100
+    expect(view.locator(".kl-note").last).to_contain_text("nodes are more than 2,000: drawn as")
+    view.screenshot(path=SCREENSHOTS / "graph-groups.png")
+    view.get_by_label("Search").fill("antarctica")
+    view.get_by_label("Search").press("Enter")
+    view.get_by_label("Search").fill("botswana")
+    view.get_by_label("Search").press("Enter")
+    expect(view.locator(".kl-said")).to_contain_text("now drawn")
+    page.wait_for_function("([view, groups]) => Number(view.dataset.nodes) > groups", arg=[view.element_handle(), groups])
+    picked = run_cell(page, 1)
+    expect(picked).to_contain_text("18136")
+    group = view.locator(".kl-canvas").evaluate(
+        "(canvas) => canvas._cyreg.cy.nodes('.community').min((node) => Number(node.data('size'))).ele.id()"
+    )
+    place = place_of(view, group)
+    before = int(view.get_attribute("data-nodes"))
+    view.get_by_role("button", name="Whole graph").click()
+    place = place_of(view, group)
+    view.locator(".kl-canvas").click(position=place)
+    view.get_by_role("button", name="Open this group").click()
+    page.wait_for_function("([view, before]) => Number(view.dataset.nodes) > before", arg=[view.element_handle(), before])
+    view.screenshot(path=SCREENSHOTS / "graph-group-open.png")

@@ -146,6 +146,7 @@ function graphView(root, data, tell) {
 
   function look(id) {
     const node = state.cy.getElementById(id);
+    if (state.data.total && !node.data("community") && state.cy.zoom() < 0.7) state.cy.zoom(0.9), state.cy.center(node); // a node among groups is tiny
     const { x, y } = node.renderedPosition();
     if (x < 20 || y < 20 || x > drawing.clientWidth - 20 || y > drawing.clientHeight - 20) state.cy.center(node);
   }
@@ -228,7 +229,7 @@ function graphView(root, data, tell) {
 function nodeData(node, scale) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
   return { id: node.id, text: node.text, caption: sign + node.caption, kind: node.kind, hover: node.hover, colour: node.colour,
-    shape: SHAPES[node.corners] ?? "ellipse", size: node.community ? node.size * scale : node.size ?? 20, font: (node.community ? 13 * scale : 13), more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
+    shape: SHAPES[node.corners] ?? "ellipse", size: node.community ? node.size * scale : node.size ?? 20, font: node.community ? (node.small ? 7 : 12) * scale : 13, more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
 function edgeData(edge, number, scale) {
@@ -272,13 +273,13 @@ function graphStyle() {
     { selector: "edge.hair.near", style: { "line-opacity": 1, "line-color": "#444", label: "data(caption)" } },
     { selector: "edge.bundle", style: { "target-arrow-shape": "none", "line-color": "#b5b5b5", "line-opacity": 0.7 } },
     { selector: "edge.plain", style: { "curve-style": "straight", "line-opacity": 0.55, "arrow-scale": 0.7 } },
-    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 300, "min-zoomed-font-size": 0 } },
+    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 100000, "min-zoomed-font-size": 9 } },
     { selector: "node.added", style: { "border-color": "#009E73", "border-width": 4, color: "#00614A" } },
-    { selector: "node.removed", style: { "border-color": "#D55E00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
-    { selector: "node.changed", style: { "border-color": "#E69F00", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
+    { selector: "node.removed", style: { "border-color": "#B34D00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
+    { selector: "node.changed", style: { "border-color": "#C28600", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
     { selector: "edge.added", style: { "line-color": "#009E73", "target-arrow-color": "#009E73", width: 3, color: "#00614A", "line-opacity": 1 } },
-    { selector: "edge.removed", style: { "line-color": "#D55E00", "target-arrow-color": "#D55E00", width: 2.5, "line-style": "dashed", color: "#9C4400", "line-opacity": 1 } },
-    { selector: "edge.changed", style: { "line-color": "#E69F00", "target-arrow-color": "#E69F00", width: 3, "line-style": "dotted", color: "#8A5F00", "line-opacity": 1 } },
+    { selector: "edge.removed", style: { "line-color": "#B34D00", "target-arrow-color": "#B34D00", width: 2.5, "line-style": "dashed", color: "#9C4400", "line-opacity": 1 } },
+    { selector: "edge.changed", style: { "line-color": "#C28600", "target-arrow-color": "#C28600", width: 3, "line-style": "dotted", color: "#8A5F00", "line-opacity": 1 } },
     { selector: "node.path", style: { "border-color": "#0072B2", "border-width": 4, color: "#005A8C" } },
     { selector: "edge.path", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 4, color: "#005A8C", "line-opacity": 1 } },
     { selector: ".way", style: { "line-color": "#0072B2", "target-arrow-color": "#0072B2", width: 5, "border-color": "#0072B2", "border-width": 5, "z-index": 20, "line-opacity": 1 } },
