@@ -73,6 +73,9 @@ bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and q
 	$(BIN)/python benchmarks/structure.py --open
 	$(BIN)/python benchmarks/delta_recall.py --open
 	$(BIN)/python benchmarks/join.py
+	$(BIN)/python benchmarks/graph_view.py
+	$(BIN)/python benchmarks/graph_view_browser.py
+	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/question_answering.py --split test
 	$(BIN)/python benchmarks/where_lost.py --split test
 

@@ -22,6 +22,7 @@ SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "g
 README = Path(__file__).parent.parent / "README.md"
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
 RECALL_PART = re.compile(r"(<!-- recall -->\n).*?(<!-- end recall -->)", re.DOTALL)
+VIEWS_PART = re.compile(r"(<!-- views -->\n).*?(<!-- end views -->)", re.DOTALL)
 STRUCTURE_PART = re.compile(r"(<!-- structure -->\n).*?(<!-- end structure -->)", re.DOTALL)
 
 
@@ -155,6 +156,25 @@ def walks() -> str:
     return "\n".join(lines)
 
 
+def views() -> str:
+    """How long live views take in a notebook in a real browser: large graphs to open, a moved slider to change the ranking."""
+    results = Path(__file__).parent / "results"
+    large = json.loads((results / "graph_view.json").read_text(encoding="utf-8"))["browser"]
+    moved = json.loads((results / "explorer.json").read_text(encoding="utf-8"))
+    sizes = {row["graph"]: row for row in json.loads((results / "graph_view.json").read_text(encoding="utf-8"))["python"]["rows"]}
+    lines = ["| in a notebook, in a real browser | median | slowest |", "|---|---:|---:|"]
+    for row in large["rows"]:
+        size = f"{sizes[row['graph']]['nodes']:,} nodes and {sizes[row['graph']]['edges']:,} edges"
+        what = f"open a graph of {size} ({row['graph']}; {row['drawn']:,} nodes and {row['lines']:,} lines drawn)"
+        lines.append(f"| {what} | {row['median_s']:.2f} s | {max(row['seconds']):.2f} s |")
+    kinds = {"single": "move a weight with a key", "drag": "drag a weight"}
+    for row in moved["rows"]:
+        if row["kind"] in kinds:
+            times, what = row["updated_ms"], f"{kinds[row['kind']]}: the ranking of {row['k']} hits follows"
+            lines.append(f"| {what} | {times['median']:.0f} ms | {times['most']:.0f} ms |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Replace what stands between the marks."""
     head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
@@ -164,6 +184,7 @@ def main() -> None:
     reports = derive(RECALL)
     found = "\n\n".join(part(reports) for part in (recall, gains, gates, speed, claims)) + "\n"
     readme = PART.sub(lambda match: match[1] + text + match[2], readme)
+    readme = VIEWS_PART.sub(lambda match: f"{match[1]}{views()}\n{match[2]}", readme)
     readme = RECALL_PART.sub(lambda match: match[1] + found + match[2], readme)
     README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + f"{summary()}\n\n{walks()}\n" + match[2], readme), encoding="utf-8")
 

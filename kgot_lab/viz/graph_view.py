@@ -69,10 +69,10 @@ class GraphView:
                 return self._revealed(self._hidden_around(id), f"neighbours of {self.graph.node(id).text}")
             case {"open": str(community)} if community in self.view.whole.ids:
                 self.view = opened(self.view, community)
-                return {"graph": self._data(), "said": self.view.note}
+                return {"graph": self._data(), "said": "Opened: its nodes are drawn by themselves."}
             case {"close": str(id)} if id in self.graph and self.view.communities:
                 self.view = closed(self.view, self.view.community_of(id))
-                return {"graph": self._data(), "said": self.view.note}
+                return {"graph": self._data(), "said": "Closed: drawn as one again."}
             case {"find": str(text)}:
                 found = self._hidden_with(text)
                 return self._revealed(found, f"nodes that hold “{text}”") if found else {"said": f"No node holds “{text}”"}
@@ -80,7 +80,7 @@ class GraphView:
 
     def _revealed(self, ids: list[str], what: str) -> dict[str, Json]:
         self.view = revealed(self.view, ids)
-        return {"graph": self._data(), "pick": ids[0], "said": f"{len(ids)} {what} now drawn. {self.view.note}"} if ids else {}
+        return {"graph": self._data(), "pick": ids[0], "said": f"{len(ids)} {what} now drawn"} if ids else {}
 
     def _hidden_around(self, id: str) -> list[str]:
         """The neighbours of a node that are not drawn by themselves, best connected first."""

@@ -8,13 +8,14 @@ const ROOM = 42; // pixels of a side of the square that each node of a large gra
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
+  const hint = () => make("p", { class: "kl-note" }, "Click a node, or search for one, to read what is known of it here.");
   const state = { data, picked: "", from: "", hiddenKinds: new Set(), cy: null, table: false };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
   const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, hover);
   const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" },
-    make("p", { class: "kl-note" }, "Click a node, or search for one, to read what is known of it here."));
+    hint());
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true });
   const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });
@@ -40,6 +41,7 @@ function graphView(root, data, tell) {
     state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
     state.cy.on("mouseout", "node, edge", () => { hover.hidden = true; });
     state.cy.on("pan zoom", () => { hover.hidden = true; });
+    state.cy.on("zoom", () => legible());
     draw(true);
   }
 
@@ -56,26 +58,40 @@ function graphView(root, data, tell) {
     const dense = state.data.edges.length > 400;
     const small = (state.data.height ?? 460) * 1.05;
     const unit = Math.max(small, ROOM * Math.sqrt(state.data.total || state.data.nodes.length)); // with groups: the room that all nodes would need
-    const scale = state.data.total ? unit / small : 1; // groups and bundles stay legible from afar
     const many = state.data.edges.length > MANY_EDGES;
     const hair = state.data.edges.length > HAIR_EDGES;
     const known = new Set(fresh ? state.data.nodes.map((node) => node.id) : cy.nodes().map((node) => node.id()));
     cy.batch(() => {
       cy.elements().remove();
-      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node, scale),
+      cy.add(state.data.nodes.map((node) => ({ group: "nodes", data: nodeData(node),
         position: moved.get(node.id) ?? { x: node.x * unit * aspect, y: node.y * unit },
         classes: [node.mark, moved.has(node.id) && "moved", node.community && "community"].filter(Boolean).join(" ") })));
-      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number, scale),
+      cy.add(state.data.edges.map((edge, number) => ({ group: "edges", data: edgeData(edge, number),
         classes: [edge.mark, dense && "plain", many && "many", edge.bundle && "bundle", hair && !edge.mark && !edge.bundle && "hair"].filter(Boolean).join(" ") })));
       hideKinds();
     });
     cy.nodes().on("dragfree", (event) => event.target.addClass("moved"));
     if (fresh) fit();
+    legible();
     const opened = state.data.nodes.filter((node) => node.group && state.data.total && !known.has(node.id)).map((node) => node.id);
     if (opened.length > 1) cy.fit(cy.nodes().filter((node) => opened.includes(node.id())), 60);
-    if (state.picked) pick(state.picked, true);
+    if (state.picked && !cy.getElementById(state.picked).length) unpick();
+    else if (state.picked) pick(state.picked, true);
     root.dataset.nodes = String(cy.nodes().length);
     root.dataset.edges = String(cy.edges().length);
+  }
+
+  /** Groups and their bundles have the same size on screen from near and from afar. */
+  function legible() {
+    if (!state.data.total) return;
+    const zoom = state.cy.zoom();
+    state.cy.batch(() => {
+      for (const node of state.cy.nodes(".community")) {
+        const size = node.data("size") / zoom;
+        node.style({ width: size, height: size, "font-size": node.data("font") / zoom, "text-margin-y": 4 / zoom, "text-outline-width": 2 / zoom, "border-width": 3 / zoom });
+      }
+      for (const edge of state.cy.edges(".bundle")) edge.style({ width: edge.data("width") / zoom, "font-size": 11 / zoom });
+    });
   }
 
   function legend() {
@@ -113,6 +129,15 @@ function graphView(root, data, tell) {
     if (quietly) return;
     say(`${node.data("text")} picked`);
     tell?.({ picked: id });
+  }
+
+  /** Nothing is picked: what was is no longer drawn. */
+  function unpick() {
+    state.picked = state.from = "";
+    for (const control of [expand, path]) control.disabled = true;
+    expand.textContent = "Show neighbours";
+    close.hidden = true;
+    facts.replaceChildren(hint());
   }
 
   function factsOf(node) {
@@ -226,16 +251,16 @@ function graphView(root, data, tell) {
   };
 }
 
-function nodeData(node, scale) {
+function nodeData(node) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
   return { id: node.id, text: node.text, caption: sign + node.caption, kind: node.kind, hover: node.hover, colour: node.colour,
-    shape: SHAPES[node.corners] ?? "ellipse", size: node.community ? node.size * scale : node.size ?? 20, font: node.community ? (node.small ? 7 : 12) * scale : 13, more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
+    shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? 20, font: node.community ? (node.small ? 8 : 13) : 13, more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
-function edgeData(edge, number, scale) {
+function edgeData(edge, number) {
   const sign = MARK_SIGNS[edge.mark] ? `${MARK_SIGNS[edge.mark]} ` : "";
   return { id: `edge ${number}`, source: edge.source, target: edge.target, type: edge.type, hover: edge.hover, text: edge.type,
-    caption: sign + edge.caption, width: edge.bundle ? edge.width * scale : edge.width ?? 1.5, font: edge.bundle ? 11 * scale : 11 };
+    caption: sign + edge.caption, width: edge.width ?? 1.5, font: 11 };
 }
 
 /** A small picture of how the nodes of a type look. */
@@ -273,7 +298,7 @@ function graphStyle() {
     { selector: "edge.hair.near", style: { "line-opacity": 1, "line-color": "#444", label: "data(caption)" } },
     { selector: "edge.bundle", style: { "target-arrow-shape": "none", "line-color": "#b5b5b5", "line-opacity": 0.7 } },
     { selector: "edge.plain", style: { "curve-style": "straight", "line-opacity": 0.55, "arrow-scale": 0.7 } },
-    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 100000, "min-zoomed-font-size": 9 } },
+    { selector: "node.community", style: { "border-width": 4, "border-style": "double", "text-wrap": "wrap", "text-max-width": 100000, "min-zoomed-font-size": 7.5 } },
     { selector: "node.added", style: { "border-color": "#009E73", "border-width": 4, color: "#00614A" } },
     { selector: "node.removed", style: { "border-color": "#B34D00", "border-width": 4, "border-style": "dashed", "background-opacity": 0.4, color: "#9C4400" } },
     { selector: "node.changed", style: { "border-color": "#C28600", "border-width": 5, "border-style": "dotted", color: "#8A5F00" } },
