@@ -6,6 +6,7 @@ Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVC
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, product
 
 import numpy as np
@@ -18,6 +19,8 @@ from kgot_lab.draw.recall_plots import LOST, WON
 from kgot_lab.draw.run_plots import BALLOTS, EDGES, NODES, USES
 from kgot_lab.draw.shapes import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.draw.structure_plots import PENS
+from kgot_lab.viz.hits_picture import COLOURS as LANES
+from kgot_lab.viz.live import script, style
 
 EYES = {
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -119,6 +122,24 @@ def test_lines_stand_out_from_the_paper_and_their_words_can_be_read(style):
 
 def test_the_name_of_a_mark_can_be_read_on_its_disc():
     assert all(contrast("#FFFFFF", mark.ink) >= READABLE for mark in MARKS.values())
+
+
+def test_the_ring_around_what_has_the_focus_and_the_rims_of_controls_stand_out_from_the_paper():
+    rings = re.findall(r":focus-visible \{ outline: (?:[3-9]px) solid (#\w+)", style())
+    rims = re.findall(r"\.kl-button \{[^}]*border: 1px solid (#\w+)", style())
+    assert rings and rims and all(contrast(colour) >= VISIBLE for colour in (*rings, *rims))
+
+
+def test_a_live_graph_has_the_marks_of_its_picture():
+    for name, mark in MARKS.items():
+        said = re.search(rf'"edge\.{name}", style: \{{[^}}]*"line-color": "(#\w+)"[^}}]*color: "(#\w+)"', script())
+        assert said and (said[1].upper(), said[2].upper()) == (mark.colour, mark.ink)
+
+
+def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
+    assert confused({lane: (colour, "") for lane, colour in LANES.items()}, IN_COLOUR) == []
+    patterns = [re.search(rf"\.kl-x-{lane} \{{ background: ([^}}]*)\}}", style())[1] for lane in LANES]
+    assert len({re.sub(r"#\w+", "", pattern) for pattern in patterns}) == len(LANES)
 
 
 # --- plots ---

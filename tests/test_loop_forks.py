@@ -176,7 +176,7 @@ def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
     original = load(bundled("tapes/hotpotqa_two_hops.jsonl"))
     other = recorded_fork(original, load(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
     assert (original.events[-1].text, other.answer) == ("Portland", "Oregon")
-    assert (other.avoided, other.asked) == (15, 4)
+    assert (other.avoided, other.asked) == (14, 4)  # and one reply was written by hand
 
 
 # --- what can be changed, and what stands beside what ---

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
+from kgot_lab.draw.paths import links_of
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Node
@@ -40,11 +40,13 @@ class Marked:
 
 def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     """A graph with what a write or a path marks in it; raises UnknownName and BadInput for a path that is not in the graph."""
-    if highlight is None:
+    if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return Marked(graph, {}, {}, "")
     if isinstance(highlight, Diff):
         return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"The last write: {highlight}.")
-    edges = [_link(graph, *ends) for ends in pairwise(highlight)]
+    if isinstance(highlight, str):
+        raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
+    edges = links_of(graph, highlight)
     names = [graph.node(id).text for id in highlight]
     return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
 
@@ -81,14 +83,6 @@ def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
         all_edges=len(whole.edges),
         said=told.said,
     )
-
-
-def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
-    """The first edge between two nodes, in either direction."""
-    found = [edge for edge in graph.neighbours(one, "both") if other in (edge.source, edge.target)]
-    if not found:
-        raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
-    return found[0]
 
 
 def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:

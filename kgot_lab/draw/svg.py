@@ -121,6 +121,9 @@ class _Canvas:
         widest = max((text_width(self._caption(node), self.font) for node in self.scene.nodes), default=0)
         box = (min(widest + 8, 2.2 * SIDE), 2 * self.radius + self.font + 10)
         points = spread(unit * self.area, box, ~np.isnan(start[:, 0]), self.area) + np.array([SIDE, TOP])
+        middle = self.width / 2
+        half = np.minimum([text_width(self._caption(node), self.font) / 2 + 6 for node in self.scene.nodes], middle)
+        points[:, 0] = np.clip(points[:, 0], half, self.width - half)  # so that no caption leaves the paper
         return {id: (float(x), float(y)) for id, (x, y) in zip(ids, points, strict=True)}
 
     def fraction(self, place: Place) -> Place:

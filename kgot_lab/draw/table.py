@@ -32,7 +32,7 @@ class Sheet:
         names = element("tr", *(element("th", column, scope="col", style=LEFT) for column in self.columns))
         head = [] if self.columns == ONE else [element("thead", names)]
         body = (element("tr", *(element("td", shortened(cell, CELL), style=LEFT) for cell in row)) for row in self.rows)
-        return element("table", element("caption", self.caption), *head, element("tbody", *body))
+        return element("table", element("caption", self.caption, style=LEFT), *head, element("tbody", *body))
 
     @property
     def text(self) -> str:

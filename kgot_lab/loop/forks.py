@@ -71,6 +71,22 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
     return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
 
 
+def by_hand(run: Trace) -> int:
+    """The number of the event of a recorded fork that a person wrote; -1 when the run is no fork."""
+    at = run.about.get("at", -1)
+    return at if run.about.get("fork_of") and isinstance(at, int) else -1
+
+
+def origin(run: Trace) -> str:
+    """What a reader of a recorded fork has to know; "" when the run is no fork."""
+    if by_hand(run) < 0:
+        return ""
+    return (
+        f"This is a fork of the run {run.about['fork_of']}: event {by_hand(run)} was written by hand, and the run went on from there. "
+        + (str(run.about["written"]).capitalize() + "." if run.about.get("written") else "")
+    ).strip()
+
+
 def said(events: Sequence[Event]) -> list[str]:
     """Each event of a run as text; equal texts are equal events, and how long a reply took does not count."""
     return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
@@ -119,8 +135,8 @@ def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[in
         seen[key] += 1
         if known and number != changed and known[0] != event.reply:
             raise TraceError(f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`")
-        avoided += bool(known)
-    return avoided, len(_asked(now)) - avoided
+        avoided += bool(known) and number != changed
+    return avoided, len(_asked(now)) - avoided - (changed in _asked(now))
 
 
 def _asked(events: Sequence[Event]) -> dict[int, Asked]:

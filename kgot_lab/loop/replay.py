@@ -20,7 +20,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM
+from kgot_lab.types import LLM, Usage
 
 
 def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
@@ -171,7 +171,7 @@ class Fork:
     events: tuple[Event, ...]
     graph: PropertyGraph
     first_difference: int  # number of the first event that is not as recorded
-    avoided: int  # model calls answered from the recording
+    avoided: int  # model calls answered from the recording, without a reply that was changed by hand
     asked: int  # model calls made
     stopped: str = ""  # why it did not reach an answer
 
@@ -207,7 +207,8 @@ def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live
         stopped = str(error)
     pairs = zip(seen, events, strict=False)
     first = next((number for number, (now, was) in enumerate(pairs) if not same(now, was)), min(len(seen), len(events)))
-    return Fork(tuple(seen), graph_after(seen), first, memory.avoided, memory.made, stopped)
+    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from memory, and is no call that was avoided
+    return Fork(tuple(seen), graph_after(seen), first, memory.avoided - by_hand, memory.made, stopped)
 
 
 def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> dict[tuple[str, ...], str]:
@@ -217,7 +218,7 @@ def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> d
         case Asked() if not event.role.startswith("inside "):
             key = (digest(event.prompt, event.model),)
             nth = sum(isinstance(other, Asked) and (digest(other.prompt, other.model),) == key for other in before)
-            memory.replies[key][nth] = (change, event.usage)
+            memory.replies[key][nth] = (change, event.usage if change == event.reply else Usage())  # what a person wrote cost no tokens
         case ToolReturned():
             memory.change_result(replace(event, text=change, sources=(), failed=False))
         case Read(statement=statement) if statement == WHOLE_GRAPH:

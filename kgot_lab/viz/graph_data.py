@@ -53,7 +53,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[st
         "edges": [*(_edge(edge, told) for edge in view.edges), *(_bundle(bundle, most) for bundle in view.bundles)],
         "legend": _legend([node for node in view.nodes if node.id not in groups], numbers),
         "marks": ["path"] if "path" in marks else list(DIFF) if told.said else [],
-        "note": " ".join(filter(None, (told.said, view.note))),
+        "note": " ".join(filter(None, (told.said, _inside(view, told), view.note))),
         "aspect": ASPECT,
         "total": len(told.graph) if view.communities else 0,
     }
@@ -75,7 +75,7 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
     named = f"{shortened(best.text, CAPTION)}\n{community.hidden:,} nodes"
     small = community.hidden < sizes[min(NAMED, len(sizes)) - 1]
     size = 8 + 34 * sqrt(community.hidden / sizes[0])
-    return made | {"kind": "", "caption": named, "community": community.id, "size": size, "small": small}
+    return made | {"kind": "(group)", "caption": named, "community": community.id, "size": size, "small": small}
 
 
 def _thing(id: str, text: str, about: list[str], look: Look, places: Mapping[str, Place]) -> dict[str, Json]:
@@ -105,6 +105,12 @@ def _more(view: View) -> dict[str, int]:
     ends = np.concatenate([graph.sources[hidden[graph.targets]], graph.targets[hidden[graph.sources]]])
     counts = np.bincount(ends, minlength=len(graph))
     return {graph.ids[row]: int(counts[row]) for row in view.shown.tolist() if counts[row]}
+
+
+def _inside(view: View, told: Marked) -> str:
+    """How many of the marked nodes are not drawn by themselves."""
+    hidden = sum(view.drawn_as(id) != id for id in told.nodes if id in view.graph) if view.communities else 0
+    return f"{hidden:,} of {len(told.nodes):,} marked nodes are inside groups." if hidden else ""
 
 
 def _lines(values: Mapping[str, Json]) -> list[str]:

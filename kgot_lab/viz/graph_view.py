@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kgot_lab.draw.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.paths import links_of, shortest_path
 from kgot_lab.draw.places import Place
 from kgot_lab.draw.scene import Highlight, Marked, marked
 from kgot_lab.draw.svg import Picture, svg
-from kgot_lab.draw.table import Sheet, Table, cell, properties, table
+from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.types import Json
+from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
 AROUND = 40  # neighbours drawn at once
-FOUND = 20  # hidden nodes drawn at once because they hold what was searched
 
 
 class GraphView:
     """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
 
     def __init__(self, told: Marked, picture: Picture, positions: Mapping[str, Place], *, height: int, most: int) -> None:
+        self._told, self._positions = told, positions
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
         self.view: View = collapsed(told.graph, most, marked=told.edges)
         if self.view.communities:
-            self.view = revealed(self.view, [id for id in told.touched if id in told.graph][: most // 2])
-        self._told, self._positions = told, positions
+            changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
+            self.view = revealed(self.view, changed[: most // 2])
         self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
 
     @property
@@ -43,8 +44,8 @@ class GraphView:
         return f"<GraphView of {self.graph!r}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
     def table(self, limit: int = 50) -> Table:
-        """The same graph as tables."""
-        return table(self.graph, limit=limit)
+        """The same graph as tables, with what is marked first."""
+        return self.picture.table(limit=limit)
 
     def facts(self) -> Table:
         """The picked node with its properties, and its edges; raises BadInput before one was picked."""
@@ -62,38 +63,70 @@ class GraphView:
         return data_of(self.view, self._told, self._positions)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
+        """The answer to what a reader did in the browser."""
         match message:
             case {"picked": str(id)} if id in self.graph:
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
-                return self._revealed(self._hidden_around(id), f"neighbours of {self.graph.node(id).text}")
+                near = self._hidden_around(id)
+                return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self.graph.node(id).text} now drawn")
             case {"open": str(community)} if community in self.view.whole.ids:
-                self.view = opened(self.view, community)
-                return {"graph": self._data(), "said": "Opened: its nodes are drawn by themselves."}
+                return self._shown(opened(self.view, community), "Opened: its nodes are drawn by themselves.")
             case {"close": str(id)} if id in self.graph and self.view.communities:
-                self.view = closed(self.view, self.view.community_of(id))
-                return {"graph": self._data(), "said": "Closed: drawn as one again."}
+                return self._shown(closed(self.view, self.view.community_of(id)), "Closed: drawn as one again.")
+            case {"path": [str(start), str(end)]}:
+                return self._path(start, end)
             case {"find": str(text)}:
-                found = self._hidden_with(text)
-                return self._revealed(found, f"nodes that hold “{text}”") if found else {"said": f"No node holds “{text}”"}
+                return self._found(text, str(message.get("after", "")))
         return {}
 
-    def _revealed(self, ids: list[str], what: str) -> dict[str, Json]:
-        self.view = revealed(self.view, ids)
-        return {"graph": self._data(), "pick": ids[0], "said": f"{len(ids)} {what} now drawn"} if ids else {}
+    def _shown(self, view: View, said: str) -> dict[str, Json]:
+        """Another view of the graph for the browser, and for whoever shows this object again."""
+        self.view = view
+        self.live.data = {**self.live.data, **self._data()}
+        return {"graph": self._data(), "said": said}
+
+    def _found(self, text: str, after: str) -> Json:
+        """The next node whose text, id or properties hold a text, of all that there are."""
+        wanted = text.casefold()
+        held = [node.id for node in self.graph.nodes if any(wanted in part.casefold() for part in _parts(node))]
+        if not held:
+            return {"said": f"No node holds “{text}”"}
+        place = (held.index(after) + 1) % len(held) if after in held else 0
+        self.picked = held[place]
+        said = f"{place + 1:,} of {len(held):,} that hold “{text}”: {self.graph.node(self.picked).text}"
+        return self._shown(revealed(self.view, [self.picked]), said) | {"pick": self.picked}
+
+    def _path(self, start: str, end: str) -> Json:
+        """A shortest path in the whole graph, whichever way its edges point."""
+        groups = [id for id in (start, end) if id not in self.graph]
+        if groups:
+            return {"said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."}
+        way = shortest_path(self.graph, start, end)
+        names = f"{self.graph.node(start).text} to {self.graph.node(end).text}"
+        if not way:
+            return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
+        self.picked = end
+        steps = [f"— {edge.type} — {self.graph.node(id).text}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
+        said = f"Path: {' '.join([self.graph.node(start).text, *steps])}"
+        return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
 
     def _hidden_around(self, id: str) -> list[str]:
         """The neighbours of a node that are not drawn by themselves, best connected first."""
         edges = self.graph.neighbours(id, "both")
         near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
         hidden = [other for other in near if self.view.drawn_as(other) != other]
-        return sorted(hidden, key=lambda other: -int(self.view.whole.degree[self.graph.row(other)]))[:AROUND]
+        return sorted(hidden, key=self._connected)[:AROUND]
 
-    def _hidden_with(self, text: str) -> list[str]:
-        wanted = text.casefold()
-        holding = (node for node in self.graph.nodes if wanted in node.text.casefold() or wanted in node.id.casefold())
-        hidden = (node.id for node in holding if self.view.drawn_as(node.id) != node.id)
-        return [id for id, _ in zip(hidden, range(FOUND), strict=False)]
+    def _connected(self, id: str) -> tuple[int, int]:
+        row = self.graph.row(id)
+        return -int(self.view.whole.degree[row]), row
+
+
+def _parts(node: Node) -> Iterator[str]:
+    yield node.text
+    yield node.id
+    yield from map(cell, node.properties.values())
 
 
 def show_graph(

@@ -43,19 +43,21 @@ def html(what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: It
     `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and for a mixture.
     """
     if isinstance(what, Trace):
-        return _of_run(what.events, tuple(forks), title)
+        return _of_run(what, tuple(forks), title)
+    if not isinstance(what, Report | Iterable):
+        raise BadInput(f"html() takes a run or a recall report, not {what!r}")
     things: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
     reports = [thing for thing in things if isinstance(thing, Report)]
     events = [thing for thing in things if isinstance(thing, Event)]
     if not things or (reports and events) or len(reports) + len(events) < len(things):
         raise BadInput("html() takes a run (a trace or its events), or a recall report or several, and not a mixture")
     if events:
-        return _of_run(events, tuple(forks), title)
+        return _of_run(Trace("", "", tuple(events)), tuple(forks), title)
     named = title or "The recall benchmark"
     return Page(named, recall_page(reports, title=named))
 
 
-def _of_run(events: Iterable[Event], forks: tuple[Fork, ...], title: str) -> Page:
-    walked = stepper(events, forks=forks)
+def _of_run(run: Trace, forks: tuple[Fork, ...], title: str) -> Page:
+    walked = stepper(run, forks=forks)
     named = title or walked.question
-    return Page(named, page(walked.events, title=title, live={"Step through it": walked.live.data}))
+    return Page(named, page(run, title=title, live={"Step through it": walked.live.data}))

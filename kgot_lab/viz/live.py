@@ -45,7 +45,7 @@ class Live:
 
     def widget(self) -> Any:
         """A new widget of this view; raises NotInstalled without anywidget."""
-        made = _widget_class()(data={**self.data, "stands_for": key_of(self.picture._repr_svg_())})
+        made = _widget_class()(data={**sendable(self.data), "stands_for": key_of(self.picture._repr_svg_())})
         made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
         self._widgets.append(made)
         return made
@@ -53,7 +53,7 @@ class Live:
     def send(self, message: Mapping[str, Json]) -> None:
         """Tell every widget of this view something."""
         for widget in self._widgets:
-            widget.send(dict(message))
+            widget.send(sendable(dict(message)))
 
     def _hear(self, widget: Any, message: Mapping[str, Json]) -> None:
         if "live" in message:
@@ -61,7 +61,16 @@ class Live:
             return
         answer = self._heard(message)
         if answer:
-            widget.send(answer)
+            widget.send(sendable(answer))
+
+
+def sendable(value: Json) -> Json:
+    """A value that can be sent: half a surrogate pair, which no encoding takes, becomes a question mark."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {sendable(key): sendable(item) for key, item in value.items()}
+    return [sendable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @cache

@@ -10,11 +10,15 @@ from kgot_lab.draw.svg import Picture, svg
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
+from kgot_lab.loop.forks import by_hand, origin
+from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
+
+NEEDS_SCRIPT = element("noscript", "This part needs a script, which this browser does not run. Everything else of the page is below.")
 
 STYLE = """
 body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -25,6 +29,7 @@ h3 { font-size: 1rem; margin-top: 2rem; }
 h4 { font-size: .8rem; margin: .8rem 0 .2rem; color: #555; }
 .answer { border: 1px solid #999; border-left: .4rem solid #0072B2; padding: .6rem 1rem; font-size: 1.15rem; }
 .answer.forced { border-left-style: dashed; border-left-color: #D55E00; }
+.origin { border: 1px solid #8a5f00; padding: .4rem .8rem; }
 .small, .facts { font-size: .85rem; color: #444; }
 pre { font: .8rem/1.4 monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre { background: #f4f4f4; padding: .5rem .7rem; margin: .3rem 0; }
@@ -52,23 +57,29 @@ svg { border: 1px solid #ddd; }
 
 
 def page(
-    events: Iterable[Event], *, title: str = "", graph: PropertyGraph | None = None, live: Mapping[str, Mapping[str, Json]] | None = None
+    run: Trace | Iterable[Event],
+    *,
+    title: str = "",
+    graph: PropertyGraph | None = None,
+    live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
     """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
 
     `graph` is the graph before the run, if it was not empty; `live` are the data of views to put in, by heading: without any the page
     holds no script. Raises BadInput when the writes do not fit the graph.
     """
-    events = list(events)
+    run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
+    events = run.events
     graphs = _graphs(events, graph or PropertyGraph.of())
     last = svg(graphs[-1])
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or shortened(question, 80) or "A run"
     sections = (
         _opening(title, events, question),
+        *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
         _evidence(events),
-        *(element("section", element("h2", heading), place(data), class_="alive") for heading, data in (live or {}).items()),
-        _section("Step by step", *_steps(events, graphs, last)),
+        *(element("section", element("h2", heading), NEEDS_SCRIPT, place(data), class_="alive") for heading, data in (live or {}).items()),
+        _section("Step by step", *_steps(run, graphs, last)),
         _section("What it cost", _ledger(events)),
         _section("The graph at the end", last.svg, folded("The same as tables", table(graphs[-1], limit=200).html)),
     )
@@ -145,16 +156,17 @@ def _passage(id: str, documents: Mapping[str, Document]) -> Markup:
     return folded(f"Passage {id}: {document.title or shortened(document.text, 60)}", verbatim(document.text))
 
 
-def _steps(events: Sequence[Event], graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
+def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
     """Every event under the heading of its step; nodes stay where the last picture has them."""
-    after = iter(graphs[1:])
-    for step, group in groupby((event for event in events if not isinstance(event, Started)), key=lambda event: event.step):
+    after, written = iter(graphs[1:]), by_hand(run)
+    numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
+    for step, group in groupby(numbered, key=lambda pair: pair[1].step):
         yield element("h3", f"Step {step}" if step else "Before the first INSERT")
-        for event in group:
+        for number, event in group:
             picture = None
             if isinstance(event, Wrote):
                 picture = svg(next(after), highlight=event.diff, limit=STEP_NODES, positions=last.positions).svg
-            yield entry(event, picture)
+            yield entry(event, picture, by_hand=number == written)
 
 
 def _ledger(events: Sequence[Event]) -> Markup:

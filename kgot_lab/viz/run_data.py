@@ -18,19 +18,24 @@ from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Diff, Json
 from kgot_lab.viz.captions import caption
 from kgot_lab.viz.graph_data import graph_data
-from kgot_lab.viz.steps import asking, entry, settings, verbatim
+from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
 
 DRAWN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 
 
-def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = ()) -> dict[str, Json]:
-    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named, by its number there."""
+def run_data(
+    events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1
+) -> dict[str, Json]:
+    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named, by its number there.
+
+    `by_hand` is the number of the event that a person wrote, if one did.
+    """
     texts, graphs = _Texts(), _Graphs(positions)
     numbers = {text: number for number, text in reversed(list(enumerate(said(known))))}
     keys = said(events)
     answer = next((event for event in events if isinstance(event, Answered)), None)
     return {
-        "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts) for number, key in enumerate(keys)],
+        "events": [{"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand) for number, key in enumerate(keys)],
         "polls": polls(events),
         "reads": _reads(events),
         "graph_at": _graph_at(events, graphs),
@@ -52,7 +57,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
     keys = said(events), said(fork.events)
     pairs = aligned(events, fork.events)
     return {
-        **run_data(fork.events, positions, events),
+        **run_data(fork.events, positions, events, by_hand=fork.first_difference),
         "ends": {"of": ends, **graphs.data()},
         "difference": str(difference) if difference else "none",
         "first": fork.first_difference,
@@ -88,10 +93,11 @@ class _Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def _event(events: Sequence[Event], number: int, texts: _Texts) -> dict[str, Json]:
+def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) -> dict[str, Json]:
     """An event: a line for the list, words for the page, and the text one may change."""
     event, part = events[number], changeable(events[number])
-    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step, "caption": caption(event), "words": _words(events, number)}
+    words, named = _words(events, number, by_hand), caption(event) + f" {BY_HAND}" * (number == by_hand)
+    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step, "caption": named, "words": words}
     if isinstance(event, Ballot):
         made["ballot"] = event.choice
     if isinstance(event, Asked):
@@ -103,11 +109,12 @@ def _event(events: Sequence[Event], number: int, texts: _Texts) -> dict[str, Jso
     return made
 
 
-def _words(events: Sequence[Event], number: int) -> Markup:
+def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
     if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
-        return element("div", element("b", "Asked", class_="kind"), " ", asking(event), class_="event asked")
-    return joined([*_repairs(events, number), entry(event), *(_evidence(event) if isinstance(event, Answered) else ())])
+        return element("div", element("b", "Asked", class_="kind"), " ", asking(event, by_hand=number == by_hand), class_="event asked")
+    told = entry(event, by_hand=number == by_hand)
+    return joined([*_repairs(events, number), told, *(_evidence(event) if isinstance(event, Answered) else ())])
 
 
 def _evidence(event: Answered) -> Iterator[Markup]:

@@ -14,6 +14,7 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import replay
 from kgot_lab.loop.events import Answered, Event, Started
+from kgot_lab.loop.forks import by_hand, origin
 from kgot_lab.loop.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.stores.in_memory import InMemory
@@ -32,21 +33,22 @@ class Stepper:
     """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
 
     def __init__(
-        self, events: Sequence[Event], forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int
+        self, run: Trace, forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int
     ) -> None:
-        self.events, self.forks, self.at = tuple(events), list(forks), 0
+        self.events, self.forks, self.at = run.events, list(forks), 0
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
         self._positions = places(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
         data = {
             "view": "stepper",
             "question": self.question,
+            "origin": origin(run),
             "height": height,
             "model": live.planning is not None,
-            "run": run_data(self.events, self._positions),
+            "run": run_data(self.events, self._positions, by_hand=by_hand(run)),
             "forks": [fork_data(self.events, fork, self._positions) for fork in forks],
         }
-        self.picture = story(self.events, graph, self._positions)
+        self.picture = story(run, forks, graph, self._positions)
         self.live = Live(self.picture, data, self._heard)
 
     @property
@@ -95,6 +97,7 @@ class Stepper:
 
     def _forked(self, at: int, change: str) -> Json:
         """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages raises."""
+        self.live.send({"walking": True})
         try:
             self.fork(at, change)
         except LabError as error:
@@ -118,12 +121,13 @@ def stepper(
     reply that was not recorded), and `store` opens an empty store for it. `height` is that of an event and its graph, in pixels.
     Raises BadInput for a run without events or without its beginning.
     """
-    events = tuple(run.events if isinstance(run, Trace) else run)
+    run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
+    events = run.events
     if not events:
         raise BadInput("there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded")
     if not isinstance(events[0], Started):
         raise BadInput(f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning")
-    return Stepper(events, tuple(forks), live, store, height=height)
+    return Stepper(run, tuple(forks), live, store, height=height)
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
@@ -147,10 +151,11 @@ def _text_of(event: Event) -> str:
 # --- the static picture ---------------------------------------------------------------------------------------------------
 
 
-def story(events: Sequence[Event], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
-    """A run in one picture: the question, each step in a line, the answer, and the last graph."""
+def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
+    """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last graph."""
+    events = run.events
     drawn = svg(graph, limit=DRAWN, positions=positions, width=WIDTH, height=GRAPH_HEIGHT)
-    lines = list(_lines(events))
+    lines = [*_lines(events), *_of_forks(run, forks)]
     tops = [10 + LINE * (number + 1) for number in range(len(lines))]
     texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))
     top = tops[-1] + 14
@@ -188,6 +193,16 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
     guess = " (a guess: no read gave rows)" if answer and answer.forced else ""
     end = f"Answer: {answer.text}{guess}" if answer else f"The run stops at event {len(events) - 1}, before an answer."
     yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(end, 3 * STRONG), STRONG))
+
+
+def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
+    """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its answer."""
+    yield from (Line(line) for line in textwrap.wrap(origin(run), LETTERS))
+    for number, fork in enumerate(forks, start=1):
+        calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
+        end = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
+        told = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shortened(end, 2 * LETTERS)}"
+        yield from (Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, LETTERS)))
 
 
 def _text(line: Line, y: float) -> Markup:

@@ -32,15 +32,18 @@ from kgot_lab.loop.events import (
 from kgot_lab.types import Diff, Edge, Node, Prompt
 
 
-def entry(event: Event, picture: Markup | None = None) -> Markup:
-    """An event in words; a write may bring the picture of the graph after it."""
-    parts = list(_parts(event))
+def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
+    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is called so."""
+    parts = list(_of_asking(event, by_hand) if isinstance(event, Asked) else _parts(event))
+    if by_hand and not isinstance(event, Asked):
+        parts.insert(0, element("b", BY_HAND + " "))
     if picture is not None:
         parts.append(folded("The graph after this write", picture))
     name = type(event).__name__
     return element("div", element("b", _WORDS.get(name, name), class_="kind"), " ", *parts, class_=f"event {name.lower()}")
 
 
+BY_HAND = "(written by hand)"
 _WORDS = {"Cut": "Cut short", "ToolReturned": "Tool", "Failed": "Read failed", "Chose": "Chose tools", "Parsed": "Candidate answer"}
 
 
@@ -57,7 +60,7 @@ def verbatim(text: object) -> Markup:
 def _parts(event: Event) -> Iterator[object]:
     match event:
         case Asked() | Cut():
-            yield from _of_asking(event)
+            yield from _of_asking(event, False)
         case Ballot() | Voted() | Merged() | Forced():
             yield from _of_voting(event)
         case Chose() | ToolReturned():
@@ -72,10 +75,10 @@ def _parts(event: Event) -> Iterator[object]:
             yield verbatim(_as_text(event))  # an event this page does not know yet
 
 
-def _of_asking(event: Asked | Cut) -> Iterator[object]:
+def _of_asking(event: Asked | Cut, by_hand: bool) -> Iterator[object]:
     match event:
         case Asked(prompt=prompt, reply=reply):
-            yield folded(asking(event), *_conversation(prompt, reply))
+            yield folded(asking(event, by_hand=by_hand), *_conversation(prompt, reply))
         case Cut(what=what, kept=kept, left_out=left_out):
             yield f"the {what}: about {kept:,} tokens kept, {left_out:,} left out"
 
@@ -87,8 +90,10 @@ def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
     yield element("p", settings(prompt), class_="small")
 
 
-def asking(event: Asked) -> Markup:
-    """What a model was asked for, which model, and what that cost."""
+def asking(event: Asked, *, by_hand: bool = False) -> Markup:
+    """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
+    if by_hand:
+        return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
     usage = event.usage
     tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
     return joined([element("i", event.role), f" · {event.model} · {tokens}"])

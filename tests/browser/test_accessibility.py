@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from browser.audit import FINE, asked, faults, focused, keyboard_goes_through, spoken
 from browser.lab import expect, open_notebook, run_cell
-from browser.window import SIZE, open_from_disk
+from browser.window import open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
 from kgot_lab.loop.forks import recorded_fork
@@ -16,64 +17,26 @@ from kgot_lab.viz import show_graph, stepper
 from kgot_lab.viz.explorer import Lanes, explore
 from kgot_lab.viz.live import page_script, place, style
 
+RUN = load(bundled("tapes/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
-NAMED = {"application", "button", "checkbox", "combobox", "image", "img", "navigation", "region", "searchbox", "slider", "textbox"}
 SETUP = """
 from kgot_lab.bundled import bundled
-from kgot_lab.loop.trace import load
+from kgot_lab.loop.trace import graph_after, load
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
-from kgot_lab.loop.trace import graph_after
 
 storm = load(bundled("tapes/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 """
-VIEWS = {
-    "graph": "show_graph(graph_after(storm.events))",
-    "stepper": "stepper(storm)",
-    "explorer": "explore(Lanes(text=bm25(documents)), documents, queries=['ada', 'a machine'], systems={'bm25': bm25(documents)})",
-}
-
-# Where a text, a control or a ring fails; `view` is the element of a live view.
-TOO_PALE = """(view) => {
-    const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
-    const over = ([r, g, b, a], under) => [r, g, b].map((part, at) => part * a + under[at] * (1 - a));
-    const light = (rgb) => rgb.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
-    const paper = (node) => (node ? over(parse(getComputedStyle(node).backgroundColor), paper(node.parentElement)) : [255, 255, 255]);
-    const found = [];
-    const walker = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-        const node = walker.currentNode.parentElement, text = walker.currentNode.data.trim(), look = getComputedStyle(node);
-        if (!text || !node.checkVisibility({ visibilityProperty: true }) || node.closest("title, desc, option, :disabled")) continue;
-        const back = paper(node), ink = over(parse(node.closest("svg") ? look.fill : look.color), back);
-        const [dark, bright] = [light(ink), light(back)].sort((one, other) => one - other), ratio = (bright + 0.05) / (dark + 0.05);
-        const size = parseFloat(look.fontSize), isLarge = size >= 24 || (size >= 18.66 && Number(look.fontWeight) >= 700);
-        if (ratio < (isLarge ? 3 : 4.5)) found.push(`${text.slice(0, 30)}: ${ratio.toFixed(2)}`);
-    }
-    return found;
-}"""
-TOO_SMALL = """(view) => [...view.querySelectorAll("button, input, select, textarea, summary")]
-    .filter((control) => control.checkVisibility({ visibilityProperty: true }) && !control.disabled)
-    .map((control) => [control, (control.closest("label:has(input[type=checkbox])") ?? control).getBoundingClientRect()])
-    .filter(([, box]) => box.width < 24 || box.height < 23.9)
-    .map(([control, box]) => `${control.tagName} ${control.className} ${control.textContent}: ${box.width} x ${box.height}`)"""
-TOO_WIDE = """(view) => [document.documentElement, ...view.querySelectorAll("button, input, select, textarea, summary")]
-    .filter((each) => each === document.documentElement ? each.scrollWidth > innerWidth : each.checkVisibility({ visibilityProperty: true }))
-    .filter((each) => each === document.documentElement || each.getBoundingClientRect().right > innerWidth || each.getBoundingClientRect().left < 0)
-    .map((each) => `${each.tagName} ${each.className} ${each.textContent.slice(0, 30)}: to ${each.getBoundingClientRect().right}`)"""
-STOPS = """(view) => [view, ...view.querySelectorAll("*")].filter((each) => each.checkVisibility({ visibilityProperty: true })
-    && each.tabIndex >= 0 && !each.disabled && !each.closest("fieldset:disabled")
-    && (each.matches("button, input, select, textarea, summary") || each.hasAttribute("tabindex")))"""
-AT = """(view) => {
-    const at = document.activeElement, look = getComputedStyle(at);
-    const named = `${at.tagName} ${at.className} ${at.getAttribute("aria-label") ?? at.textContent.slice(0, 30)}`;
-    const ring = at.matches(":focus-visible") && look.outlineStyle !== "none" && parseFloat(look.outlineWidth) >= 2;
-    const stops = (%s)(view);
-    return { inside: view.contains(at), number: stops.indexOf(at), named, ring, count: stops.length, positive: at.tabIndex > 0 };
-}""" % STOPS
+VIEWS = (
+    "show_graph(graph_after(storm.events))",
+    "stepper(storm)",
+    "explore(Lanes(text=bm25(documents)), documents, queries=['ada', 'a machine'], systems={'bm25': bm25(documents)})",
+)
 
 
 def on_disk(page, watch, folder, shown):
@@ -87,72 +50,172 @@ def on_disk(page, watch, folder, shown):
     open_from_disk(page, watch, folder / "page.html")
     view = page.locator(".kl").first
     expect(view).to_be_visible()
-    page.wait_for_timeout(300)  # a graph is drawn some frames later
+    frames(page)
     return view
 
 
-def storm():
-    run = load(bundled("tapes/winter_storm.jsonl"))
-    return run, recorded_fork(run, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+def frames(page):
+    """Wait until what is drawn some frames later is drawn."""
+    page.evaluate(
+        "() => new Promise((done) => { let left = 6; const next = () => (left-- ? requestAnimationFrame(next) : done()); next(); })"
+    )
 
 
-def unnamed(view):
-    """Controls without a name, and those whose name leaves out what is written on them, as the browser tells a screen reader."""
-    page = view.page
-    client = page.context.new_cdp_session(page)
-    view.evaluate("(view) => { window.audited = view; }")
-    root = client.send("Runtime.evaluate", {"expression": "window.audited"})["result"]["objectId"]
-    found = []
-    for node in client.send("Accessibility.queryAXTree", {"objectId": root})["nodes"]:
-        role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
-        if node["ignored"] or role not in NAMED:
-            continue
-        object = client.send("DOM.resolveNode", {"backendNodeId": node["backendDOMNodeId"]})["object"]["objectId"]
-        ask = "function () { return [this.outerHTML.slice(0, 90), this.tagName === 'BUTTON' ? this.innerText : '']; }"
-        told = client.send("Runtime.callFunctionOn", {"objectId": object, "functionDeclaration": ask, "returnByValue": True})
-        outer, written = told["result"]["value"]
-        if not name.strip() or words(written) not in words(name):
-            found.append(f"{role} {name!r}: {outer}")
-    client.detach()
-    return found
+# --- pages from disk, in each state ---
 
 
-def words(text):
-    """Letters and digits, without signs and arrows."""
-    return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
+def as_graph(page, watch, folder):
+    return on_disk(page, watch, folder, show_graph(graph_after(RUN.events)))
 
 
-def faults(view):
-    """Everything that is wrong with a view as it stands, the keyboard aside."""
-    return {
-        "no name": unnamed(view), "too pale": view.evaluate(TOO_PALE), "too small": view.evaluate(TOO_SMALL),
-        "positive tabindex": view.locator("[tabindex]:not([tabindex='0'], [tabindex='-1'])").count(),
-    }  # fmt: skip
+def as_table(page, watch, folder):
+    view = as_graph(page, watch, folder)
+    view.get_by_role("button", name="Table").press("Enter")
+    return view
 
 
-FINE = {"no name": [], "too pale": [], "too small": [], "positive tabindex": 0}
+def as_stepper(page, watch, folder, event=0):
+    view = on_disk(page, watch, folder, stepper(RUN))
+    view.get_by_label("Event", exact=True).fill(str(event))
+    return view
 
 
-def walked(view, key="Tab"):
-    """The stops of the Tab key in a view, from the one that has the focus to the last: it leaves the view, rings on its way."""
-    stops = []
-    for _ in range(120):
-        at = view.evaluate(AT)
-        if not at["inside"]:
-            return stops
-        assert at["ring"], f"the focus cannot be seen: {at['named']}"
-        stops.append(at)
-        view.page.keyboard.press(key)
-    raise AssertionError(f"the Tab key does not leave the view: {stops[-3:]}")
+def as_vote(page, watch, folder):
+    view = as_stepper(page, watch, folder, 14)
+    view.get_by_role("button", name="Find, table").press("Enter")
+    return view
 
 
-def reaches_all(view):
-    """Whether the Tab key goes through all stops of a view in the order of the page, and out of it again both ways."""
-    view.evaluate(f"(view) => ({STOPS})(view)[0].focus({{ focusVisible: true }})")
-    stops = [stop for stop in walked(view) if stop["number"] >= 0]  # others: places that scroll, which the browser adds by itself
-    numbers = [stop["number"] for stop in stops]
-    assert numbers == list(range(stops[-1]["count"])), [stop["named"] for stop in stops]
-    view.page.keyboard.press("Shift+Tab")
-    assert view.evaluate(AT)["inside"] or view.page.url.startswith("http")
-    view.evaluate(f"(view) => ({STOPS})(view).at(-1).focus({{ focusVisible: true }})")
-    return walked(view, "Shift+Tab")[-1]["number"] == 0
+def as_question(page, watch, folder):
+    view = as_stepper(page, watch, folder)
+    view.get_by_role("button", name="Predict, then reveal").press("Enter")
+    view.get_by_label("Event", exact=True).fill("20")
+    expect(view).to_contain_text("What will the model vote for?")
+    return view
+
+
+def as_pair(page, watch, folder):
+    view = on_disk(page, watch, folder, stepper(RUN, forks=[FORK]))
+    view.get_by_label("Compare with").select_option(index=1)
+    return view
+
+
+def as_explorer(page, watch, folder):
+    return on_disk(page, watch, folder, explore(Lanes(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["ada"]))
+
+
+STATES = [as_graph, as_table, as_stepper, as_vote, as_question, as_pair, as_explorer]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_a_view_has_names_contrast_large_targets_and_a_way_for_the_keyboard(page, watch, tmp_path, state):
+    view = state(page, watch, tmp_path)
+    assert faults(view) == FINE
+    assert keyboard_goes_through(view)
+    page.set_viewport_size(NARROW)
+    frames(page)
+    assert asked(view, "tooWide") == []
+
+
+def test_what_is_wrong_is_found(page, watch, tmp_path):
+    view = as_graph(page, watch, tmp_path)
+    view.evaluate(
+        """(view) => {
+            view.querySelector("button").setAttribute("aria-label", "Look");
+            const text = document.createElement("div"), button = document.createElement("button");
+            text.textContent = "pale";
+            text.style.cssText = "color: #999; width: 3000px";
+            button.style.cssText = "height: 10px; outline: none; border-color: #ddd";
+            button.tabIndex = 3;
+            view.append(text, button);
+        }"""
+    )
+    found = faults(view)
+    assert [len(found[kind]) for kind in ("no name", "too pale", "too faint", "too small")] == [2, 1, 1, 1] and found["out of order"] == 1
+    assert asked(view, "tooWide") == ["the page"]
+    view.evaluate("(view) => { view.lastElementChild.tabIndex = 0; }")
+    with pytest.raises(AssertionError, match="cannot be seen"):
+        keyboard_goes_through(view)
+    view.evaluate("(view) => { view.lastElementChild.remove(); view.addEventListener('keydown', (event) => event.preventDefault()); }")
+    with pytest.raises(AssertionError, match="does not leave"):
+        keyboard_goes_through(view)
+
+
+def test_a_graph_in_a_window_that_becomes_narrow_is_still_all_there(page, watch, tmp_path):
+    view = as_graph(page, watch, tmp_path)
+    page.set_viewport_size(NARROW)
+    frames(page)
+    places = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition().x)")
+    assert min(places) > 0 and max(places) < view.locator(".kl-canvas").bounding_box()["width"]
+
+
+def test_the_focus_stays_in_the_view_when_what_had_it_goes_away(page, watch, tmp_path):
+    view = as_question(page, watch, tmp_path)
+    view.get_by_role("button", name="INSERT (key I)").press("Enter")
+    assert "What happened" in focused(view)
+    view = as_graph(page, watch, tmp_path)
+    view.get_by_role("button", name="no label").press("Enter")
+    assert "no label" in focused(view) and "hidden" in spoken(view)
+
+
+def test_the_events_of_two_runs_are_one_stop_each_and_arrow_keys_go_through_them(page, watch, tmp_path):
+    view = as_pair(page, watch, tmp_path)
+    assert view.locator(".kl-step-pairs [tabindex='0']").count() == 2
+    view.locator(".kl-step-pairs [tabindex='0']").first.focus()
+    for key in ("ArrowUp", "ArrowUp", "ArrowDown"):
+        page.keyboard.press(key)
+    assert focused(view) == "BUTTON 23candidate: La Nina contribut"
+    expect(view.locator(".kl-step-pane").first).to_have_attribute("data-at", "23")
+    expect(view.locator(".kl-step-pane").last).to_have_attribute("data-at", "20")
+
+
+# --- in a notebook ---
+
+
+@pytest.fixture
+def cells(page, lab):
+    """The output areas of a graph view, a stepper and an explorer, live."""
+    open_notebook(page, lab.scratch([SETUP, *VIEWS, "'the end'"]))
+    run_cell(page, 0)
+    areas = [run_cell(page, number) for number in (1, 2, 3)]
+    for area in areas:
+        expect(area.locator(".kl-replaced")).to_have_count(1)
+    return areas
+
+
+def test_in_a_notebook_the_tab_key_leaves_each_view_pictures_have_words_and_changes_are_spoken(cells):
+    for area in cells:
+        view = area.locator(".kl").first
+        view.scroll_into_view_if_needed()
+        assert faults(view) == FINE
+        assert keyboard_goes_through(view)
+        assert len(area.locator("img").get_attribute("alt")) > 40
+    graph, walk, explorer = (area.locator(".kl").first for area in cells)
+    graph.get_by_role("application").press("ArrowRight")
+    expect(graph.get_by_role("status")).to_have_text("The winter storm of late January 2026 picked")
+    walk.press("ArrowRight")
+    expect(walk.locator(".kl-step-panel").get_by_role("status")).to_contain_text("Event 1 of 24")
+    explorer.get_by_label("or one of 2").select_option(index=2)
+    expect(explorer.locator(".kl-said")).to_contain_text("First: ")
+    before = spoken(explorer)
+    explorer.get_by_role("slider", name="k,").press("Home")
+    expect(explorer.locator(".kl-said")).not_to_have_text(before)
+
+
+def test_editing_and_comparing_need_no_mouse(page, cells):
+    _, walk, explorer = (area.locator(".kl").first for area in cells)
+    walk.get_by_label("Event", exact=True).fill("3")
+    walk.get_by_role("button", name="Edit and fork").press("Enter")
+    assert focused(walk).startswith("TEXTAREA The ")
+    assert faults(walk) == FINE and keyboard_goes_through(walk)
+    walk.get_by_role("button", name="Cancel").press("Enter")
+    assert focused(walk) == "BUTTON Edit and fork"
+    page.keyboard.press("Enter")
+    page.keyboard.type("La Nina was strong. ")
+    walk.get_by_role("button", name="Fork", exact=True).press("Enter")
+    expect(walk).to_have_attribute("data-runs", "2")
+    assert focused(walk).startswith("DIV Stepper: ")
+    for name in ("Keep as A", "Stop comparing"):
+        explorer.get_by_role("button", name=name).press("Enter")
+        expect(explorer).to_have_attribute("data-waiting", "false")
+    assert focused(explorer) == "BUTTON Keep as A"

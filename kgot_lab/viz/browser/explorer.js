@@ -247,14 +247,15 @@ function explorerCompare(data, state, heard) {
     state.a = state.b = "";
     heard.chosen(event);
   });
+  const element = make("div", { class: "kl-x-compare", role: "group", "aria-label": "Side by side" },
+    make("div", { class: "kl-x-name" }, "Side by side"), keep, labelled("A", a), labelled("B", b), end);
   return {
-    element: make("div", { class: "kl-x-compare", role: "group", "aria-label": "Side by side" },
-      make("div", { class: "kl-x-name" }, "Side by side"), keep, labelled("A", a), labelled("B", b), end),
+    element,
     refresh() {
       kept.disabled = !state.kept;
       kept.textContent = state.kept ? `kept ${Object.values(state.kept.weights).map((weight) => weight.toFixed(2)).join(" ")}` : "kept weights";
       [a.value, b.value] = [state.a, state.b];
-      b.disabled = end.disabled = !state.a;
+      keepingFocus(element, () => keep, () => { b.disabled = end.disabled = !state.a; });
     },
   };
 }
@@ -267,7 +268,7 @@ function explorerResults(data) {
   const diagram = make("div", { class: "kl-x-diagram" }), name = make("code", {});
   const list = make("div", { class: "kl-x-list" }), card = make("div", { class: "kl-hover kl-x-card", role: "tooltip", id: explorerId(), hidden: true });
   const place = make("div", { class: "kl-x-place" }, list, card);
-  const tables = make("div", { class: "kl-scroll kl-x-tables", hidden: true });
+  const tables = make("div", { class: "kl-scroll kl-x-tables", hidden: true, tabindex: 0, role: "region", "aria-label": "Table of the hits" });
   const tableButton = button("Table", () => {
     tables.hidden = !tables.hidden;
     tableButton.setAttribute("aria-pressed", String(!tables.hidden));
@@ -297,7 +298,8 @@ function explorerResults(data) {
       name.textContent = second ? "" : answer.stage;
       diagram.replaceChildren(...(second ? [first, second] : [answer]).map((side, number) => explorerDiagram(side, second && "AB"[number])));
       card.hidden = true;
-      list.replaceChildren(second ? explorerPair(first, second, letters, state.k) : explorerHits(answer.hits, letters, card.id));
+      const hits = second ? explorerPair(first, second, letters, state.k) : explorerHits(answer.hits, letters, card.id);
+      keepingFocus(list, () => list.querySelector("li") ?? tableButton, () => list.replaceChildren(hits));
       explorerGlide(list, places);
       time.textContent = "";
       table();

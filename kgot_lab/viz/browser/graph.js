@@ -4,12 +4,13 @@ const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: 
 const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»" };
 const MANY_EDGES = 40; // from here on a caption needs a closer look: it shows on zooming in, on the picked node, and on what a write changed
 const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: what there is time to draw
+const FEW_NODES = 60; // up to here every name is to be read at first sight
 const ROOM = 42; // pixels of a side of the square that each node of a large graph has to itself
 
 /** The graph view: `data` as made by kgot_lab.viz.graph_view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
   const hint = () => make("p", { class: "kl-note" }, "Click a node, or search for one, to read what is known of it here.");
-  const state = { data, picked: "", from: "", hiddenKinds: new Set(), cy: null, table: false };
+  const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(), cy: null, table: false, fitted: "" };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
@@ -17,7 +18,7 @@ function graphView(root, data, tell) {
   const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" },
     hint());
   const note = make("div", { class: "kl-note" });
-  const tables = make("div", { class: "kl-scroll", hidden: true });
+  const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
   const search = make("input", { type: "search", placeholder: "part of a name", size: 14, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
   const close = button("Close its group", () => tell?.({ close: state.picked }), { hidden: true });
@@ -43,6 +44,8 @@ function graphView(root, data, tell) {
     state.cy.on("pan zoom", () => { hover.hidden = true; });
     state.cy.on("zoom", () => legible());
     draw(true);
+    state.watcher = new ResizeObserver(() => { if (drawing.clientWidth && state.fitted === eye()) fit(); }); // unless the reader looked elsewhere
+    state.watcher.observe(drawing);
   }
 
   /** Put the data on screen; nodes that were moved by hand stay where the hand left them. */
@@ -71,6 +74,7 @@ function graphView(root, data, tell) {
       hideKinds();
     });
     cy.nodes().on("dragfree", (event) => event.target.addClass("moved"));
+    markWay();
     if (fresh) fit();
     legible();
     const opened = state.data.nodes.filter((node) => node.group && state.data.total && !known.has(node.id)).map((node) => node.id);
@@ -83,8 +87,8 @@ function graphView(root, data, tell) {
 
   /** Groups and their bundles have the same size on screen from near and from afar. */
   function legible() {
-    if (!state.data.total) return;
     const zoom = state.cy.zoom();
+    if (!state.data.total) return readable(zoom);
     state.cy.batch(() => {
       for (const node of state.cy.nodes(".community")) {
         const size = node.data("size") / zoom;
@@ -94,13 +98,32 @@ function graphView(root, data, tell) {
     });
   }
 
+  /** Words of a small graph never get smaller than on paper: from afar they keep their size on screen. */
+  function readable(zoom) {
+    if (state.data.nodes.length > FEW_NODES) return;
+    const scale = 1 / Math.min(1, zoom);
+    state.cy.style().selector("node").style({ "font-size": 12 * scale, "text-outline-width": 2 * scale, "text-max-width": 130 * scale })
+      .selector("edge").style({ "font-size": 10.5 * scale, "text-outline-width": 2 * scale, "text-max-width": 120 * scale }).update();
+    state.cy.batch(() => state.cy.edges().forEach((edge) => { edge.data("caption", fitting(edge, zoom)); }));
+  }
+
+  /** An edge's words where it is long enough for them; else the sign of its mark. */
+  function fitting(edge, zoom) {
+    const [from, to] = [edge.source().position(), edge.target().position()];
+    const room = Math.hypot(from.x - to.x, from.y - to.y) * Math.min(1, zoom) - 34;
+    const words = edge.data("words");
+    return edge.isLoop() || room > Math.min(120, 5.6 * words.length) ? words : edge.data("sign");
+  }
+
   function legend() {
     const marks = (state.data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
+    const held = [...kinds.children].indexOf(document.activeElement);
     kinds.replaceChildren(...state.data.legend.map((kind) => {
       const shown = !state.hiddenKinds.has(kind.label);
       return make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(shown), onclick: () => toggleKind(kind.label) },
         swatch(kind), `${kind.label || "no label"} (${kind.count.toLocaleString("en")})`);
     }), ...marks);
+    if (held >= 0) kinds.children[held]?.focus({ preventScroll: true });
   }
 
   function toggleKind(label) {
@@ -121,8 +144,10 @@ function graphView(root, data, tell) {
     state.picked = id;
     state.cy.elements(".picked, .near").removeClass("picked near");
     node.addClass("picked").connectedEdges().addClass("near");
-    expand.disabled = !(tell && (node.data("more") || node.data("community")));
-    close.hidden = !(tell && node.data("group"));
+    keepingFocus(bar, () => drawing, () => {
+      expand.disabled = !(tell && (node.data("more") || node.data("community")));
+      close.hidden = !(tell && node.data("group"));
+    });
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
     facts.replaceChildren(...factsOf(node));
@@ -134,9 +159,11 @@ function graphView(root, data, tell) {
   /** Nothing is picked: what was is no longer drawn. */
   function unpick() {
     state.picked = state.from = "";
-    for (const control of [expand, path]) control.disabled = true;
     expand.textContent = "Show neighbours";
-    close.hidden = true;
+    keepingFocus(bar, () => drawing, () => {
+      for (const control of [expand, path]) control.disabled = true;
+      close.hidden = true;
+    });
     facts.replaceChildren(hint());
   }
 
@@ -156,17 +183,22 @@ function graphView(root, data, tell) {
     hover.style.top = `${Math.max(4, below ? place.y + 16 : place.y - hover.offsetHeight - 10)}px`;
   }
 
-  /** Pick the next node whose text, id or properties hold what is searched; Python is asked when none is drawn. */
+  /** Pick the next node whose text, id or properties hold what is searched; where most nodes are not drawn, Python looks through all. */
   function find() {
-    const wanted = search.value.trim().toLowerCase();
+    const wanted = search.value.trim();
     if (!wanted) return say("Type a part of a name first");
-    const found = state.cy.nodes().filter((node) => [node.data("text"), node.id(), ...node.data("hover")].some((text) => text.toLowerCase().includes(wanted)));
-    if (!found.length) return tell ? tell({ find: search.value.trim() }) : say(`No node holds “${search.value.trim()}”`);
+    if (state.data.total && tell) return tell({ find: wanted, after: state.picked });
+    const holds = (text) => text.toLowerCase().includes(wanted.toLowerCase());
+    const found = state.cy.nodes().not(".community").filter((node) => [node.data("text"), node.id(), ...node.data("hover")].some(holds));
+    if (!found.length) return say(`No node${state.data.total ? " that is drawn" : ""} holds “${wanted}”`);
     const ids = found.map((node) => node.id());
     const next = ids[(ids.indexOf(state.picked) + 1) % ids.length];
+    const node = state.cy.getElementById(next);
+    if (state.hiddenKinds.delete(node.data("kind"))) legend(), hideKinds(); // what was searched for is to be seen
+    const isEnd = Boolean(state.from);
     pick(next);
     look(next);
-    say(`${ids.indexOf(next) + 1} of ${ids.length} that hold “${search.value.trim()}”: ${state.cy.getElementById(next).data("text")}`);
+    if (!isEnd) say(`${ids.indexOf(next) + 1} of ${ids.length} that hold “${wanted}”: ${node.data("text")}`);
   }
 
   function look(id) {
@@ -184,19 +216,34 @@ function graphView(root, data, tell) {
 
   function startPath() {
     state.from = state.picked;
-    say(`Now pick the other end of a path from ${state.cy.getElementById(state.from).data("text")}`);
+    say(`Now pick the other end of a path from ${state.cy.getElementById(state.from).data("text")}: click it, search it, or go there by arrow keys and press Enter`);
+    drawing.focus({ preventScroll: true });
   }
 
+  /** A shortest path in either direction: Python finds it in the whole graph; on a page of its own, among the nodes that are drawn. */
   function showPath(from, to) {
     state.from = "";
+    if (tell) return tell({ path: [from, to] });
     const { cy } = state;
-    const found = cy.elements().aStar({ root: cy.getElementById(from), goal: cy.getElementById(to), directed: false });
-    cy.elements(".way").removeClass("way");
+    const nodes = cy.nodes(":visible").not(".community");
+    const found = nodes.union(nodes.edgesWith(nodes)).aStar({ root: cy.getElementById(from), goal: cy.getElementById(to), directed: false });
+    state.way = found.found ? found.path.nodes().map((node) => node.id()) : [];
+    markWay();
     pick(to, true);
-    tell?.({ picked: to });
-    if (!found.found) return say(`No path from ${cy.getElementById(from).data("text")} to ${cy.getElementById(to).data("text")} in what is drawn`);
-    found.path.addClass("way");
-    say(`Path: ${found.path.map((element) => (element.isNode() ? element.data("text") : `— ${element.data("type")} —`)).join(" ")}`);
+    const name = (id) => cy.getElementById(id).data("text");
+    say(found.found ? `Path: ${found.path.map((element) => (element.isNode() ? name(element.id()) : `— ${element.data("type")} —`)).join(" ")}`
+      : `No path from ${name(from)} to ${name(to)} in what is drawn`);
+  }
+
+  /** Mark the nodes of the path, and the edges from each to the next. */
+  function markWay() {
+    const { cy } = state;
+    cy.elements(".way").removeClass("way");
+    state.way.forEach((id, place) => {
+      const node = cy.getElementById(id);
+      node.addClass("way");
+      if (place) node.edgesWith(cy.getElementById(state.way[place - 1])).addClass("way");
+    });
   }
 
   function showTable(shown) {
@@ -211,10 +258,14 @@ function graphView(root, data, tell) {
         state.data.edges.map((edge) => [text.get(edge.source), edge.type, text.get(edge.target), edge.hover.join("; ")])));
   }
 
+  /** Where the drawing is looked at from. */
+  function eye() { return JSON.stringify([state.cy.zoom(), state.cy.pan()]); }
+
   function fit() {
     state.cy?.resize();
     state.cy?.fit(undefined, 34);
     if (state.cy && state.cy.zoom() > 1.15) state.cy.zoom({ level: 1.15, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
+    if (state.cy) state.fitted = eye();
   }
 
   function keyboard(event) {
@@ -222,12 +273,18 @@ function graphView(root, data, tell) {
     const ids = state.cy.nodes(":visible").map((node) => node.id());
     const at = ids.indexOf(state.picked);
     const zoom = (factor) => state.cy.zoom({ level: state.cy.zoom() * factor, renderedPosition: { x: drawing.clientWidth / 2, y: drawing.clientHeight / 2 } });
-    const acts = {
-      ArrowRight: () => pick(ids[(at + 1) % ids.length]), ArrowDown: () => pick(ids[(at + 1) % ids.length]),
-      ArrowLeft: () => pick(ids[(at - 1 + ids.length) % ids.length]), ArrowUp: () => pick(ids[(at <= 0 ? ids.length : at) - 1]),
-      Enter: () => neighbours(), "+": () => zoom(1.25), "-": () => zoom(0.8), "0": () => fit(),
+    const go = (id) => {
+      pick(id, Boolean(state.from)); // while a path is being chosen the arrows only move, and Enter takes the other end
+      if (state.from) say(`${state.cy.getElementById(id).data("text")}: Enter makes it the other end`);
     };
-    if (!acts[event.key] || (!ids.length && event.key.startsWith("Arrow"))) return;
+    const forward = () => go(ids[(at + 1) % ids.length]);
+    const back = () => go(ids[(at <= 0 ? ids.length : at) - 1]);
+    const acts = {
+      ArrowRight: forward, ArrowDown: forward, ArrowLeft: back, ArrowUp: back,
+      Escape: () => { state.from = ""; say("No path is being chosen"); },
+      Enter: () => (state.from && state.from !== state.picked ? showPath(state.from, state.picked) : neighbours()), "+": () => zoom(1.25), "-": () => zoom(0.8), "0": () => fit(),
+    };
+    if (!acts[event.key] || (event.key === "Escape" && !state.from) || (!ids.length && event.key.startsWith("Arrow"))) return;
     event.preventDefault();
     event.stopPropagation(); // or the notebook takes the keys for its own
     acts[event.key]();
@@ -242,10 +299,16 @@ function graphView(root, data, tell) {
         state.data = message.graph;
         draw(Boolean(message.fresh));
       }
-      if (message.pick) pick(message.pick), look(message.pick);
+      if (message.way) state.way = message.way, markWay();
+      if (message.pick) {
+        const isEnd = Boolean(state.from);
+        pick(message.pick, Boolean(message.way));
+        look(message.pick);
+        if (isEnd) return;
+      }
       if (message.said) say(message.said);
     },
-    destroy() { stop(); state.cy?.destroy(); },
+    destroy() { stop(); state.watcher?.disconnect(); state.cy?.destroy(); },
     /** The Cytoscape instance, for those who build on this view and for tests. */
     get cytoscape() { return state.cy; },
   };
@@ -253,14 +316,14 @@ function graphView(root, data, tell) {
 
 function nodeData(node) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
-  return { id: node.id, text: node.text, caption: sign + node.caption, kind: node.kind, hover: node.hover, colour: node.colour,
+  return { id: node.id, text: plain(node.text), caption: plain(sign + node.caption), kind: node.kind, hover: node.hover.map(plain), colour: node.colour,
     shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? 20, font: node.community ? (node.small ? 8 : 13) : 13, more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
 function edgeData(edge, number) {
   const sign = MARK_SIGNS[edge.mark] ? `${MARK_SIGNS[edge.mark]} ` : "";
-  return { id: `edge ${number}`, source: edge.source, target: edge.target, type: edge.type, hover: edge.hover, text: edge.type,
-    caption: sign + edge.caption, width: edge.width ?? 1.5, font: 11 };
+  return { source: edge.source, target: edge.target, type: plain(edge.type), hover: edge.hover.map(plain), text: plain(edge.type),
+    caption: plain(sign + edge.caption), words: plain(sign + edge.caption), sign, width: edge.width ?? 1.5, font: 11 };
 }
 
 /** A small picture of how the nodes of a type look. */
@@ -291,7 +354,7 @@ function graphStyle() {
       "text-wrap": "ellipsis", "text-max-width": 150, "min-zoomed-font-size": 7 } },
     { selector: "edge", style: { ...text, label: "data(caption)", "font-size": "data(font)", color: "#444", width: "data(width)", "line-color": "#8a8a8a",
       "target-arrow-color": "#8a8a8a", "target-arrow-shape": "triangle", "curve-style": "bezier", "control-point-step-size": 46,
-      "text-wrap": "ellipsis", "text-max-width": 130, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
+      "text-rotation": "autorotate", "text-wrap": "ellipsis", "text-max-width": 130, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
     { selector: "edge.many", style: { "min-zoomed-font-size": 15 } },
     { selector: "edge.near, edge.many.added, edge.many.removed, edge.many.changed, edge.many.path", style: { "min-zoomed-font-size": 6, "z-index": 15 } },
     { selector: "edge.hair", style: { "curve-style": "haystack", "target-arrow-shape": "none", "line-opacity": 0.35, width: 1, label: "" } },

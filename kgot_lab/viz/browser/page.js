@@ -10,8 +10,13 @@ function make(tag, options = {}, ...children) {
     else if (name === "value" || name === "checked" || name === "disabled") made[name] = value;
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : plain(child))));
   return made;
+}
+
+/** A text without the characters that turn the direction of reading around: what follows them could be hidden. */
+function plain(text) {
+  return String(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 /** A button with a name that says what it does. */
@@ -34,6 +39,14 @@ function escapedMarkup(markup) {
   const template = document.createElement("template");
   template.innerHTML = markup;
   return template.content;
+}
+
+/** Do something to a part of a view; when it takes away what had the focus there, the focus goes to an element that stays. */
+function keepingFocus(part, staying, act) {
+  const held = document.activeElement;
+  const isHere = part.contains(held);
+  act();
+  if (isHere && (held.disabled || !held.checkVisibility({ visibilityProperty: true }))) staying()?.focus({ preventScroll: true });
 }
 
 /** Run something once the place it needs has a size: two frames after it came into the page. */

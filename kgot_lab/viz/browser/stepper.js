@@ -2,6 +2,7 @@
 
 const STEP_SPEEDS = { "½×": 3000, "1×": 1500, "3×": 500 }; // milliseconds that an event stays
 const STEP_SIGNS = { INSERT: "I", RETRIEVE: "R", "": "–" };
+const STEP_UNHEARD = 8000; // milliseconds without a word of Python after which a fork is given up
 const STEP_ROOM = 16000; // square pixels in which a node and its captions can be read at full size
 const STEP_MANY = 15; // nodes beyond which what a write did not change steps back
 const STEP_STRIP = { Wrote: "wrote", Voted: "voted", Ballot: "ballot", Answered: "answered", Refused: "refused", Failed: "refused", Repaired: "refused" };
@@ -18,7 +19,7 @@ function stepperView(root, data, tell) {
   root.classList.add("kl-stepper");
   root.style.setProperty("--kl-step-height", `${height}px`);
   for (const [name, value] of Object.entries({ tabindex: "0", role: "group", "aria-label": `Stepper: ${data.question}` })) root.setAttribute(name, value);
-  root.append(make("div", { class: "kl-step-head" }, make("p", { class: "kl-step-question" }, data.question), choice), body);
+  root.append(make("div", { class: "kl-step-head" }, make("p", { class: "kl-step-question" }, data.question, data.origin ? make("span", { class: "kl-step-origin" }, data.origin) : null), choice), body);
   root.addEventListener("keydown", (event) => stepKeys(event, view));
   view.quizControls = [predict, score];
   view.guess = (value) => guess(value);
@@ -102,6 +103,15 @@ function stepperView(root, data, tell) {
     view.sent = view.editing.at;
     view.panes[0].refresh();
     tell({ fork: view.editing.at, change: text });
+    clearTimeout(view.unheard);
+    view.unheard = setTimeout(() => refused("No answer from Python. Is its kernel running? Run the cell again, and then fork."), STEP_UNHEARD);
+  }
+
+  /** Say in the editor why there is no fork; what was typed stays. */
+  function refused(words) {
+    view.panes[0].go(view.sent);
+    view.editing = { at: view.sent, waiting: false, words };
+    view.panes[0].refresh();
   }
 
   /** Take in forks that are not here yet; `first` is the number of the first of them. */
@@ -119,13 +129,11 @@ function stepperView(root, data, tell) {
         if (view.editing?.waiting) view.drafts.delete(view.editing.at);
         choose(message.number);
       }
-      if (message.refused) {
-        view.panes[0].go(view.sent);
-        view.editing = { at: view.sent, waiting: false, words: message.refused };
-        view.panes[0].refresh();
-      }
+      if (message.walking || message.fork || message.refused) clearTimeout(view.unheard);
+      if (message.refused) refused(message.refused);
     },
     destroy() {
+      clearTimeout(view.unheard);
       for (const pane of view.panes) pane.destroy();
     },
     /** What is shown, for tests. */
@@ -145,13 +153,15 @@ function stepKeys(event, view) {
   const { target, key } = event;
   if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
   if (target.closest(".kl-drawing, textarea, select, input:not([type='range'])")) return;
-  const pane = view.panes.find((pane) => pane.element.contains(target)) ?? view.active;
+  const ofPair = target.closest(".kl-step-pairs button");
+  const pane = ofPair ? view.panes[Number(ofPair.dataset.side)] : view.panes.find((pane) => pane.element.contains(target)) ?? view.active;
   const onButton = target.closest("button, summary, input");
   const acts = {
     ArrowLeft: () => pane.step(-1), ArrowRight: () => pane.step(1), Home: () => pane.step(-Infinity), End: () => pane.step(Infinity),
     " ": !onButton && (() => pane.play()),
   };
   if (target.closest(".kl-step-list")) Object.assign(acts, { ArrowUp: () => pane.step(-1, true), ArrowDown: () => pane.step(1, true) });
+  if (ofPair) Object.assign(acts, { ArrowUp: () => view.pairs.step(pane, -1), ArrowDown: () => view.pairs.step(pane, 1) });
   if (view.quiz?.asked) for (const value of Object.keys(view.quiz.asked.choices)) acts[value[0].toLowerCase()] = () => view.guess(value);
   const act = acts[key.length === 1 ? key.toLowerCase() : key];
   if (!act) return;
@@ -317,7 +327,8 @@ function stepPanel(view, pane) {
     tally.hidden = !votes;
     tally.replaceChildren(...(votes ?? []));
     body.classList.toggle("kl-step-asks", !question && !editing && event.kind === "Asked");
-    body.replaceChildren(...(question ? stepQuestion(view, question) : editing ? stepEditor(view, event) : stepHappened(view, pane, event)));
+    const inside = question ? stepQuestion(view, question) : editing ? stepEditor(view, event) : stepHappened(view, pane, event);
+    keepingFocus(element, () => body, () => body.replaceChildren(...inside));
     body.scrollTop = 0;
   }
   return { element, show };
@@ -512,7 +523,7 @@ function stepEditor(view, event) {
   const known = view.data.model ? "What the change leaves as it was comes from the recording; the rest is asked of the live model." :
     "No model was given, so the fork runs up to the first reply that was not recorded.";
   const go = button("Fork", () => view.sendFork(area.value), { disabled: editing.waiting });
-  const cancel = button("Cancel", () => view.edit(null), { disabled: editing.waiting });
+  const cancel = button("Cancel", () => view.edit(null));
   const said = make("p", { class: "kl-step-refused", role: "alert" }, editing.waiting ? "The run is walked again …" : editing.words);
   return [make("div", { class: "kl-step-editor" }, make("p", {}, `Change the ${event.part}, and the run is walked again from here. ${known}`), area, make("div", { class: "kl-bar" }, go, cancel), said)];
 }
@@ -540,14 +551,24 @@ function stepPairs(view, fork) {
     table.append(stepPair(view, pair));
   });
 
-  /** Mark the event that each run is at. */
+  /** Mark the event that each run is at; each run is one stop of the Tab key. */
   function mark() {
     for (const item of table.querySelectorAll("button")) {
-      if (view.panes[Number(item.dataset.side)].at === Number(item.dataset.event)) item.setAttribute("aria-current", "step");
+      const isHere = view.panes[Number(item.dataset.side)].at === Number(item.dataset.event);
+      item.tabIndex = isHere ? 0 : -1;
+      if (isHere) item.setAttribute("aria-current", "step");
       else item.removeAttribute("aria-current");
     }
   }
-  return { element: table, mark, look: () => { mark(); if (parting >= 0) stepInto(table, parted, true); } };
+
+  /** Go to the event before or after in one of the runs, and take the focus along. */
+  function step(pane, by) {
+    pane.step(by);
+    const item = table.querySelector(`[data-side="${view.panes.indexOf(pane)}"][data-event="${pane.at}"]`);
+    item?.focus({ preventScroll: true });
+    if (item) stepInto(table, item);
+  }
+  return { element: table, mark, step, look: () => { mark(); if (parting >= 0) stepInto(table, parted, true); } };
 }
 
 /** One line of two runs: an event of each, or of one of them, and how they relate. */
