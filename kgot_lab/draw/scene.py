@@ -46,8 +46,8 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
         return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"The last write: {highlight}.")
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
-    edges = links_of(graph, highlight)
     names = [graph.node(id).text for id in highlight]
+    edges = links_of(graph, highlight)
     return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
 
 

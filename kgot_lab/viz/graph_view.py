@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kgot_lab.draw.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.paths import links_of, shortest_path
 from kgot_lab.draw.places import Place
 from kgot_lab.draw.scene import Highlight, Marked, marked
@@ -17,6 +18,7 @@ from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
+NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
 
 
@@ -69,7 +71,7 @@ class GraphView:
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
                 near = self._hidden_around(id)
-                return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self.graph.node(id).text} now drawn")
+                return self._shown(revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn")
             case {"open": str(community)} if community in self.view.whole.ids:
                 return self._shown(opened(self.view, community), "Opened: its nodes are drawn by themselves.")
             case {"close": str(id)} if id in self.graph and self.view.communities:
@@ -94,7 +96,7 @@ class GraphView:
             return {"said": f"No node holds “{text}”"}
         place = (held.index(after) + 1) % len(held) if after in held else 0
         self.picked = held[place]
-        said = f"{place + 1:,} of {len(held):,} that hold “{text}”: {self.graph.node(self.picked).text}"
+        said = f"{place + 1:,} of {len(held):,} that hold “{text}”: {self._name(self.picked)}"
         return self._shown(revealed(self.view, [self.picked]), said) | {"pick": self.picked}
 
     def _path(self, start: str, end: str) -> Json:
@@ -103,12 +105,12 @@ class GraphView:
         if groups:
             return {"said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."}
         way = shortest_path(self.graph, start, end)
-        names = f"{self.graph.node(start).text} to {self.graph.node(end).text}"
+        names = f"{self._name(start)} to {self._name(end)}"
         if not way:
             return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
         self.picked = end
-        steps = [f"— {edge.type} — {self.graph.node(id).text}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
-        said = f"Path: {' '.join([self.graph.node(start).text, *steps])}"
+        steps = [f"— {shortened(edge.type, NAME)} — {self._name(id)}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
+        said = f"Path: {' '.join([self._name(start), *steps])}"
         return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
 
     def _hidden_around(self, id: str) -> list[str]:
@@ -117,6 +119,9 @@ class GraphView:
         near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
         hidden = [other for other in near if self.view.drawn_as(other) != other]
         return sorted(hidden, key=self._connected)[:AROUND]
+
+    def _name(self, id: str) -> str:
+        return shortened(self.graph.node(id).text, NAME)
 
     def _connected(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)

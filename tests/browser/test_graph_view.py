@@ -164,7 +164,7 @@ def test_a_large_graph_is_drawn_as_groups_that_open_and_hidden_nodes_are_found(p
     view.get_by_label("Search").press("Enter")
     view.get_by_label("Search").fill("botswana")
     view.get_by_label("Search").press("Enter")
-    expect(view.locator(".kl-said")).to_contain_text("now drawn")
+    expect(view.locator(".kl-said")).to_contain_text("1 of 2 that hold “botswana”")
     page.wait_for_function("([view, groups]) => Number(view.dataset.nodes) > groups", arg=[view.element_handle(), groups])
     picked = run_cell(page, 1)
     expect(picked).to_contain_text("18136")
@@ -179,3 +179,33 @@ def test_a_large_graph_is_drawn_as_groups_that_open_and_hidden_nodes_are_found(p
     view.get_by_role("button", name="Open this group").click()
     page.wait_for_function("([view, before]) => Number(view.dataset.nodes) > before", arg=[view.element_handle(), before])
     view.screenshot(path=SCREENSHOTS / "graph-group-open.png")
+
+
+ODD = """
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz import show_graph
+
+nodes = [Node("edge 0"), Node("edge 1"), Node("loop", (), {"name": "\\u202eabc"})]
+edges = [Edge("edge 0", "a", "edge 1"), Edge("edge 0", "a", "edge 1", {}, "2"), Edge("edge 1", "b", "edge 0"), Edge("loop", "c", "loop")]
+show_graph(PropertyGraph.of(nodes, edges))
+"""
+
+
+def test_odd_names_loops_and_parallel_edges_are_all_drawn(page, lab):
+    open_notebook(page, lab.scratch([ODD]))
+    view = drawn(page, run_cell(page, 0))
+    assert (view.get_attribute("data-nodes"), view.get_attribute("data-edges")) == ("3", "4")
+    texts = view.locator(".kl-canvas").evaluate("(canvas) => canvas._cyreg.cy.nodes().map((node) => node.data('caption'))")
+    assert "\ufffdabc" in texts
+
+
+def test_the_other_end_of_a_path_is_chosen_by_keys(page, typed):
+    typed.get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    typed.get_by_role("button", name="Path from here").click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(typed.locator(".kl-said")).to_have_text("London: Enter makes it the other end")
+    page.keyboard.press("Enter")
+    expect(typed.locator(".kl-said")).to_have_text("Path: Ada — born in — London")

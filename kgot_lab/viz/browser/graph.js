@@ -36,9 +36,13 @@ function graphView(root, data, tell) {
       container: canvas, style: graphStyle(), layout: { name: "preset" }, elements: [],
       minZoom: 0.03, maxZoom: 6, boxSelectionEnabled: false, hideEdgesOnViewport: state.data.edges.length > HAIR_EDGES,
     });
-    state.cy.on("tap", "node", (event) => pick(event.target.id()));
+    state.cy.on("tap", "node", (event) => {
+      state.again = state.tapped === event.target.id(); // two quick clicks on different nodes are no double click
+      state.tapped = event.target.id();
+      pick(event.target.id());
+    });
     state.cy.on("tap", () => drawing.focus({ preventScroll: true })); // so that the keys work on
-    state.cy.on("dbltap", "node", () => neighbours());
+    state.cy.on("dbltap", "node", () => state.again && neighbours());
     state.cy.on("mouseover", "node, edge", (event) => pointAt(event.target, event.renderedPosition));
     state.cy.on("mouseout", "node, edge", () => { hover.hidden = true; });
     state.cy.on("pan zoom", () => { hover.hidden = true; });
@@ -210,7 +214,7 @@ function graphView(root, data, tell) {
 
   function neighbours() {
     const node = state.cy?.getElementById(state.picked);
-    if (!node?.length || !tell) return;
+    if (!node?.length || !tell || !(node.data("more") || node.data("community"))) return;
     tell(node.data("community") ? { open: state.picked } : { expand: state.picked });
   }
 
