@@ -1,7 +1,7 @@
 // The retrieval explorer: sliders that weigh lanes, and the ranking that Python makes of them.
 
 const EXPLORER_LATE = 1500, EXPLORER_LOST = 15000; // milliseconds without an answer after which the view says so
-const EXPLORER_AHEAD = 3; // wishes on their way to Python at once
+const EXPLORER_AHEAD = 2; // wishes on their way to Python at once
 const EXPLORER_QUIET = 700; // milliseconds without a change after which it is spoken
 const EXPLORER_ROW = 50; // pixels of a row of two systems side by side: the lines between them are drawn by it
 
@@ -73,7 +73,7 @@ function explorerSystem(value) {
   return value.startsWith("system ") ? { system: value.slice(7) } : null;
 }
 
-/** Sends a few wishes ahead, since the way to Python and back takes longer than the answer, and then only the newest: what a slider
+/** Sends two wishes ahead, since the way to Python and back takes longer than the answer, and then only the newest: what a slider
  * passed over meanwhile is not asked for. An answer older than the one on screen is dropped. */
 function explorerMail(tell, late) {
   let number = 0, waiting = null, timers = [];
