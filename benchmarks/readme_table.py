@@ -174,9 +174,9 @@ def views() -> str:
             lines.append(f"| {what} | {times['median']:.0f} ms | {times['most']:.0f} ms |")
     goal = moved["about"]["goal_ms"]
     kept = [row for row in moved["rows"] if row["updated_ms"]["median"] < goal]
-    met = " and ".join(f"{kinds[row['kind']]} ({row['k']} hits)" for row in kept)
-    way = "most of the time is the way to the kernel and back"
-    lines += ["", f"The goals are 5 s and {goal} ms. In the median the second is met when you {met}, and missed otherwise: {way}."]
+    met = "; ".join(f"{kinds[row['kind']]}, {row['k']} hits" for row in kept)
+    way = "Most of the time is the way to the kernel and back"
+    lines += ["", f"The goals are 5 s to open and {goal} ms to follow. Under {goal} ms in the median: {met}. {way}."]
     return "\n".join(lines)
 
 
