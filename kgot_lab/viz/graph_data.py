@@ -123,5 +123,3 @@ def _legend(nodes: Sequence[Node], numbers: Mapping[str, int]) -> list[dict[str,
     ordered = sorted(counts, key=lambda label: (label == "", numbers.get(label, 0)))
     looks = {label: look_of(numbers[label]) if label else ROUND for label in ordered}
     return [{"label": label, "count": counts[label], "colour": looks[label].colour, "corners": looks[label].corners} for label in ordered]
-
-

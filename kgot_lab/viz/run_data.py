@@ -23,9 +23,7 @@ from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
 DRAWN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 
 
-def run_data(
-    events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1
-) -> dict[str, Json]:
+def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1) -> dict[str, Json]:
     """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named, by its number there.
 
     `by_hand` is the number of the event that a person wrote, if one did.

@@ -32,9 +32,7 @@ STEPS_SHOWN = 8
 class Stepper:
     """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
 
-    def __init__(
-        self, run: Trace, forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int
-    ) -> None:
+    def __init__(self, run: Trace, forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int) -> None:
         self.events, self.forks, self.at = run.events, list(forks), 0
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
