@@ -88,7 +88,8 @@ class Searches:
         notes += [f"The {name} lane found nothing for this question, so nobody has the {counted[name]:.2f} it counts." for name in empty]
         if len(ranking.hits) < mix.k:
             all_of = "that is every document" if len(ranking.hits) == len(self.shelf.documents) else "no more were found"
-            notes.append(f"k is {mix.k}, and there are {len(ranking.hits)} hits: {all_of}.")
+            count = "is 1 hit" if len(ranking.hits) == 1 else f"are {len(ranking.hits)} hits"
+            notes.append(f"k is {mix.k}, and there {count}: {all_of}.")
         return notes
 
     def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
