@@ -241,7 +241,7 @@ class _Canvas:
 
     def note(self) -> Markup:
         """What is not shown, said in the picture."""
-        hidden = "Some edges have no caption for want of room: point at one for its type." if self.without_caption else ""
+        hidden = "Some edges have no caption for want of room: the table names them all." if self.without_caption else ""
         return _text(f"{_left_out(self.scene)} {hidden}".strip(), 12, self.height - 10, 11, "#333", anchor="start")
 
 

@@ -18,6 +18,8 @@ from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
 
 IN_PICTURE = 150  # nodes of the static picture
+AROUND_DRAWING = 80  # pixels of the legend and the note of the still picture, which a live view has outside its drawing
+LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
 
@@ -149,6 +151,7 @@ def show_graph(
     UnknownName for a path that is not in the graph.
     """
     told = marked(graph, highlight)
-    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, positions=positions)
+    tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
+    picture = svg(graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions)
     same_places = len(told.graph) <= IN_PICTURE
     return GraphView(told, picture, picture.positions if same_places else positions or {}, height=height, most=most)

@@ -138,7 +138,10 @@ def test_the_same_notebook_run_again_draws_again(page, lab):
     open_notebook(page, lab.scratch([TYPED]))
     for _ in range(2):
         run_all(page)
-        drawn(page, output_of(page, 0))
+        view = drawn(page, output_of(page, 0))
+        assert shown(view) == {"ada", "charles", "london", "turin"}
+        expect(output_of(page, 0).locator(".kl")).to_have_count(1)
+        expect(output_of(page, 0).locator("img")).not_to_be_visible()
 
 
 LARGE = """
