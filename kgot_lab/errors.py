@@ -9,6 +9,7 @@ LabError
 │   ├── ReplayMiss    a tape holds no reply to this prompt
 │   └── OverBudget    the next call would pass the budget
 ├── ModelMissing      the local model file is not there
+├── StoreUnavailable  a store's server or file cannot be reached, or another process has it
 ├── QueryFailed       a store refused a statement; the engine's own message is kept
 ├── SandboxError      the sandbox itself failed, not the code in it
 │   └── NoSandbox     no sandbox works on this machine
@@ -68,6 +69,10 @@ class OverBudget(LLMError):
 
 class ModelMissing(LabError):
     """The local model file is not there or is not the right one."""
+
+
+class StoreUnavailable(LabError):
+    """A store's server or file cannot be reached, or another process has it; the store works again once it can."""
 
 
 class QueryFailed(LabError):

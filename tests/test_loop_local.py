@@ -13,7 +13,7 @@ from kgot_lab.loop.cut import LONGEST, fit, sentences, whole
 from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.extract import extract
 from kgot_lab.loop.forecast import calls_by_role, forecast
-from kgot_lab.loop.insert import Sentence, proper, read_triples, says, spelled, split
+from kgot_lab.loop.insert import Sentence, grounded_facts, proper, read_triples, says, split
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.prompts import EXAMPLES, EXTRACT
@@ -21,6 +21,7 @@ from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
+from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple
 
@@ -191,7 +192,7 @@ def test_lines_that_are_no_triples_are_passed_over():
 
 def test_what_a_sentence_says_cannot_become_code(store):
     nasty = 'x", source=""); G.clear(); add("'
-    statement = spelled([(Triple(nasty, "is '", "\\"), Sentence('He said "\'\n"', "", "d'", 0))])
+    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), Sentence('He said "\'\n"', "", "d'", 0))]))
     (edge,) = store.write(statement).added_edges
     assert (edge.source, edge.type, edge.target, edge.properties["source"]) == (nasty, "is '", "\\", "d'")
 

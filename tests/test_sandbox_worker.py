@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
-from kgot_lab.sandbox import Launch, Sandbox, docker, open_sandbox, probe, seccomp
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, docker, open_sandbox, probe, seccomp
 from kgot_lab.types import Diff, Edge, Node
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
@@ -208,7 +208,7 @@ def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_pa
     (tmp_path / "docker").write_text("#!/bin/sh\n")
     (tmp_path / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    command = " ".join(docker.launch(512).command)
+    command = " ".join(docker.launch(LANGUAGES["python"], 512).command)
     for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", ":ro"):
         assert part in command
 

@@ -22,7 +22,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )  # fmt: skip
-from kgot_lab.loop.render import fact
+from kgot_lab.stores.in_memory import fact_of
 
 LONG = 400  # letters of a line that may hold several names
 _JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
@@ -64,7 +64,7 @@ def _parts(event: Event, most: int) -> list[str]:
             found = ", ".join(document.title or document.id for document in event.sources)
             return [f"{'failed' if event.failed else 'returned'}   {_one_line(found, LONG) or _one_line(event.text)}"]
         case Wrote():
-            return [f"wrote      {event.diff}", *_few([_one_line(fact(edge), LONG) for edge in event.diff.added_edges], most)]
+            return [f"wrote      {event.diff}", *_few([_one_line(fact_of(edge), LONG) for edge in event.diff.added_edges], most)]
         case Read():
             return [f"read       {_one_line(event.statement)} -> {len(event.rows)} rows"]
         case Failed() | Refused():

@@ -12,9 +12,10 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined, shorten, tokens
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
 from kgot_lab.loop.read import Candidate
-from kgot_lab.loop.render import by_sentence, fact
+from kgot_lab.loop.render import by_sentence
 from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
 from kgot_lab.loop.shapes import Answer, Code, Needed, Number
+from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Edge, Json, Rows
 
 _COUNTING = re.compile(
@@ -42,7 +43,7 @@ def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
         Answered,
         text=chosen,
         forced=run.state.forced,
-        evidence=tuple(fact(edge) for edge in evidence),
+        evidence=tuple(fact_of(edge) for edge in evidence),
         passages=tuple(distinct([id for edge in evidence for id in sources_of(run, edge)])),
     )
 
@@ -168,7 +169,7 @@ def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
         for edge in diff.removed_edges:
             written.pop(edge.identity, None)
     named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
-    lines = [fact(edge) for edge in named]
+    lines = [fact_of(edge) for edge in named]
     wanted = f"{run.state.question} {answer}"
     order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain(answer) not in plain(lines[number]), number))
     return [named[number] for number in order[:most]]

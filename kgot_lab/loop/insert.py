@@ -12,6 +12,7 @@ from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.stores.protocol import Fact
 from kgot_lab.types import Document, Message, Prompt, Triple
 
 LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
@@ -214,7 +215,7 @@ def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
             (grounded.append((triple, piece)) if says(piece, triple) else invented.append(triple))
     if invented:
         yield run.happened(Refused, statement=joined(map(str, invented)), reason="the sentence does not say this", writing=True)
-    return [spelled(grounded)] if grounded else []
+    return [run.store.dialect.add(grounded_facts(grounded))] if grounded else []
 
 
 def split(returned: ToolReturned) -> list[Sentence]:
@@ -240,9 +241,6 @@ def says(piece: Sentence, triple: Triple) -> bool:
     return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
 
 
-def spelled(grounded: Iterable[tuple[Triple, Sentence]]) -> str:
-    """The statement that adds triples, each with the sentence and the document it was found in."""
-    return joined(
-        f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}, source={piece.source!r}, sentence={piece.text!r})"
-        for triple, piece in grounded
-    )
+def grounded_facts(grounded: Iterable[tuple[Triple, Sentence]]) -> list[Fact]:
+    """Triples, each with the sentence and the document it was found in."""
+    return [(triple, {"source": piece.source, "sentence": piece.text}) for triple, piece in grounded]

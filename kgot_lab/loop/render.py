@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kgot_lab.loop.cut import fit, joined, shorten, tokens
 from kgot_lab.loop.events import Cut
-from kgot_lab.stores.protocol import Schema, Store
+from kgot_lab.stores.in_memory import PYTHON, fact_of
+from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.types import Edge, Json, Node
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
@@ -15,9 +17,9 @@ WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger gra
 
 
 def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
-    """The graph as lines of text, the most relevant facts when not all fit, and the Cut event when something was left out.
+    """The graph as lines in the store's language, the most relevant when not all fit, and the Cut event when something was left out.
 
-    With `sources`, facts taken from one sentence share a line with it.
+    With `sources`, facts are plain, and those taken from one sentence share a line with it.
     """
     schema = store.schema()
     if not schema.nodes:
@@ -27,7 +29,7 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
         nodes, edges, unseen = list(graph.nodes), list(graph.edges), 0
     else:
         nodes, edges, unseen = _found(store, question, schema)
-    lines = list(_lines(nodes, edges, sources))
+    lines = list(_lines(nodes, edges, None if sources else store.dialect))
     head = _schema_line(schema)
     kept, left_out = fit(question, lines, budget - tokens(head))
     left_out += unseen
@@ -43,16 +45,16 @@ def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], lis
     return list(nodes.values()), list(edges.values()), unseen * 8  # a fact has about eight tokens
 
 
-def _lines(nodes: Iterable[Node], edges: Sequence[Edge], sources: bool) -> Iterable[str]:
+def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None) -> Iterable[str]:
     degree = Counter(id for edge in edges for id in (edge.source, edge.target))
     for node in nodes:
-        shown = _shown(node.properties)
-        if shown or node.labels or not degree[node.id]:
-            yield shorten(f"{node.id}" + (f" ({', '.join(node.labels)})" if node.labels else "") + shown, 100)
-    if sources:
-        yield from by_sentence((fact(edge), str(edge.properties.get("sentence") or "")) for edge in edges)
+        shown = replace(node, properties=_shown(node.properties))
+        if shown.properties or node.labels or not degree[node.id]:
+            yield shorten((dialect or PYTHON).node(shown), 100)
+    if dialect is None:
+        yield from by_sentence((fact_of(edge), str(edge.properties.get("sentence") or "")) for edge in edges)
     else:
-        yield from (shorten(fact(edge) + _shown(edge.properties), 100) for edge in edges)
+        yield from (shorten(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100) for edge in edges)
 
 
 def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
@@ -63,14 +65,8 @@ def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     return ["; ".join(texts) + ("" if sentence == texts[0] else f' ("{sentence}")') for sentence, texts in groups.items()]
 
 
-def fact(edge: Edge) -> str:
-    """An edge as one line."""
-    return f"{edge.source} --[{edge.type}]--> {edge.target}"
-
-
-def _shown(properties: Mapping[str, Json]) -> str:
-    shown = {name: value for name, value in properties.items() if name not in HIDDEN}
-    return " {" + ", ".join(f"{name}: {value}" for name, value in shown.items()) + "}" if shown else ""
+def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in properties.items() if name not in HIDDEN}
 
 
 def _schema_line(schema: Schema) -> str:

@@ -88,4 +88,4 @@ def look_up(run: Run, names: list[str]) -> str:
     """The read statement that an operations-mode reply stands for: the facts near the names it gave and the names that were looked up."""
     looked_up = [str(value) for call in run.state.calls for value in call.arguments.values() if value != run.state.question]
     about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
-    return f"result = facts(about={about!r}, hops=2)"
+    return run.store.dialect.about(about, 2)

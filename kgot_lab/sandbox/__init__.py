@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
+from kgot_lab.sandbox.languages import LANGUAGES, Language
 from kgot_lab.sandbox.process import Launch, Sandbox
 
 _HINT = (
@@ -14,47 +15,53 @@ _HINT = (
 )
 
 
-def _bubblewraps(memory_mb: int) -> Iterator[Launch]:
+def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
     from kgot_lab.sandbox.bubblewrap import launch, programs
 
     if sys.platform == "linux":
-        yield from map(launch, programs())
+        yield from (launch(program, language, memory_mb) for program in programs())
 
 
-def _dockers(memory_mb: int) -> Iterator[Launch]:
+def _dockers(language: Language, memory_mb: int) -> Iterator[Launch]:
     from kgot_lab.sandbox.docker import launch
 
-    if found := launch(memory_mb):
+    if found := launch(language, memory_mb):
         yield found
 
 
-def _unsafe(memory_mb: int) -> Iterator[Launch]:
+def _unsafe(language: Language, memory_mb: int) -> Iterator[Launch]:
     from kgot_lab.sandbox.unsafe import launch
 
-    yield launch()
+    yield launch(language, memory_mb)
 
 
-KINDS: dict[str, Callable[[int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
+KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
 
 
-def open_sandbox(kind: str = "auto", *, seconds: float = 5.0, memory_mb: int = 512, unsafe: bool = False) -> Sandbox:
-    """A started sandbox: of this kind, or for "auto" the first that works.
+def open_sandbox(
+    kind: str = "auto", *, language: str = "python", seconds: float = 5.0, memory_mb: int = 512, unsafe: bool = False
+) -> Sandbox:
+    """A started sandbox for statements in a language: of this kind, or for "auto" the first that works.
 
     `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your files: it needs `unsafe=True`.
-    Raises NoSandbox, saying what was tried and what to install.
+    Raises NoSandbox, saying what was tried and what to install, and NotInstalled where the engine of the language is missing.
     """
     if kind not in (*KINDS, "auto"):
         raise UnknownName("sandbox", kind, (*KINDS, "auto"))
+    if language not in LANGUAGES:
+        raise UnknownName("language", language, LANGUAGES)
+    spoken = LANGUAGES[language]
+    spoken.folders()
     if kind == "unsafe" and not unsafe:
         raise BadInput("the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True")
     tried = []
     for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
-        for launch in KINDS[name](memory_mb):
+        for launch in KINDS[name](spoken, memory_mb):
             sandbox = Sandbox(launch, seconds=seconds, memory_mb=memory_mb)
             try:
-                if sandbox.compute("6 * 7") == "42":
+                if sandbox.read(spoken.probe):
                     return sandbox
-                raise SandboxError("it cannot multiply")
+                raise SandboxError("it finds nothing")
             except LabError as error:
                 sandbox.close()
                 tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
@@ -67,4 +74,4 @@ def probe() -> str:
         return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
 
 
-__all__ = ["KINDS", "Launch", "Sandbox", "open_sandbox", "probe"]
+__all__ = ["KINDS", "LANGUAGES", "Launch", "Sandbox", "open_sandbox", "probe"]

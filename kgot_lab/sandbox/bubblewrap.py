@@ -7,7 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from kgot_lab.sandbox.process import CLEAN, HERE, OPTIONS, Launch
+from kgot_lab.sandbox.languages import Language
+from kgot_lab.sandbox.process import HERE, OPTIONS, Launch, clean
 
 # where shared libraries are
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/lib32", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
@@ -23,24 +24,21 @@ def programs() -> list[Path]:
     return found
 
 
-def packages() -> list[Path]:
-    """The folders that hold NetworkX and, where it is installed, NumPy."""
-    specs = [importlib.util.find_spec(name) for name in ("networkx", "numpy")]
-    return list(dict.fromkeys(Path(spec.origin).parent.parent for spec in specs if spec is not None and spec.origin is not None))
-
-
 def interpreter() -> Path:
     """The real Python behind a virtual environment's."""
     return Path(getattr(sys, "_base_executable", "") or sys.executable)
 
 
-def launch(program: Path) -> Launch:
-    """How to start the worker under a bubblewrap program."""
-    folders = dict.fromkeys([*map(Path, _SYSTEM), Path(sys.base_prefix), interpreter(), interpreter().resolve(), *packages(), HERE])
+def launch(program: Path, language: Language, memory_mb: int) -> Launch:
+    """How to start a language's worker under a bubblewrap program; raises NotInstalled."""
+    packages = language.folders()
+    folders = dict.fromkeys([*map(Path, _SYSTEM), Path(sys.base_prefix), interpreter(), interpreter().resolve(), *packages, HERE])
     shown = [option for folder in folders if folder.exists() for option in ("--ro-bind", str(folder), str(folder))]
-    environment = [option for name, value in CLEAN.items() for option in ("--setenv", name, value)]
+    environment = [option for name, value in clean(memory_mb).items() for option in ("--setenv", name, value)]
+    devices = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp") if language.devices else ()
     command = (
         str(program), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", *environment,
-        *shown, "--remount-ro", "/", "--chdir", "/", "--", str(interpreter()), *OPTIONS, str(HERE), *map(str, packages()),
+        *shown, *devices, "--remount-ro", "/", "--chdir", "/", "--",
+        str(interpreter()), *OPTIONS, str(HERE), language.module, *map(str, packages),
     )  # fmt: skip
     return Launch("bubblewrap", command, {})

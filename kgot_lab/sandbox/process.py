@@ -38,13 +38,18 @@ for name, path in (("kgot_lab", []), ("kgot_lab.sandbox", [sys.argv[1]])):
     package = types.ModuleType(name)
     package.__path__ = path
     sys.modules[name] = package
-sys.path += sys.argv[2:]
-from kgot_lab.sandbox.worker import main
-main()
+sys.path += sys.argv[3:]
+import importlib
+importlib.import_module("kgot_lab.sandbox." + sys.argv[2]).main()
 """  # the worker finds its sisters, and nothing else of this package
 OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
 CLEAN = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 HERE = Path(__file__).parent
+
+
+def clean(memory_mb: int) -> dict[str, str]:
+    """The environment of a worker: nothing of ours; an engine that must be told at its start reads there how much memory it may have."""
+    return {**CLEAN, "MEMORY_MB": str(memory_mb)}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Runs one statement and says in JSON what came of it; this is the code that shares a process with the model's.
+"""Runs one statement in Python and says in JSON what came of it; this is the code that shares a process with the model's.
 
 Nothing here is trusted by the parent: a statement may have changed any of it.
 Runs inside the sandbox: imports the standard library, NetworkX and its sisters only.
@@ -17,15 +17,45 @@ from typing import Any
 
 import networkx as nx
 
-from kgot_lab.sandbox.claims import changes
+from kgot_lab.sandbox.claims import Claim, changes, put
 from kgot_lab.sandbox.helpers import helpers
-from kgot_lab.sandbox.tracked import Journal
+from kgot_lab.sandbox.tracked import Journal, TrackedGraph, track
 from kgot_lab.sandbox.values import Refused, json_value, limited
+from kgot_lab.sandbox.worker import serve
 
 FILE = "<statement>"  # how a traceback names the model's own lines
 MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
 _MISSING = object()
+
+
+class NetworkXGraph:
+    """The graph as statements in Python meet it; each runs in a fork of the process that holds it."""
+
+    def __init__(self) -> None:
+        self.journal = track(TrackedGraph())
+
+    def clear(self) -> None:
+        """Start anew; the old graph's cycles are cut, because the collector is off."""
+        graph = self.journal.graph
+        for part in (graph._succ, graph._pred, graph._node):
+            dict.clear(part)
+        graph.__dict__.clear()
+        self.journal.__dict__.clear()
+        self.journal = track(TrackedGraph())
+
+    def put(self, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+        """Make the graph agree with some claims."""
+        put(self.journal, nodes, edges)
+
+    def answer(self, do: str, text: str) -> dict[str, Any]:
+        """Run a write, a read or a computation."""
+        return answer(do, text, self.journal)
+
+
+def main() -> None:
+    """Serve statements in Python."""
+    serve(NetworkXGraph())
 
 
 class Printed(io.StringIO):

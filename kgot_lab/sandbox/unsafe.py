@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from kgot_lab.sandbox.bubblewrap import packages
-from kgot_lab.sandbox.process import CLEAN, HERE, OPTIONS, Launch
+from kgot_lab.sandbox.languages import Language
+from kgot_lab.sandbox.process import HERE, OPTIONS, Launch, clean
 
 
-def launch() -> Launch:
-    """How to start the worker as an ordinary process."""
-    return Launch("unsafe", (sys.executable, *OPTIONS, str(HERE), *map(str, packages())), CLEAN)
+def launch(language: Language, memory_mb: int) -> Launch:
+    """How to start a language's worker as an ordinary process; raises NotInstalled."""
+    return Launch("unsafe", (sys.executable, *OPTIONS, str(HERE), language.module, *map(str, language.folders())), clean(memory_mb))

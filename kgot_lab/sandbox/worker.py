@@ -1,8 +1,8 @@
-"""The program inside the sandbox: it holds a copy of the graph, and forks once for every statement.
+"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once for every statement.
 
 Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says how it ended, and what the
 child wrote, which the worker does not read.
-Runs inside the sandbox: standard library, NetworkX and its sisters only.
+Runs inside the sandbox: standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -17,18 +17,24 @@ import signal
 import struct
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from kgot_lab.sandbox import seccomp
-from kgot_lab.sandbox.claims import put
-from kgot_lab.sandbox.statements import answer
-from kgot_lab.sandbox.tracked import Journal, TrackedGraph, track
 
 REPLIED, TIMED_OUT, TOO_LONG, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
 RESULT = 3  # the only descriptor a statement has
 
 
-def main() -> None:
+class Holder(Protocol):
+    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in `claims`."""
+
+    def clear(self) -> None: ...
+    def put(self, nodes: Iterable[list[Any]], edges: Iterable[list[Any]]) -> None: ...
+    def answer(self, do: str, text: str) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
+
+
+def serve(holder: Holder) -> None:
     """Serve requests from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     instructions = None
@@ -36,29 +42,19 @@ def main() -> None:
         instructions = seccomp.program()
         seccomp.hide_memory()
     gc.disable()
-    journal = track(TrackedGraph())
-    _send(READY)
-    while (request := _receive()) is not None:
+    send(READY)
+    while (request := receive()) is not None:
         if request.get("clear"):
-            journal = _emptied(journal)
-        put(journal, request.get("nodes", ()), request.get("edges", ()))
+            holder.clear()
+        holder.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
             gc.freeze()  # the collector of a fork must not write to every page of the graph
-            _send(*_run_apart(request, journal, instructions))
+            send(*_run_apart(request, holder, instructions))
         else:
-            _send(READY)
+            send(READY)
 
 
-def _emptied(journal: Journal) -> Journal:
-    """A new journal over a new graph; the old one's cycles are cut, because the collector is off."""
-    for part in (journal.graph._succ, journal.graph._pred, journal.graph._node):
-        dict.clear(part)
-    journal.graph.__dict__.clear()
-    journal.__dict__.clear()
-    return track(TrackedGraph())
-
-
-def _run_apart(request: dict[str, Any], journal: Journal, instructions: bytes | None) -> tuple[bytes, bytes]:
+def _run_apart(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
     """Run a statement in a fork that can only write its result; returns how it ended and what it wrote."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, writing = os.pipe()
@@ -69,7 +65,7 @@ def _run_apart(request: dict[str, Any], journal: Journal, instructions: bytes | 
                 seccomp.die_with(parent)
             _confine(writing, request, peak_kb, instructions)
             gc.enable()
-            reply = answer(request["do"], request["statement"], journal)
+            reply = holder.answer(request["do"], request["statement"])
             _write_all(RESULT, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
         except BaseException as error:
             detail = error.strerror if isinstance(error, OSError) else type(error).__name__
@@ -135,7 +131,8 @@ def _reap(child: int, how: bytes, deadline: float) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _receive() -> dict[str, Any] | None:
+def receive() -> dict[str, Any] | None:
+    """The next request; None when there are no more."""
     head = _read_all(4)
     if not head:
         return None
@@ -154,7 +151,8 @@ def _read_all(size: int) -> bytes:
     return b"".join(chunks)
 
 
-def _send(how: bytes, payload: bytes = b"") -> None:
+def send(how: bytes, payload: bytes = b"") -> None:
+    """Reply: how it ended, and what was written."""
     _write_all(1, struct.pack(">I", len(payload) + 1) + how + payload)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
+
+Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its edge
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,10 @@ class Dialect:
     how_to_read: str
     write_example: str
     read_example: str
+    add: Callable[[Sequence[Fact]], str] = field(repr=False)  # the statement that adds some facts
+    about: Callable[[Sequence[str], int], str] = field(repr=False)  # the one that reads the facts within some hops of some names
+    node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
+    edge: Callable[[Edge], str] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,15 @@ class Browsable(Protocol):
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]: ...
 
 
+class Walkable(Protocol):
+    """A store that walks its edges itself, whichever way they point."""
+
+    def within(self, id: str, hops: int) -> Mapping[str, int]: ...  # each node that near, itself too, with its least number of hops
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]: ...  # a shortest one, of at most so many edges; () if none
+
+
 class Store(GraphStore, Browsable, Protocol):
-    """Both at once: what the loop needs."""
+    """What the loop needs: a graph that takes statements and can be looked into."""
 
 
 class Execute(Protocol):
@@ -64,5 +77,3 @@ class Execute(Protocol):
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None: ...
     def compute(self, code: str) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
     def close(self) -> None: ...
-
-

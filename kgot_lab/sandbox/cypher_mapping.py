@@ -1,0 +1,120 @@
+"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all of JSON.
+
+A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in alphabetical order are noted in
+`_labels`. A value that Cypher cannot store (a map, a mixed or nested list, null, a large integer) is the text `json:` and its JSON, as is
+a text that begins so. A property that has one of these names gets an underscore at its end.
+Runs inside the sandbox too: imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+NODE_NAMES = ("id", "_labels")
+EDGE_NAMES = ("_key",)
+NAMED_BY = ("id", "name", "title", "label")  # the properties that may name a node which a statement gave no id, in order of trust
+ENCODED = "json:"
+
+
+def stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a node as Cypher stores them."""
+    noted = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
+    return {"id": id, **noted, **_stored(properties, NODE_NAMES)}
+
+
+def stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of an edge as Cypher stores them."""
+    return {**({"_key": key} if key else {}), **_stored(properties, EDGE_NAMES)}
+
+
+def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
+    """A node's labels in the order they were given in; those that a statement added come last, by name."""
+    noted = stored.get("_labels")
+    kept = [label for label in noted if label in labels] if isinstance(noted, list) else []
+    return kept + sorted(set(labels) - set(kept))
+
+
+def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's own properties again."""
+    return _properties(stored, NODE_NAMES)
+
+
+def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """An edge's own properties again."""
+    return _properties(stored, EDGE_NAMES)
+
+
+def plain(value: Any) -> Any:
+    """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO text."""
+    if isinstance(value, str):
+        return _decoded(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)
+
+
+def named(labels: Sequence[str], stored: Mapping[str, Any], taken: Collection[str]) -> str:
+    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where that is taken."""
+    given = (stored.get(name) for name in NAMED_BY)
+    texts = [str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)]
+    name = next((text for text in texts if text.strip()), "")
+    kind = labels[0] if labels else "node"
+    wanted = [name, f"{name} ({kind})"] if name else []
+    free = (text for text in wanted if text not in taken)
+    return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
+
+
+def _numbered(stem: str, taken: Collection[str], first: int) -> str:
+    number = first
+    while f"{stem} {number}" in taken:
+        number += 1
+    return f"{stem} {number}"
+
+
+def quoted(name: str) -> str:
+    """A label, type or property name as Cypher takes it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _stored(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    return {f"{name}_" if name.rstrip("_") in taken else name: _encoded(value) for name, value in properties.items()}
+
+
+def _properties(stored: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    own = {name: plain(value) for name, value in stored.items() if name not in taken}
+    return {name[:-1] if name.rstrip("_") in taken else name: value for name, value in own.items()}
+
+
+def _encoded(value: Any) -> Any:
+    return value if _storable(value) else ENCODED + json.dumps(value, ensure_ascii=False)
+
+
+def _storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.startswith(ENCODED)
+    if isinstance(value, bool | float):
+        return True
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if isinstance(value, list | tuple):
+        kinds = {type(item) for item in value}
+        return len(kinds) == 1 and kinds <= {str, bool, int, float} and all(map(_storable, value))
+    return False
+
+
+def _decoded(text: str) -> Any:
+    if not text.startswith(ENCODED):
+        return text
+    try:
+        return json.loads(text[len(ENCODED) :])
+    except ValueError:
+        return text

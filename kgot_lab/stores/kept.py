@@ -1,0 +1,201 @@
+"""A graph that this process keeps: the truth in dictionaries, perhaps a log of its diffs on disk, and statements run in a sandbox."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.truth import Truth, inverse
+from kgot_lab.stores.log import DiffLog, elements_of
+from kgot_lab.stores.protocol import Dialect, Execute, Schema
+from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.stores.words import WordIndex, words_of
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+
+class Kept:
+    """What the embedded stores share; they differ in the language of their statements.
+
+    `execute` runs them, for this store alone, and is by default a sandbox opened at the first. With a `path` every diff is put on disk
+    before it counts, and a later store on that path goes on from there. Raises NoSandbox at a statement if there is none: applying diffs
+    and looking around need no sandbox. Raises StoreUnavailable where another process has the path, BadInput where it holds something else.
+    """
+
+    dialect: ClassVar[Dialect]
+    language: ClassVar[str]
+
+    def __init__(self, execute: Execute | None = None, *, open: Callable[[], Execute] | None = None, path: Path | str | None = None):
+        self._truth = Truth()
+        self._words: WordIndex | None = None  # made at the first search
+        self._labels, self._relations = Counter[str](), Counter[str]()
+        self._execute, self._open, self._told = execute, open or self._sandbox, False
+        self._calculator: Execute | None = None
+        self._path = None if path is None else Path(path)
+        self._log: DiffLog | None = None
+        if self._path is not None:
+            self._reopen(self._path)
+
+    def __repr__(self) -> str:
+        where = f" {self._path.name}" if self._path else ""
+        return f"<{type(self).__name__}{where}: {len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- statements ---
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        execute = self._running()
+        diff = execute.write(statement)
+        try:
+            self._keep(diff)
+        except BadInput as error:
+            raise QueryFailed(statement, str(error)) from None
+        execute.apply(diff)
+        return diff
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        return self._running().read(statement)
+
+    def compute(self, code: str) -> str:
+        """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
+        if self.language == "python":
+            return self._opened().compute(code)
+        if self._calculator is None:
+            self._calculator = open_sandbox()
+        return self._calculator.compute(code)
+
+    # --- the graph ---
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now."""
+        from kgot_lab.graph import PropertyGraph
+
+        return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not fit."""
+        self._keep(diff)
+        if self._told and self._execute is not None:
+            self._execute.apply(diff)
+
+    def undo(self, diff: Diff) -> None:
+        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        self.apply(inverse(diff))
+
+    def compact(self) -> None:
+        """Put the graph as it is in the place of the log's history, so that opening it is fast again."""
+        if self._log is not None:
+            self._log.compact(self._truth)
+
+    def close(self) -> None:
+        """End the sandbox and let go of the log; the graph stays, and a later call opens both again."""
+        for part in (self._execute, self._calculator):
+            if part is not None:
+                part.close()
+        if self._log is not None:
+            self._log.close()
+        self._log = None
+
+    # --- looking around ---
+
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        return Schema(
+            dict(sorted(self._labels.items())), dict(sorted(self._relations.items())), len(self._truth.nodes), len(self._truth.edges)
+        )
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways, oldest first; none if there is no such node."""
+        return tuple(self._truth.edges[identity] for identity in self._truth.incident.get(id, ()))
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, in their name or properties, best first."""
+        if self._words is None:
+            self._words = WordIndex()
+            for node in self._truth.nodes.values():
+                self._words.add(node)
+        return tuple(self._truth.nodes[id] for id in self._words.best(words_of(words), limit))
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        return reached(id, hops, self._ends) if id in self._truth.nodes else {}
+
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        return path_between(source, target, most, self.neighbours)
+
+    def _ends(self, id: str) -> Iterator[str]:
+        return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
+
+    # --- inside ---
+
+    def _sandbox(self) -> Execute:
+        return open_sandbox(language=self.language)
+
+    def _opened(self) -> Execute:
+        if self._execute is None:
+            self._execute = self._open()
+        return self._execute
+
+    def _running(self) -> Execute:
+        execute = self._opened()
+        if not self._told:
+            execute.reset(tuple(self._truth.nodes.values()), tuple(self._truth.edges.values()))
+            self._told = True
+        return execute
+
+    def _reopen(self, path: Path) -> None:
+        """Read the graph from its log; one that was closed meanwhile may have been written to by another process."""
+        log = DiffLog(path)
+        try:
+            truth = Truth()
+            for number, record in enumerate(log.records, start=1):
+                try:
+                    truth.apply(truth.difference(*elements_of(record)))
+                except BadInput as error:
+                    raise BadInput(f"{path}: record {number} does not follow from the ones before it: {error}") from None
+            log.records.clear()
+        except BaseException:
+            log.close()
+            raise
+        self._log, self._truth, self._words, self._told = log, truth, None, False
+        self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
+        self._relations = Counter(edge.type for edge in truth.edges.values())
+
+    def _keep(self, diff: Diff) -> None:
+        if self._path is not None and self._log is None:
+            self._reopen(self._path)
+        self._truth.check(diff)
+        if self._log is not None and diff:
+            self._log.append(diff)
+        self._truth.apply(diff)
+        gone = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
+        came = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        if self._words is not None:
+            for node in gone:
+                self._words.remove(node)
+            for node in came:
+                self._words.add(node)
+        _recount(self._labels, (label for node in gone for label in node.labels), (label for node in came for label in node.labels))
+        _recount(self._relations, (edge.type for edge in diff.removed_edges), (edge.type for edge in diff.added_edges))
+
+
+def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> None:
+    counts.update(came)
+    for name in gone:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]
