@@ -28,6 +28,7 @@ class Started(Event):
     planning: str = ""
     execution: str = ""
     dialect: str = ""
+    readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
 
 
@@ -134,6 +135,7 @@ class Repaired(Event):
     statement: str
     error: str
     mended: str
+    dialect: str = ""  # empty: the language of the run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +153,7 @@ class Read(Event):
 
     statement: str
     rows: Rows
+    dialect: str = ""  # empty: the language of the run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +163,7 @@ class Refused(Event):
     statement: str
     reason: str
     writing: bool
+    dialect: str = ""  # empty: the language of the run
 
 
 @dataclass(frozen=True, kw_only=True)

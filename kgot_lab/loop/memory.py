@@ -9,14 +9,14 @@ import hashlib
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, ToolCall, ToolReturned, Wrote, to_json
-from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.stores.protocol import Dialect, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
@@ -56,11 +56,11 @@ class Memory:
                     memory.statements[("write", graph.now, event.statement)] = event.diff
                     graph.change(event.diff)
                 case Read():
-                    memory.statements[("read", graph.now, event.statement)] = event.rows
-                case Repaired(statement=statement, error=reason) | Failed(statement=statement, reason=reason):
+                    memory.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
+                case Failed(statement=statement, reason=reason):
                     memory._failed(graph, statement, reason)
-                case Refused(statement=statement, reason=reason):
-                    memory._failed(graph, statement, reason)
+                case Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason):
+                    memory._failed(graph, statement, reason, event.dialect)
                 case Computed():
                     memory.outputs[(event.code,)] = event
         return memory
@@ -70,9 +70,9 @@ class Memory:
         _, usage = self.results[_call_key(returned.call)]
         self.results[_call_key(returned.call)] = returned, usage
 
-    def _failed(self, graph: Fingerprint, statement: str, reason: str) -> None:
-        for kind in ("write", "read"):
-            self.statements.setdefault((kind, graph.now, statement), QueryFailed(statement, reason))
+    def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
+        for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
+            self.statements.setdefault(key, QueryFailed(statement, reason))
 
 
 class Fingerprint:
@@ -145,10 +145,16 @@ class RememberedStore:
     store: Store
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
+    reads_in: str = ""  # the language it is asked in, if not the run's own
 
     @property
     def dialect(self) -> Dialect:
         return self.store.dialect
+
+    @property
+    def readers(self) -> tuple[RememberedStore, ...]:
+        """The stores asked in other languages, over the same memory."""
+        return tuple(replace(self, store=reader, reads_in=reader.dialect.name) for reader in readers(self.store))
 
     def write(self, statement: str) -> Diff:
         edited = self.edits.get(("write", self.fingerprint.now, statement))
@@ -173,10 +179,11 @@ class RememberedStore:
         return result
 
     def read(self, statement: str) -> Rows:
-        edited = self.edits.get(("read", self.fingerprint.now, statement))
+        key = ("read", self.fingerprint.now, statement, self.reads_in)
+        edited = self.edits.get(key)
         if edited is not None:
             return self._edited(self.store.read, edited)
-        known = self.memory.statements.get(("read", self.fingerprint.now, statement))
+        known = self.memory.statements.get(key)
         if isinstance(known, QueryFailed):
             raise known
         return known if isinstance(known, tuple) else self.store.read(statement)
@@ -210,4 +217,3 @@ class RememberedStore:
 
     def close(self) -> None:
         self.store.close()
-

@@ -165,6 +165,16 @@ def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
     )
 
 
+def read_in(situation: str, dialect: Dialect) -> tuple[Message, ...]:
+    """Ask for a read statement in one more language, for a graph that is thought to be complete."""
+    return _say(
+        SYSTEM,
+        f"{situation}\n\nWrite {dialect.name} that reads what answers the question from this graph. {dialect.how_to_read} "
+        f"Use only ids, labels and relations that the graph has.\n"
+        f'Example of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
+    )
+
+
 def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for the best read statement; nothing more can be inserted."""
     return _say(

@@ -10,6 +10,7 @@ from kgot_lab.loop.events import Forced, Read, Refused
 from kgot_lab.loop.run import Run, Steps, ask, distinct, repairing, situation
 from kgot_lab.loop.shapes import Names, Statement
 from kgot_lab.loop.vote import look_up
+from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.types import Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
@@ -32,7 +33,28 @@ def candidates(run: Run, retrieves: list[str]) -> Steps[list[Candidate]]:
         rows = yield from read(run, statement)
         if rows and rows not in [candidate.rows for candidate in found]:
             found.append(Candidate(rows))
+    for reader in readers(run.store):
+        rows = yield from _read_in(run, reader)
+        if rows and rows not in [candidate.rows for candidate in found]:
+            found.append(Candidate(rows))
     return found
+
+
+def _read_in(run: Run, reader: Store) -> Steps[Rows]:
+    """What a statement in another language reads from the same graph; () when none of the model's does."""
+    text = yield from situation(run, reader)
+    role = f"read in {reader.dialect.name}"
+    try:
+        if run.limits.reading == "operations":
+            names = (yield from ask(run, role, prompts.names(text), Names, temperature=run.limits.temperature, max_tokens=100)).about
+            statement = look_up(run, names, reader)
+        else:
+            messages = prompts.read_in(text, reader.dialect)
+            statement = (yield from ask(run, role, messages, Statement, temperature=run.limits.temperature)).statement
+    except BadReply as error:
+        yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=reader.dialect.name)
+        return ()
+    return (yield from read(run, statement, reader))
 
 
 def forced(run: Run) -> Steps[list[Candidate]]:
@@ -73,33 +95,37 @@ def rows_of_graph(run: Run) -> Rows:
     return tuple(edges) or tuple({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
 
 
-def read(run: Run, statement: str) -> Steps[Rows]:
-    """The rows of a statement: mended when it fails, asked anew when it finds nothing; () when all of that gave nothing."""
+def read(run: Run, statement: str, reader: Store | None = None) -> Steps[Rows]:
+    """The rows of a statement: mended when it fails, asked anew when it finds nothing; () when all of that gave nothing.
+
+    `reader` is the store to read from, if not the run's own.
+    """
+    dialect = reader.dialect.name if reader else ""
     for attempt in range(run.limits.rereads + 1):
         if attempt:
-            text = yield from situation(run)
+            text = yield from situation(run, reader)
             try:
-                statement = yield from _another(run, text, statement, attempt)
+                statement = yield from _another(run, text, statement, attempt, reader)
             except BadReply as error:
-                yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+                yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=dialect)
                 continue
-        rows = run.state.rows_of(statement)
+        rows = run.state.rows_of(statement, dialect)
         if rows is None:
             try:
-                statement, rows = yield from repairing(run, run.store.read, statement, writing=False)
+                statement, rows = yield from repairing(run, (reader or run.store).read, statement, writing=False, reader=reader)
             except QueryFailed as error:
-                yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False)
+                yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect)
                 continue
-            yield run.happened(Read, statement=statement, rows=rows)
+            yield run.happened(Read, statement=statement, rows=rows, dialect=dialect)
         if rows:
             return rows
     return ()
 
 
-def _another(run: Run, text: str, wrong: str, attempt: int) -> Steps[str]:
+def _another(run: Run, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
         reply = yield from ask(run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100)
-        return look_up(run, reply.about)
-    messages = prompts.reread(text, wrong, run.store.dialect)
+        return look_up(run, reply.about, reader)
+    messages = prompts.reread(text, wrong, (reader or run.store).dialect)
     return (yield from ask(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement

@@ -227,7 +227,8 @@ def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> d
             fingerprint = Fingerprint()
             for diff in diffs(before):
                 fingerprint.change(diff)
-            return {("write" if isinstance(event, Wrote) else "read", fingerprint.now, event.statement): change}
+            where = (fingerprint.now, event.statement)
+            return {("write", *where) if isinstance(event, Wrote) else ("read", *where, event.dialect): change}
         case _:
             kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
             raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")

@@ -38,7 +38,7 @@ class Run:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
-    shown: tuple[int, str, Cut | None] | None = None  # the graph as text, and after how many writes it was made
+    shown: tuple[tuple[int, str], str, Cut | None] | None = None  # the graph as text; after how many writes it was made, in which language
 
     def happened(self, kind: type[Kind], **values: Any) -> Kind:
         """The event, stamped with the step, once the state knows of it."""
@@ -91,39 +91,45 @@ def _send(run: Run, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
     return text
 
 
-def situation(run: Run) -> Steps[str]:
-    """The question and the graph as text, cut to the token budget."""
-    graph = yield from rendered_graph(run)
+def situation(run: Run, reader: Store | None = None) -> Steps[str]:
+    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of the run."""
+    graph = yield from rendered_graph(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
-def rendered_graph(run: Run) -> Steps[str]:
+def rendered_graph(run: Run, reader: Store | None = None) -> Steps[str]:
     """The graph as text, cut to the token budget; made once for each state of the graph, since several prompts of a turn show it."""
-    limits, written = run.limits, len(run.state.writes)
-    if run.shown is None or run.shown[0] != written:
-        sources = limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
-        run.shown = (written, *rendered(run.store, run.state.question, limits.graph_tokens, sources=sources))
+    shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
+    if run.shown is None or run.shown[0] != shown:
+        sources = run.limits.reading == "operations"  # the model judges what a fact says; it does not spell its name in code
+        run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown
     if cut:
         yield run.happened(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
     return text
 
 
-def repairing(run: Run, act: Callable[[str], Result], statement: str, *, writing: bool) -> Steps[tuple[str, Result]]:
-    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed."""
+def repairing(
+    run: Run, act: Callable[[str], Result], statement: str, *, writing: bool, reader: Store | None = None
+) -> Steps[tuple[str, Result]]:
+    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed.
+
+    `reader` is the store whose language it is in, if not the run's own.
+    """
+    dialect = (reader or run.store).dialect
     for repairs in range(run.limits.repairs + 1):
         try:
             return statement, act(statement)
         except QueryFailed as error:
             if repairs == run.limits.repairs:
                 raise
-            graph = yield from rendered_graph(run)
-            messages = prompts.mend(statement, error.reason, graph, run.store.dialect, writing=writing)
+            graph = yield from rendered_graph(run, reader)
+            messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)
             try:
                 mended = (yield from ask(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:
                 raise error from None
-            yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended)
+            yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended, dialect=dialect.name if reader else "")
             statement = mended
     raise AssertionError("unreachable")
 

@@ -57,9 +57,9 @@ class State:
         edges = (edge for diff in self.diffs for edge in diff.added_edges)
         return frozenset(str(edge.properties["sentence"]) for edge in edges if "sentence" in edge.properties)
 
-    def rows_of(self, statement: str) -> Rows | None:
-        """What reading this statement gave since the graph last changed, or None when it was not read."""
-        return next((read.rows for read in reversed(self.reads) if read.statement == statement), None)
+    def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
+        """What reading this statement gave since the graph last changed, or None when it was not read; no dialect means the run's own."""
+        return next((read.rows for read in reversed(self.reads) if (read.statement, read.dialect) == (statement, dialect)), None)
 
     @property
     def forced(self) -> bool:

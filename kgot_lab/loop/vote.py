@@ -7,6 +7,7 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, Read, Voted
 from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
 from kgot_lab.loop.shapes import Look, Vote
+from kgot_lab.stores.protocol import Store
 
 
 def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
@@ -84,8 +85,8 @@ def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
     return not rows
 
 
-def look_up(run: Run, names: list[str]) -> str:
+def look_up(run: Run, names: list[str], reader: Store | None = None) -> str:
     """The read statement that an operations-mode reply stands for: the facts near the names it gave and the names that were looked up."""
     looked_up = [str(value) for call in run.state.calls for value in call.arguments.values() if value != run.state.question]
     about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
-    return run.store.dialect.about(about, 2)
+    return (reader or run.store).dialect.about(about, 2)

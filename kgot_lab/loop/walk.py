@@ -15,7 +15,7 @@ from kgot_lab.loop.read import candidates, forced
 from kgot_lab.loop.run import Run, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
-from kgot_lab.stores.protocol import Store
+from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
 
@@ -59,6 +59,7 @@ def _walk(run: Run, question: str, attachments: tuple[str, ...]) -> Steps[None]:
         planning=run.planning.name,
         execution=run.execution.name,
         dialect=run.store.dialect.name,
+        readers=tuple(reader.dialect.name for reader in readers(run.store)),
         tools={name: {"description": tool.description, "arguments": dict(tool.arguments)} for name, tool in run.tools.items()},
     )
     while run.state.step < run.limits.steps:

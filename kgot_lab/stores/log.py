@@ -126,7 +126,7 @@ def _read(path: Path) -> tuple[int, list[Mapping[str, Json]]]:
         end = data.find(b"\n", sound)
         record = _record_in(data[sound:end]) if end >= 0 else None
         if record is None:
-            if not records and not data[:9].strip(b"0123456789abcdef "):
+            if _line(HEAD).startswith(data):
                 break  # the head itself was torn
             _refuse_damage(path, data, sound, records)
             break

@@ -68,6 +68,12 @@ class Store(GraphStore, Browsable, Protocol):
     """What the loop needs: a graph that takes statements and can be looked into."""
 
 
+def readers(store: Store) -> tuple[Store, ...]:
+    """The stores that hold the same graph as this one in other languages, to be asked in addition; see `fused`."""
+    found: tuple[Store, ...] = getattr(store, "readers", ())
+    return found
+
+
 class Execute(Protocol):
     """Runs one statement somewhere safe, against the graph it was given; a store hands it every diff that it accepted."""
 

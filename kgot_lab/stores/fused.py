@@ -1,0 +1,97 @@
+"""One graph that is asked in several languages: written to in one, mirrored into the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.sandbox.truth import inverse
+from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+
+class Fused:
+    """A store and its mirrors; the loop writes to the first, and asks all of them when it reads (`readers`).
+
+    A write that a mirror cannot hold is taken back everywhere and refused.
+    """
+
+    def __init__(self, main: Store, *mirrors: Store):
+        self._main, self.readers = main, mirrors
+
+    def __repr__(self) -> str:
+        return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The language that writes."""
+        return self._main.dialect
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed, changing nothing."""
+        diff = self._main.write(statement)
+        try:
+            self._mirror(diff)
+        except BadInput as error:
+            self._main.apply(inverse(diff))
+            raise QueryFailed(statement, str(error)) from None
+        return diff
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds in the first store; raises QueryFailed."""
+        return self._main.read(statement)
+
+    def compute(self, code: str) -> str:
+        """What plain Python prints, where one of the stores can run it; raises QueryFailed."""
+        for store in (self._main, *self.readers):
+            if (compute := getattr(store, "compute", None)) is not None:
+                return str(compute(code))
+        raise QueryFailed(code, "none of these stores runs plain Python")
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now."""
+        return self._main.graph()
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, in every store; raises BadInput, changing nothing."""
+        self._main.apply(diff)
+        try:
+            self._mirror(diff)
+        except BadInput:
+            self._main.apply(inverse(diff))
+            raise
+
+    def close(self) -> None:
+        """Close every store."""
+        for store in (self._main, *self.readers):
+            store.close()
+
+    def schema(self) -> Schema:
+        """What the graph holds, by count."""
+        return self._main.schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways."""
+        return self._main.neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, best first."""
+        return self._main.search(words, limit)
+
+    def _mirror(self, diff: Diff) -> None:
+        for number, mirror in enumerate(self.readers):
+            try:
+                mirror.apply(diff)
+            except BadInput:
+                for earlier in self.readers[:number]:
+                    earlier.apply(inverse(diff))
+                raise
