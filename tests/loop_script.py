@@ -20,6 +20,7 @@ WORDS = {
     "write": "statements that add this to the graph",
     "next": "Not looked up yet:",
     "mend": "Write it again, corrected.",
+    "read in": "reads what answers the question from this graph.",
     "reread": "found nothing:",
     "forced": "No more facts can be fetched.",
     "names": "Which names of the graph",

@@ -30,14 +30,25 @@ def candidates(run: Run, retrieves: list[str]) -> Steps[list[Candidate]]:
         return (yield from _directly(run, retrieves))
     found: list[Candidate] = []
     for statement in retrieves:
-        rows = yield from read(run, statement)
+        rows = facts_in((yield from read(run, statement)))
         if rows and rows not in [candidate.rows for candidate in found]:
             found.append(Candidate(rows))
     for reader in readers(run.store):
-        rows = yield from _read_in(run, reader)
+        rows = facts_in((yield from _read_in(run, reader)))
         if rows and rows not in [candidate.rows for candidate in found]:
             found.append(Candidate(rows))
     return found
+
+
+def facts_in(rows: Rows) -> Rows:
+    """Rows in which a fact stands beside its properties, whatever the language: one that gives them as a map is spread out."""
+    fact = {"subject", "relation", "object", "properties"}
+    return tuple(
+        {**row["properties"], **{name: row[name] for name in ("subject", "relation", "object")}}
+        if isinstance(row, dict) and row.keys() == fact and isinstance(row["properties"], dict)
+        else row
+        for row in rows
+    )
 
 
 def _read_in(run: Run, reader: Store) -> Steps[Rows]:

@@ -1,15 +1,41 @@
-"""Keeps graphs: one language and one home each, all behind the same small protocol."""
+"""Keeps graphs: one language and one home each, all behind the same small protocols."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 
-STORES: dict[str, Callable[..., Store]] = {"in_memory": InMemory}
+_HOMES = {
+    "in_memory": "InMemory",
+    "cypher_embedded": "CypherEmbedded",
+    "cypher_server": "CypherServer",
+    "sparql_embedded": "SparqlEmbedded",
+    "sparql_server": "SparqlServer",
+    "sqlite": "Sqlite",
+    "postgres": "Postgres",
+}
+_LANGUAGES = {"Python (NetworkX)": "in_memory", "Cypher": "cypher_embedded", "SPARQL": "sparql_embedded"}
+
+
+def _opener(kind: str) -> Callable[..., Store]:
+    def opened(**where: Any) -> Store:
+        store: Store = getattr(import_module(f"kgot_lab.stores.{kind}"), _HOMES[kind])(**where)
+        return store
+
+    return opened
+
+
+def fused(**how: Any) -> Store:
+    """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all three."""
+    return open_for(*_LANGUAGES, **how)
+
+
+STORES: dict[str, Callable[..., Store]] = {**{kind: _opener(kind) for kind in _HOMES}, "fused": fused}
 
 
 def open_store(kind: str = "in_memory", **where: Any) -> Store:
@@ -19,4 +45,20 @@ def open_store(kind: str = "in_memory", **where: Any) -> Store:
     return STORES[kind](**where)
 
 
-__all__ = ["STORES", "Dialect", "InMemory", "Schema", "Store", "open_store"]
+def open_for(language: str, *others: str, **how: Any) -> Store:
+    """An empty store in this process for a language, as a run's first event names it, with mirrors to be asked in others.
+
+    Raises UnknownName.
+    """
+    for name in (language, *others):
+        if name not in _LANGUAGES:
+            raise UnknownName("language", name, _LANGUAGES)
+    main, *mirrors = (open_store(_LANGUAGES[name], **how) for name in (language, *others))
+    if not mirrors:
+        return main
+    from kgot_lab.stores.fused import Fused
+
+    return Fused(main, *mirrors)
+
+
+__all__ = ["STORES", "Dialect", "InMemory", "Schema", "Store", "fused", "open_for", "open_store"]

@@ -36,7 +36,7 @@ def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
 PYTHON = Dialect(
     name="Python (NetworkX)",
     how_to_write=(
-        "Write plain Python that changes the graph G, a networkx.MultiDiGraph; nx is imported.\n"
+        "Write plain Python that changes the graph G, a networkx.MultiDiGraph; nx is imported. One statement for each fact.\n"
         "add(subject, relation, object, subject_label=..., object_label=..., **properties) adds a fact and its two nodes.\n"
         "node(id, label, **properties) adds a node or adds to it. A node's id is its name, as text; every node has a label.\n"
         "Values: text, numbers, True, False, lists of these. To remove: G.remove_node(id), G.remove_edge(subject, object, relation).\n"
@@ -47,8 +47,9 @@ PYTHON = Dialect(
         "facts(about=None, relation=None, hops=1) lists facts near a name, or all, as dicts: subject, relation, object, own properties.\n"
         "names(label=None) lists node ids. G.nodes[id] is a node's properties with its label; an edge's data has its type under relation."
     ),
-    write_example='add("Marie Curie", "won", "Nobel Prize in Physics", subject_label="Person", object_label="Prize", year=1903)',
-    read_example='result = [fact["object"] for fact in facts("Marie Curie", "won") if fact["year"] < 1910]',
+    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
+    read_example="result = [fact['object'] for fact in facts('Marie Curie', 'won') if fact['year'] < 1910]",
     add=_adds,
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
     node=lambda node: f"{node.id}{_kinds(node)}{properties_of(node)}",

@@ -23,18 +23,27 @@ if TYPE_CHECKING:
 class Kept:
     """What the embedded stores share; they differ in the language of their statements.
 
-    `execute` runs them, for this store alone, and is by default a sandbox opened at the first. With a `path` every diff is put on disk
-    before it counts, and a later store on that path goes on from there. Raises NoSandbox at a statement if there is none: applying diffs
-    and looking around need no sandbox. Raises StoreUnavailable where another process has the path, BadInput where it holds something else.
+    `execute` runs them, for this store alone, and is by default a sandbox opened at the first; `unsafe` allows one that does not isolate.
+    Raises NoSandbox at a statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is put
+    on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable where another process has it,
+    BadInput where it holds something else.
     """
 
     dialect: ClassVar[Dialect]
     language: ClassVar[str]
 
-    def __init__(self, execute: Execute | None = None, *, open: Callable[[], Execute] | None = None, path: Path | str | None = None):
+    def __init__(
+        self,
+        execute: Execute | None = None,
+        *,
+        open: Callable[[], Execute] | None = None,
+        path: Path | str | None = None,
+        unsafe: bool = False,
+    ):
         self._truth = Truth()
         self._words: WordIndex | None = None  # made at the first search
         self._labels, self._relations = Counter[str](), Counter[str]()
+        self._unsafe = unsafe
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator: Execute | None = None
         self._path = None if path is None else Path(path)
@@ -74,7 +83,7 @@ class Kept:
         if self.language == "python":
             return self._opened().compute(code)
         if self._calculator is None:
-            self._calculator = open_sandbox()
+            self._calculator = open_sandbox(unsafe=self._unsafe)
         return self._calculator.compute(code)
 
     # --- the graph ---
@@ -143,7 +152,7 @@ class Kept:
     # --- inside ---
 
     def _sandbox(self) -> Execute:
-        return open_sandbox(language=self.language)
+        return open_sandbox(language=self.language, unsafe=self._unsafe)
 
     def _opened(self) -> Execute:
         if self._execute is None:

@@ -17,7 +17,7 @@ from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.forks import by_hand, origin
 from kgot_lab.loop.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, graph_after
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 from kgot_lab.viz.captions import caption, step_lines, step_name
@@ -110,13 +110,14 @@ def stepper(
     *,
     forks: Iterable[Fork] = (),
     live: replay.Live = replay.NOTHING,
-    store: Callable[[], Store] = InMemory,
+    store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
     """Walk through a run, finished or not: step, guess the next decision, change one thing and see what becomes of it.
 
     `forks` are shown from the start; `live` says which model and tools a new fork may use (by default none: it then stops at the first
-    reply that was not recorded), and `store` opens an empty store for it. `height` is that of an event and its graph, in pixels.
+    reply that was not recorded), and `store` opens an empty store for it (by default one
+    in this process, for the languages of the run). `height` is that of an event and its graph, in pixels.
     Raises BadInput for a run without events or without its beginning.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
@@ -125,7 +126,8 @@ def stepper(
         raise BadInput("there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded")
     if not isinstance(events[0], Started):
         raise BadInput(f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning")
-    return Stepper(run, tuple(forks), live, store, height=height)
+    begun = events[0]
+    return Stepper(run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height)
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:

@@ -1,0 +1,76 @@
+"""Graphs as GraphML, which most graph programs read: written and read by NetworkX, with the attributes of `exchange.to_networkx`.
+
+XML has no lists, maps or nulls, and forbids some characters: such a value is the text `json:` and its JSON, as is a text that begins so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Json
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_ENCODED = "json:"
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold, and \r, which it does not keep
+
+
+def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
+    """Write a graph as GraphML that `read_graphml` reads back without loss; raises BadInput for a name that XML cannot hold."""
+    import networkx as nx
+
+    made = graph.to_networkx()
+    for name in _names(graph):
+        if _NOT_XML.search(name):
+            raise BadInput(f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl")
+    for attributes in _attributes(made):
+        attributes.update({name: _encoded(value) for name, value in attributes.items()})
+    nx.write_graphml(made, path, infer_numeric_types=False)
+
+
+def read_graphml(path: Path | str) -> PropertyGraph:
+    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file."""
+    import networkx as nx
+
+    try:
+        read = nx.read_graphml(path, force_multigraph=True)
+    except (OSError, nx.NetworkXError, SyntaxError, KeyError, ValueError) as error:  # a ParseError is a SyntaxError
+        raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
+    for attributes in _attributes(read):
+        attributes.update({name: _decoded(value) for name, value in attributes.items()})
+    return PropertyGraph.from_networkx(read)
+
+
+def _names(graph: PropertyGraph) -> Iterator[str]:
+    yield from graph.ids
+    for properties in (*graph.node_properties, *graph.edge_properties):
+        yield from properties
+    for edge in graph.edges:
+        yield f"{edge.type}{edge.key}"
+
+
+def _attributes(graph: nx.Graph[Any]) -> Iterator[dict[str, Any]]:
+    yield from (attributes for _, attributes in graph.nodes(data=True))
+    yield from (attributes for _, _, attributes in graph.edges(data=True))
+
+
+def _encoded(value: Json) -> Any:
+    plain = isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63)
+    text = isinstance(value, str) and not value.startswith(_ENCODED) and not _NOT_XML.search(value)
+    return value if plain or text else _ENCODED + json.dumps(value)
+
+
+def _decoded(value: Any) -> Json:
+    if not isinstance(value, str) or not value.startswith(_ENCODED):
+        return value
+    try:
+        return json.loads(value[len(_ENCODED) :])
+    except ValueError:
+        return value

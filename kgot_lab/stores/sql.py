@@ -1,0 +1,319 @@
+"""What the SQL stores share, as functions alone: values to rows and back, diffs from journals, and the statements that may be run.
+
+Each has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), labels and properties in JSON, and the
+view facts(subject, relation, object, key, properties) of the edges: a row inserted there adds an edge and the nodes it lacks, or adds its
+properties to the edge that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from kgot_lab.changes import same
+from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.sandbox.truth import Identity, Truth
+from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.types import Diff, Edge, Json, Node
+
+Row = tuple[Any, ...]
+Table = Literal["nodes", "edges"]
+LONGEST_PART = 60  # characters of a name that other names may contain
+DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
+
+
+class Change(NamedTuple):
+    """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties) of an edge; None: no row."""
+
+    table: Table
+    before: Row | None
+    after: Row | None
+
+
+def diff_of(journal: Iterable[Change]) -> Diff:
+    """The exact diff of some changes in the order they were made: those of one row become one, a change and its undo none.
+
+    A row whose identity changed is one removed and one added.
+    """
+    first: dict[tuple[Table, Row], Row | None] = {}
+    last: dict[tuple[Table, Row], Row | None] = {}
+    for table, before, after in journal:
+        if before is not None:
+            first.setdefault((table, _identity(table, before)), before)
+            last[table, _identity(table, before)] = None
+        if after is not None:
+            first.setdefault((table, _identity(table, after)), None)
+            last[table, _identity(table, after)] = after
+    pairs = {
+        table: [(_element(table, before), _element(table, last[table, id])) for (of, id), before in first.items() if of == table]
+        for table in ("nodes", "edges")
+    }
+    return Diff(*_parts(pairs["nodes"]), *_parts(pairs["edges"]))
+
+
+def _identity(table: Table, row: Row) -> Row:
+    return row[:1] if table == "nodes" else row[:4]
+
+
+def _element(table: Table, row: Row | None) -> Any:
+    if row is None:
+        return None
+    if table == "nodes":
+        id, labels, properties = row
+        return Node(id, tuple(labels), properties)
+    source, type, target, key, properties = row
+    return Edge(source, type, target, properties, key)
+
+
+def _parts(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
+    added = tuple(after for before, after in pairs if before is None and after is not None)
+    removed = tuple(before for before, after in pairs if before is not None and after is None)
+    return added, removed, tuple((before, after) for before, after in pairs if before and after and not _alike(before, after))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same(one.properties, other.properties)
+
+
+# --- rows and values --------------------------------------------------------------------------------------------------
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def json_text(value: Json, of: str) -> str:
+    """A value as JSON text that gives exactly it when read; raises BadInput, naming what it is a value of."""
+    try:
+        _refuse_unlike_json(value, of)
+        text = _encode(value)
+        text.encode()
+        return text
+    except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError too
+        raise BadInput(f"{of} cannot be kept as JSON: {error}") from None
+
+
+def json_value(text: str, of: str) -> Json:
+    """The value of some JSON text; raises BadInput when it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{of} is not JSON: {error}") from None
+
+
+def node_row(node: Node) -> tuple[str, str, str]:
+    """A node as id, labels and properties, the latter two as JSON text; raises BadInput for what cannot be kept exactly."""
+    _require_text(node.id, "a node's id")
+    for label in node.labels:
+        _require_text(label, f"a label of {node.id!r}")
+    labels = json_text(list(node.labels), f"the labels of {node.id!r}") if node.labels else "[]"
+    return node.id, labels, _object(node.properties, f"node {node.id!r}")
+
+
+def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
+    """An edge as source, type, target, key and properties as JSON text; raises BadInput for what cannot be kept exactly."""
+    for text, what in ((edge.source, "an edge's source"), (edge.type, "an edge's type"), (edge.target, "an edge's target")):
+        _require_text(text, what)
+    if not isinstance(edge.key, str):
+        raise BadInput(f"an edge's key must be text, not {edge.key!r}")
+    _require_writable(edge.key, "an edge's key")
+    return edge.source, edge.type, edge.target, edge.key, _object(edge.properties, f"edge {edge.identity!r}")
+
+
+def texts_in(value: Json) -> Iterator[str]:
+    """Every text in a value, the names in it too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_in(inner)
+
+
+def _object(properties: Mapping[str, Json], of: str) -> str:
+    return json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {of}") if properties else "{}"
+
+
+def _require_text(text: Json, what: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise BadInput(f"{what} must be text that is not blank, not {text!r}")
+    _require_writable(text, what)
+
+
+def _require_writable(text: str, what: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{what} holds half a surrogate pair, which is no text: {text!r}") from None
+
+
+def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
+    """Raise BadInput where json.dumps would keep quiet: a name that is not text would become text."""
+    if deep > DEEPEST:
+        raise BadInput(f"{of} is nested more than {DEEPEST} levels deep")
+    if isinstance(value, dict):
+        for name in value:
+            if not isinstance(name, str):
+                raise BadInput(f"{of} has the name {name!r}, which is not text")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        if isinstance(inner, dict | list | tuple):
+            _refuse_unlike_json(inner, of, deep + 1)
+
+
+# --- diffs ------------------------------------------------------------------------------------------------------------
+
+
+def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
+    """The ids and edge identities whose rows decide whether a diff fits; the edges at the removed nodes decide too."""
+    nodes = (*diff.added_nodes, *diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
+    edges = (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges))
+    ends = (end for edge in diff.added_edges for end in (edge.source, edge.target))
+    return list(dict.fromkeys((*(node.id for node in nodes), *ends))), list(dict.fromkeys(edge.identity for edge in edges))
+
+
+def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
+    """Raise BadInput unless a diff fits a graph of which these are the touched nodes, the touched edges and the edges at removed nodes."""
+    known, held = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
+    for edge in held.values():
+        for end in (edge.source, edge.target):
+            known.setdefault(end, Node(end))
+    Truth(known.values(), held.values()).check(diff)
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(
+    r"(?P<comment>--[^\n]*|/\*(?:.*?\*/)?)|(?P<text>'(?:[^']++|'')*+')|(?P<name>\"(?:[^\"]++|\"\")*+\")|(?P<dollar>\$\w*\$)"
+    r"|(?P<space>\s+)|(?P<word>[^\W\d][\w$]*)|(?P<number>\d+)|(?P<sign>.)",
+    re.DOTALL,
+)
+_READS = {"SELECT", "WITH", "VALUES"}
+_WRITES = {"INSERT", "UPDATE", "DELETE"}
+_NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
+
+
+def refuse_unless_read(statement: str, *, brackets: bool = True) -> None:
+    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes outside of quotes.
+
+    Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is refused.
+    """
+    words = _words(statement, brackets)
+    if words[0] not in _READS:
+        raise QueryFailed(statement, f"a read begins with SELECT, WITH or VALUES, not {words[0]}")
+    for word in words:
+        if word in _NEVER_IN_A_READ:
+            raise QueryFailed(statement, f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"')
+
+
+def refuse_unless_write(statement: str, *, brackets: bool = True) -> None:
+    """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
+    words = _words(statement, brackets)
+    if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
+        raise QueryFailed(statement, f"a write is one INSERT, UPDATE or DELETE on nodes, edges or facts, not {words[0]}")
+
+
+def _words(statement: str, brackets: bool) -> list[str]:
+    """The words of a statement outside of quotes and comments, in capitals; at least one. Raises QueryFailed."""
+    found: list[str] = []
+    ended = False
+    for token in _TOKEN.finditer(statement):
+        kind, text = token.lastgroup, token[0]
+        if kind == "comment":
+            _refuse_tricks(statement, text)
+        if kind in ("space", "comment"):
+            continue
+        if ended:
+            raise QueryFailed(statement, "one statement at a time: there is more after the semicolon")
+        if not found and kind != "word" and text != "(":
+            raise QueryFailed(statement, f"a statement begins with a word, not with {text[:20]!r}")
+        ended = text == ";"
+        if text in ("'", '"', "`", "\0") or kind == "dollar" or (text == "[" and not brackets):
+            raise QueryFailed(statement, f"{text!r} cannot be used here: texts stand between two ', names between two \"")
+        if kind == "text" and "\\" in text and statement[token.start() - 1 : token.start()] in ("e", "E", "&"):
+            raise QueryFailed(statement, "texts with escapes cannot be used here")
+        if kind == "word":
+            found.append(text.upper() if text.isascii() else text)
+    if not found:
+        raise QueryFailed(statement, "there is no statement")
+    return found
+
+
+def _refuse_tricks(statement: str, comment: str) -> None:
+    """Engines disagree on where such a comment ends, so neither reading of it is safe."""
+    closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
+    if not closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
+        raise QueryFailed(statement, "a comment that is open, holds another, or holds a bare carriage return cannot be used here")
+
+
+# --- the language -----------------------------------------------------------------------------------------------------
+
+
+def literal(text: str) -> str:
+    """A text as SQL spells it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_dialect(name: str) -> Dialect:
+    """SQL as a prompt describes it, for an engine whose statements are these."""
+    return Dialect(
+        name=name,
+        how_to_write=(
+            "Write one SQL statement: INSERT, UPDATE or DELETE on nodes(id, labels, properties), edges(source, type, target, key,"
+            " properties) or facts(subject, relation, object, key, properties).\n"
+            "A row inserted into facts adds an edge and the nodes it lacks. A node's id is its name. labels is a JSON list of texts,"
+            " properties a JSON object.\n"
+            "Deleting a node deletes its edges. Texts stand between single quotes, and a quote within one is doubled."
+        ),
+        how_to_read=(
+            "Write one SQL SELECT over nodes(id, labels, properties), edges(source, type, target, key, properties) or"
+            " facts(subject, relation, object, key, properties). It must not change the graph.\n"
+            "properties->>'name' is one property. Give every column a name of its own with AS."
+        ),
+        write_example=(
+            "INSERT INTO facts (subject, relation, object, properties)"
+            " VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', '{\"year\": 1903}')"
+        ),
+        read_example=(
+            "SELECT object FROM facts WHERE subject = 'Marie Curie' AND relation = 'won' AND CAST(properties->>'year' AS integer) < 1910"
+        ),
+        add=_add,
+        about=_about,
+        node=lambda node: _tuple(node_row(node)),
+        edge=lambda edge: _tuple(edge_row(edge)),
+    )
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    return f"({', '.join(map(literal, texts))})"
+
+
+def _add(facts: Sequence[Fact]) -> str:
+    rows = (edge_row(Edge(triple.subject, triple.relation, triple.object, properties)) for triple, properties in facts)
+    values = ",\n".join(_tuple((source, type, target, properties)) for source, type, target, _, properties in rows)
+    return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
+
+
+def _about(names: Sequence[str], hops: int) -> str:
+    """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
+    wanted = ", ".join(f"({literal(name)}, {literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
+    return (
+        f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
+        "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"
+        "found(id) AS (SELECT id FROM same UNION SELECT nodes.id FROM wanted JOIN nodes\n"
+        "  ON lower(nodes.id) LIKE lower(wanted.pattern) ESCAPE '!' WHERE wanted.name NOT IN (SELECT name FROM same)),\n"
+        "near(id, hop) AS (SELECT id, 0 FROM found UNION\n"
+        "  SELECT CASE WHEN edges.source = near.id THEN edges.target ELSE edges.source END, near.hop + 1\n"
+        f"  FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id WHERE near.hop < {max(1, hops) - 1})\n"
+        "SELECT edges.source AS subject, edges.type AS relation, edges.target AS object, edges.properties\n"
+        "FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id\n"
+        "GROUP BY edges.source, edges.type, edges.target, edges.key ORDER BY min(near.hop)"
+    )
+
+
+def _pattern(name: str) -> str:
+    """What contains a name; nothing does when it is long, for engines bound their patterns."""
+    return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= LONGEST_PART else ""

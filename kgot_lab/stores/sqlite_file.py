@@ -1,0 +1,268 @@
+"""An SQLite file that holds a graph: its tables, how it is opened, and which actions a statement may take in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.stores.sql import json_text, json_value
+
+APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
+VERSION = 1
+PATIENCE = 30.0  # seconds to wait for another process that is writing
+OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
+MOST_TEXT = 16_000_000  # bytes of one value; also bounds what functions build
+MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
+
+SCHEMA = (
+    """CREATE TABLE nodes (
+        id TEXT NOT NULL UNIQUE CHECK (id <> ''),
+        labels TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels) AND json_type(labels) = 'array'),
+        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
+        number INTEGER PRIMARY KEY
+    ) STRICT""",  # by number, oldest first: a declared one stays the same through VACUUM
+    """CREATE TABLE edges (
+        source TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
+        type TEXT NOT NULL CHECK (type <> ''),
+        target TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
+        key TEXT NOT NULL DEFAULT '',
+        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
+        number INTEGER PRIMARY KEY,
+        UNIQUE (source, type, target, key)
+    ) STRICT""",
+    "CREATE INDEX edges_by_target ON edges (target, source, type, key)",
+    "CREATE INDEX edges_by_type ON edges (type)",  # these two so that counting reads no properties
+    "CREATE INDEX nodes_by_labels ON nodes (labels)",
+    "CREATE VIEW facts (subject, relation, object, key, properties) AS SELECT source, type, target, key, properties FROM edges",
+    "CREATE VIRTUAL TABLE words USING fts5 (name, texts, tokenize = 'porter unicode61')",
+    "CREATE TABLE waiting (yes)",  # holds a row, within a transaction, while new nodes are indexed later and together
+    "CREATE TRIGGER words_come AFTER INSERT ON nodes WHEN NOT EXISTS (SELECT yes FROM waiting) BEGIN {index} END",
+    "CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END",
+    """CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
+        DELETE FROM words WHERE rowid = OLD.number; {index} END""",
+)
+_TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
+_INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
+_INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
+
+# The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows a statement touched.
+_NODE, _EDGE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL", "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
+_NOTHING = "NULL, NULL, NULL, NULL, NULL"
+_RECORDERS = {
+    f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"
+    f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else _NOTHING},"
+    f" {row.format('NEW') if event != 'DELETE' else _NOTHING}); END"
+    for kind, row in (("nodes", _NODE), ("edges", _EDGE))
+    for event in ("INSERT", "UPDATE", "DELETE")
+}
+JOURNAL = (
+    "CREATE TEMP TABLE recording (yes)",
+    "CREATE TEMP TABLE journal (kind, b1, b2, b3, b4, b5, a1, a2, a3, a4, a5)",
+    *_RECORDERS.values(),
+    """CREATE TEMP TRIGGER fact_comes INSTEAD OF INSERT ON main.facts BEGIN
+        INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT (id) DO NOTHING;
+        INSERT INTO edges (source, type, target, key, properties)
+        VALUES (NEW.subject, NEW.relation, NEW.object, coalesce(NEW.key, ''), coalesce(NEW.properties, '{}'))
+        ON CONFLICT (source, type, target, key) DO UPDATE SET properties = merged(edges.properties, excluded.properties);
+    END""",
+)
+
+# --- what a statement may do ------------------------------------------------------------------------------------------
+
+_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *_RECORDERS}
+_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}  # where the full-text index keeps itself
+_READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting"} | _SHADOWS
+_FUNCTIONS = set(
+    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length times length.
+    "abs avg bm25 ceil ceiling char coalesce count cume_dist date datetime dense_rank exp first_value floor format glob group_concat hex"
+    " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
+    " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
+    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power printf quote rank round row_number sign"
+    " snippet sqrt strftime substr substring sum time total trunc typeof unicode unixepoch unlikely upper -> ->>".split()
+)
+
+
+@dataclass
+class Guard:
+    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that it may not."""
+
+    writes: bool
+    awake: bool = True
+    refused: str = ""
+
+    def __call__(self, action: int, one: str | None, two: str | None, database: str | None, source: str | None) -> int:
+        if not self.awake or _may(action, one or "", two or "") or (self.writes and _may_write(action, one or "", two, source)):
+            return sqlite3.SQLITE_OK
+        self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), one, two)))
+        return sqlite3.SQLITE_DENY
+
+
+def _may(action: int, one: str, two: str) -> bool:
+    match action:
+        case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
+            return True
+        case sqlite3.SQLITE_READ:
+            return one in _READABLE or not two  # without a column it may be the name of a CTE
+        case sqlite3.SQLITE_FUNCTION:
+            return two.lower() in _FUNCTIONS
+        case sqlite3.SQLITE_PRAGMA:
+            return (one, two) == ("data_version", "")  # the full-text index asks for it
+        case sqlite3.SQLITE_UPDATE:
+            return one == "sqlite_master"  # asked when a virtual table is first used; to statements SQLite itself refuses it
+    return False
+
+
+def _may_write(action: int, table: str, column: str | None, source: str | None) -> bool:
+    match action:
+        case sqlite3.SQLITE_INSERT:
+            return source in _TRIGGERS or table in ("nodes", "edges", "facts")
+        case sqlite3.SQLITE_UPDATE:
+            return source in _TRIGGERS or (table in ("nodes", "edges") and column != "number")
+        case sqlite3.SQLITE_DELETE:
+            return source in _TRIGGERS or table in ("nodes", "edges")
+    return False
+
+
+_ACTIONS = {
+    getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ")
+    for name in "ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_TABLE CREATE_TRIGGER CREATE_VIEW CREATE_VTABLE DELETE"
+    " DETACH DROP_INDEX DROP_TABLE DROP_TRIGGER DROP_VIEW FUNCTION INSERT PRAGMA READ REINDEX SAVEPOINT TRANSACTION UPDATE".split()
+}
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The two connections to one graph: only the first can write."""
+
+    writer: sqlite3.Connection
+    reader: sqlite3.Connection
+    guard: Guard  # of the writer, asleep but while a statement is looked at
+    read_guard: Guard
+
+    def close(self) -> None:
+        """Close both, the writer last: it tidies the file up."""
+        self.reader.close()
+        self.writer.close()
+
+
+def opened(path: Path | None) -> Opened:
+    """The graph in a file, made if there is none there, or one in memory.
+
+    Raises BadInput for a file of another kind, which is not touched, and StoreUnavailable for one that cannot be opened or is damaged.
+    """
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise StoreUnavailable(f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, OLDEST))} or newer is needed")
+    if path is not None:
+        _refuse_foreign(path)
+    place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
+    connections: list[sqlite3.Connection] = []
+    try:
+        connections.append(_connected(place if path is None else f"{place}mode=rwc"))
+        _prepare(connections[0], path)
+        connections.append(_connected(f"{place}&mode=ro"))
+        return _guarded(*connections)
+    except BaseException as error:
+        for connection in connections:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+        raise
+
+
+@contextmanager
+def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
+    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and new nodes are indexed together."""
+    newest = _asked(writer, "SELECT coalesce(max(number), 0) FROM nodes")
+    for name in _RECORDERS:
+        writer.execute(f"DROP TRIGGER temp.{name}")
+    writer.execute("INSERT INTO waiting VALUES (1)")
+    yield
+    writer.execute("DELETE FROM waiting")
+    writer.execute(_INDEX_SINCE, (newest,))
+    for recorder in _RECORDERS.values():
+        writer.execute(recorder)
+
+
+def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | None:
+    """What an error says of the file rather than of a statement; None if nothing."""
+    where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailable(f"{where}: another process has been writing to it for {PATIENCE:g} s; try again when it is done")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreUnavailable(f'{where} is damaged ({error}); restore a copy, or save what is left with: sqlite3 "{where}" .recover')
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
+        return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
+    return None
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise BadInput unless a file is empty, absent or made here, by its first bytes alone; its folder is made if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
+    if head and (len(head) < 100 or not head.startswith(b"SQLite format 3\0")):
+        raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path")
+    if head:
+        _refuse_unless_ours(int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big"), path)
+
+
+def _refuse_unless_ours(application: int, version: int, path: Path | None) -> None:
+    if application != APPLICATION:
+        raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
+    if version > VERSION:
+        raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
+    return connection
+
+
+def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
+    """Make the tables where the file is new, and set what lasts as long as the connection."""
+    if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
+        writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
+        if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
+            for statement in SCHEMA:
+                writer.execute(statement.replace("{index}", _INDEX))
+            writer.execute(f"PRAGMA application_id = {APPLICATION}")
+            writer.execute(f"PRAGMA user_version = {VERSION}")
+        writer.execute("COMMIT")
+    _refuse_unless_ours(_asked(writer, "PRAGMA application_id"), _asked(writer, "PRAGMA user_version"), path)
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON", "cache_size = -65536"):
+        writer.execute(f"PRAGMA {setting}").fetchall()
+    writer.create_function("merged", 2, _merged, deterministic=True)
+    for statement in JOURNAL:
+        writer.execute(statement)
+
+
+def _asked(connection: sqlite3.Connection, question: str) -> int:
+    return int(connection.execute(question).fetchone()[0])
+
+
+def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
+    graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False))
+    reader.execute("PRAGMA query_only = ON")
+    for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
+        connection.set_authorizer(guard)
+    return graph
+
+
+def _merged(old: str, new: str) -> str:
+    """Two objects in JSON as one; where both have a name, the new value counts."""
+    values = json_value(new, "properties")
+    return json_text({**json_value(old, "properties"), **values}, "properties") if isinstance(values, dict) else new

@@ -1,0 +1,251 @@
+"""What the SQL stores share: diffs from journals, values as rows, and which statements pass."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.stores.sql import (
+    Change,
+    diff_of,
+    edge_row,
+    json_text,
+    json_value,
+    literal,
+    node_row,
+    refuse_misfit,
+    refuse_unless_read,
+    refuse_unless_write,
+    sql_dialect,
+    texts_in,
+    touched,
+)
+from kgot_lab.types import Diff, Edge, Node, Triple
+
+ADA, BOB = ("ada", ["Person"], {"born": 1815}), ("bob", [], {})
+KNOWS = ("ada", "knows", "bob", "", {})
+
+
+# --- diffs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_that_came_went_or_changed_is_in_the_diff():
+    older = ("ada", ["Person"], {"born": 1816})
+    journal = [Change("nodes", None, BOB), Change("nodes", older, ADA), Change("edges", KNOWS, None)]
+    assert diff_of(journal) == Diff(
+        added_nodes=(Node("bob"),),
+        changed_nodes=((Node("ada", ("Person",), {"born": 1816}), Node("ada", ("Person",), {"born": 1815})),),
+        removed_edges=(Edge("ada", "knows", "bob"),),
+    )
+
+
+def test_several_changes_of_one_row_are_one_change():
+    steps = [("ada", [], {"n": number}) for number in range(4)]
+    journal = [Change("nodes", before, after) for before, after in pairwise(steps)]
+    assert diff_of(journal).changed_nodes == ((Node("ada", (), {"n": 0}), Node("ada", (), {"n": 3})),)
+
+
+def test_a_change_and_its_undo_vanish():
+    assert not diff_of([Change("nodes", None, ADA), Change("nodes", ADA, None)])
+    assert not diff_of([Change("edges", KNOWS, None), Change("edges", None, KNOWS)])
+    assert not diff_of([Change("nodes", ADA, BOB), Change("nodes", BOB, ADA)])
+
+
+def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
+    diff = diff_of([Change("nodes", ADA, ("lovelace", ["Person"], {"born": 1815})), Change("edges", KNOWS, ("lovelace", *KNOWS[1:]))])
+    assert [node.id for node in diff.removed_nodes + diff.added_nodes] == ["ada", "lovelace"]
+    assert [edge.source for edge in diff.removed_edges + diff.added_edges] == ["ada", "lovelace"]
+
+
+@pytest.mark.parametrize("after", [1.0, True, "1", [1], None])
+def test_values_that_python_calls_equal_may_differ(after):
+    diff = diff_of([Change("nodes", ("a", [], {"x": 1}), ("a", [], {"x": after}))])
+    assert diff.changed_nodes == ((Node("a", (), {"x": 1}), Node("a", (), {"x": after})),)
+
+
+def test_the_order_of_labels_counts_and_that_of_properties_does_not():
+    assert diff_of([Change("nodes", ("a", ["X", "Y"], {}), ("a", ["Y", "X"], {}))])
+    assert not diff_of([Change("nodes", ("a", [], {"x": 1, "y": 2}), ("a", [], {"y": 2, "x": 1}))])
+
+
+def test_a_diff_is_checked_against_the_rows_it_touches():
+    here = (Node("ada"), Node("bob"))
+    edge = Edge("ada", "knows", "bob")
+    refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here, (edge,))
+    refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here[:1], (edge,))  # bob's row decides nothing
+    with pytest.raises(BadInput, match="keeps an edge"):
+        refuse_misfit(Diff(removed_nodes=(Node("ada"),)), here, (edge,))
+    with pytest.raises(BadInput, match="is already there"):
+        refuse_misfit(Diff(added_edges=(edge,)), here, (edge,))
+    with pytest.raises(BadInput, match="has no node"):
+        refuse_misfit(Diff(added_edges=(Edge("ada", "knows", "eve"),)), here, ())
+
+
+def test_the_touched_rows_are_those_a_diff_names_and_the_ends_of_what_it_adds():
+    diff = Diff(added_nodes=(Node("a"),), added_edges=(Edge("a", "r", "b"),), removed_edges=(Edge("c", "r", "d"),))
+    assert touched(diff) == (["a", "b"], [("a", "r", "b", ""), ("c", "r", "d", "")])
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+VALUES = [
+    "it's \"quoted\" {braces} \\ \\n \\u0041", "null byte \0", "e\u0301 👩‍👩‍👧 \u202eright to left", "\ud7ff\ue000\uffff", "", " ",
+    "SELECT", "x" * 1_000_000, 2**63, -(2**200), 1, 1.0, True, False, None, 1e308, 5e-324, 0.1, -0.0, [], {}, [[[]]],
+    {"": {"a.b": [None, {"'": '"'}]}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_a_value_comes_back_exactly(value):
+    again = json_value(json_text(value, "it"), "it")
+    assert again == value
+    assert repr(again) == repr(value)  # 1, 1.0 and True; 0.0 and -0.0
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, {1: 2}, {"a": {None: 1}}, {"a": {1, 2}}, b"x"], ids=repr
+)
+def test_what_is_no_json_is_refused(value):
+    with pytest.raises(BadInput, match="the year"):
+        json_text({"it": value}, "the year")
+
+
+def test_nesting_has_a_limit():
+    deep: list = []
+    for _ in range(2_000):
+        deep = [deep]
+    with pytest.raises(BadInput, match="nested"):
+        json_text(deep, "it")
+    with pytest.raises(BadInput, match="not JSON"):
+        json_value("[" * 100_000, "it")
+
+
+def test_nodes_and_edges_become_rows():
+    assert node_row(Node("ada", ("B", "A"), {"x": "é"})) == ("ada", '["B","A"]', '{"x":"é"}')
+    assert edge_row(Edge("a", "r", "b", key="k")) == ("a", "r", "b", "k", "{}")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda: node_row(Node(" ")),
+        lambda: node_row(Node("a", ("",))),
+        lambda: node_row(Node(1)),
+        lambda: node_row(Node("a\ud800")),
+        lambda: edge_row(Edge("a", "", "b")),
+        lambda: edge_row(Edge("a", "r", "\t")),
+        lambda: edge_row(Edge("a", "r", "b", key="\ud800")),
+        lambda: edge_row(Edge("a", "r", "b", key=None)),
+    ],
+)
+def test_an_element_that_is_none_is_refused(row):
+    with pytest.raises(BadInput):
+        row()
+
+
+def test_every_text_in_a_value_can_be_looked_at():
+    assert list(texts_in({"a": ["b", {"c": "d"}, 1, None], "e": "f"})) == ["a", "b", "c", "d", "e", "f"]
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1",
+        "select * from nodes where id = 'DELETE; -- it''s' ;  -- done",
+        "WITH near AS (SELECT id FROM nodes) SELECT * FROM near",
+        "VALUES (1)",
+        "/* why */ SELECT \"update\", replace('a', 'b', 'c') FROM (SELECT 1 AS \"update\")",
+        "SELECT labels[1] FROM nodes",
+        "SELECT '/*' AS a, '*/' AS b",
+        "SELECT updated, inserted_at, into_x FROM nodes",
+    ],
+)
+def test_a_read_passes(statement):
+    refuse_unless_read(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "",
+        " -- nothing",
+        "DELETE FROM nodes",
+        "WITH gone AS (DELETE FROM nodes RETURNING *) SELECT * FROM gone",
+        "WITH a AS (SELECT 1) INSERT INTO nodes SELECT 1",
+        "with a as (select 1) update nodes set id = 1",
+        "WITH a AS (SELECT 1) MERGE INTO nodes USING a ON true WHEN MATCHED THEN DO NOTHING",
+        "SELECT * INTO fresh FROM nodes",
+        "SELECT 1INTO fresh",
+        "SELECT 1; DELETE FROM nodes",
+        "SELECT 1;;",
+        "EXPLAIN ANALYZE DELETE FROM nodes",
+        "PRAGMA writable_schema = 1",
+        "ATTACH 'x' AS y",
+        "COPY nodes TO '/tmp/x'",
+        "SELECT 1 /* /* */ ; DELETE FROM nodes -- */",
+        "/* a /* b */ DELETE FROM nodes; /* */ SELECT 1 */",
+        "SELECT 1 -- \r; DELETE FROM nodes",
+        "/* SELECT 1",
+        "SELECT 'a",
+        'SELECT "a',
+        "SELECT `a`; DELETE FROM nodes",
+        "SELECT $$a$$",
+        "SELECT $x$ ' $x$; DELETE FROM nodes; --'",
+        "SELECT E'\\''; DELETE FROM nodes; --'",
+        "SELECT\0 1",
+        "ſelect 1",
+        "ＳＥＬＥＣＴ 1",
+        "\ufeffSELECT 1",
+    ],
+)
+def test_what_is_no_plain_read_is_refused(statement):
+    with pytest.raises(QueryFailed) as failed:
+        refuse_unless_read(statement)
+    assert failed.value.statement == statement
+
+
+def test_a_bracket_is_refused_where_it_may_be_a_quote():
+    with pytest.raises(QueryFailed):
+        refuse_unless_read("SELECT 1 AS [' ], 2; DELETE FROM nodes; --']", brackets=False)
+
+
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO nodes (id) VALUES ('a;b')", "delete from edges;", "WITH a AS (SELECT 1) UPDATE nodes SET labels = '[]'"]
+)
+def test_a_write_passes(statement):
+    refuse_unless_write(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT 1", "WITH a AS (SELECT 1) SELECT 1", "DROP TABLE nodes", "REPLACE INTO nodes VALUES (1)", "DELETE FROM a; DELETE FROM b", ""],
+)
+def test_what_is_no_single_write_is_refused(statement):
+    with pytest.raises(QueryFailed):
+        refuse_unless_write(statement)
+
+
+@pytest.mark.parametrize("piece", ["'a''", "/*", "/**/", "--\n", '"', "$a", "E'\\"])
+def test_a_long_statement_is_looked_at_quickly(piece):
+    with pytest.raises(QueryFailed):
+        refuse_unless_read("SELECT 1 " + piece * 200_000 + "'")
+
+
+# --- the language -----------------------------------------------------------------------------------------------------
+
+
+def test_the_dialect_spells_what_it_is_given():
+    dialect = sql_dialect("SQL")
+    assert literal("it's") == "'it''s'"
+    assert dialect.node(Node("Bob's", ("A",), {"x": [1]})) == """('Bob''s', '["A"]', '{"x":[1]}')"""
+    assert dialect.edge(Edge("a", "r", "b")) == "('a', 'r', 'b', '', '{}')"
+    refuse_unless_write(dialect.write_example)
+    refuse_unless_read(dialect.read_example)
+    refuse_unless_write(dialect.add([(Triple("it's", "a; DELETE", "b"), {"x": "'"})]))
+    refuse_unless_read(dialect.about(["it's", "50%_!"], 2))
+    refuse_unless_read(dialect.about([], 0))
