@@ -1,0 +1,233 @@
+"""What a namespace holds in PostgreSQL: a schema with our mark on it, its tables, and the role that statements run as."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[Any]
+
+MARK = "graph of kgot_lab, version 1"
+VECTORS = "public"  # the schema pgvector is put in, where it is not there already
+PATIENCE = 30  # seconds to wait for another store that is writing
+OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
+
+# Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes space: PostgreSQL takes a/b for
+# a file and a.b for a host, and finds neither by its parts. Ids are names: no stemming and no stop words (The Who). Properties are prose.
+TABLES = r"""
+CREATE FUNCTION spaced(words text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN regexp_replace(left(words, 100000), '[!-/:-@[-`{-~]', ' ', 'g');
+CREATE FUNCTION texts_of(properties jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN (SELECT string_agg(value #>> '{}', ' ')
+          FROM jsonb_path_query(properties, 'strict $.** ? (@.type() == "string" || @.type() == "number")') AS value);
+
+CREATE TABLE nodes (
+  id text PRIMARY KEY,
+  labels jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(labels) = 'array'),
+  properties jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(properties) = 'object'),
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  words tsvector GENERATED ALWAYS AS (
+    setweight(to_tsvector('pg_catalog.simple', spaced(id)), 'A') ||
+    setweight(to_tsvector('pg_catalog.english', spaced(coalesce(texts_of(properties), ''))), 'B')) STORED
+);
+CREATE TABLE edges (
+  source text NOT NULL,
+  type text NOT NULL,
+  target text NOT NULL,
+  key text NOT NULL DEFAULT '',
+  properties jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(properties) = 'object'),
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  PRIMARY KEY (source, type, target, key)
+);
+CREATE VIEW facts AS SELECT source AS subject, type AS relation, target AS object, key, properties FROM edges;
+
+CREATE UNLOGGED TABLE journal (
+  number bigint GENERATED ALWAYS AS IDENTITY, writer xid8 NOT NULL DEFAULT pg_current_xact_id(), what text, before jsonb, after jsonb
+);
+CREATE INDEX journal_writer ON journal (writer);
+"""
+
+TRIGGERS = r"""
+CREATE FUNCTION note_node() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO journal (what, before, after) VALUES ('nodes',
+    CASE WHEN TG_OP <> 'INSERT' THEN jsonb_build_array(OLD.id, OLD.labels, OLD.properties) END,
+    CASE WHEN TG_OP <> 'DELETE' THEN jsonb_build_array(NEW.id, NEW.labels, NEW.properties) END);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION note_edge() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO journal (what, before, after) VALUES ('edges',
+    CASE WHEN TG_OP <> 'INSERT' THEN jsonb_build_array(OLD.source, OLD.type, OLD.target, OLD.key, OLD.properties) END,
+    CASE WHEN TG_OP <> 'DELETE' THEN jsonb_build_array(NEW.source, NEW.type, NEW.target, NEW.key, NEW.properties) END);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION add_fact() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT DO NOTHING;
+  INSERT INTO edges (source, type, target, key, properties)
+    VALUES (NEW.subject, NEW.relation, NEW.object, coalesce(NEW.key, ''), coalesce(NEW.properties, '{}'))
+    ON CONFLICT (source, type, target, key) DO UPDATE SET properties = edges.properties || excluded.properties;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON nodes FOR EACH ROW
+  WHEN (current_setting('kgot_lab.journal', true) = 'on') EXECUTE FUNCTION note_node();
+CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON edges FOR EACH ROW
+  WHEN (current_setting('kgot_lab.journal', true) = 'on') EXECUTE FUNCTION note_edge();
+CREATE TRIGGER add INSTEAD OF INSERT ON facts FOR EACH ROW EXECUTE FUNCTION add_fact();
+"""
+
+INDEXES = """
+ALTER TABLE edges
+  ADD CONSTRAINT edges_source FOREIGN KEY (source) REFERENCES nodes ON DELETE CASCADE ON UPDATE CASCADE,
+  ADD CONSTRAINT edges_target FOREIGN KEY (target) REFERENCES nodes ON DELETE CASCADE ON UPDATE CASCADE;
+CREATE INDEX edges_target ON edges (target, type);
+CREATE INDEX nodes_labels ON nodes USING gin (labels);
+CREATE INDEX nodes_words ON nodes USING gin (words);
+"""
+NO_INDEXES = """
+ALTER TABLE edges DROP CONSTRAINT edges_source, DROP CONSTRAINT edges_target;
+DROP INDEX edges_target, nodes_labels, nodes_words;
+"""
+
+GRANTS = """
+GRANT USAGE ON SCHEMA {namespace} TO {role};
+GRANT SELECT, DELETE ON nodes, edges, journal TO {role};
+GRANT INSERT (id, labels, properties), UPDATE (id, labels, properties) ON nodes TO {role};
+GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, target, key, properties) ON edges TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
+"""
+
+LABELS = """
+SELECT label, sum(times)::bigint FROM (SELECT labels, count(*) AS times FROM nodes GROUP BY labels) AS alike,
+  LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) AS each
+GROUP BY label
+"""
+
+WIPE = """
+DROP VIEW IF EXISTS facts;
+DROP TABLE IF EXISTS vectors, edges, nodes, journal;
+DROP FUNCTION IF EXISTS note_node, note_edge, add_fact, spaced, texts_of;
+DROP SCHEMA {namespace};
+"""
+
+
+def named(template: str, **names: str) -> str:
+    """SQL with names put in their places, quoted whatever they are."""
+    return template.format(**{place: quoted(name) for place, name in names.items()})
+
+
+def quoted(name: str) -> str:
+    """A name as SQL spells it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def fit_namespace(name: str) -> str:
+    """A name that a schema can have; raises BadInput."""
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        length = 0
+    if not name.strip() or "\0" in name or not 0 < length <= 63 or name.startswith("pg_"):
+        raise BadInput(f"a namespace is text of at most 63 bytes that does not begin with pg_, which {name!r} is not")
+    return name
+
+
+def role_of(namespace: str) -> str:
+    """The role that a namespace's statements run as; roles are shared by all databases of a server, so its name says whose it is."""
+    return f"kgot_lab_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
+
+
+def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
+    """See that a namespace is there with all we need, and give the role of its statements.
+
+    That is None where we may not make one: they then run with the rights of the user we came as, and reads in a read-only transaction.
+    Raises BadInput, changing nothing, where the schema is not ours, and StoreUnavailable where the server will not do.
+    """
+    _refuse_unfit_server(connection)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{MARK} {namespace}",))
+        found = connection.execute(
+            "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s", (namespace,)
+        ).fetchone()
+        if found and found[0] != MARK:
+            raise BadInput(f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace")
+        if found and wipe:
+            _drop(connection, namespace)
+        if not found or wipe:
+            connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;", namespace=namespace))
+            connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{MARK}'")
+            for part in (TABLES, TRIGGERS, INDEXES):
+                connection.execute(part)
+        return _role(connection, namespace, login)
+
+
+def _drop(connection: Connection, namespace: str) -> None:
+    """Drop our schema with what we put there; what others put there, or built upon it, stops that."""
+    from psycopg import errors
+
+    try:
+        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp;" + WIPE, namespace=namespace))
+    except errors.DependentObjectsStillExist as error:
+        raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
+
+
+def _role(connection: Connection, namespace: str, login: bool) -> str | None:
+    """The namespace's role, made if need be; roles are shared by all databases of a server, so it may be there before its rights are."""
+    from psycopg import errors
+
+    role = role_of(namespace)
+    usable = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
+    try:
+        with connection.transaction():
+            connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=namespace))
+            question = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
+            found = connection.execute(question, (role,)).fetchone()
+            if found is None:
+                _create_role(connection, role)
+            if login and found != (True,):  # our own server: nobody else comes in, so it needs no password
+                connection.execute(named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role))
+            if connection.execute(f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)).fetchone() != (True,):
+                connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
+            if connection.execute("SELECT has_table_privilege(%s, 'facts', 'INSERT')", (role,)).fetchone() != (True,):
+                connection.execute(named(GRANTS, namespace=namespace, role=role))
+    except errors.InsufficientPrivilege:
+        return None
+    return role
+
+
+def _create_role(connection: Connection, role: str) -> None:
+    from psycopg import errors
+
+    try:
+        with connection.transaction():
+            connection.execute(named("CREATE ROLE {role}", role=role))
+    except (errors.DuplicateObject, errors.UniqueViolation):
+        pass  # a store in another database of the server made it in the meantime
+
+
+def _refuse_unfit_server(connection: Connection) -> None:
+    if connection.info.server_version < OLDEST * 10_000:
+        raise StoreUnavailable(f"this PostgreSQL is older than version {OLDEST}; the store needs that or a newer one")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreUnavailable(f"the database is encoded in {encoding}, which cannot hold every text; give one that is in UTF8")
+
+
+def vector_schema(connection: Connection) -> str | None:
+    """The schema where pgvector is, None where it is not."""
+    found = connection.execute(
+        "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
+    ).fetchone()
+    return found[0] if found else None
+
+
+def settle(connection: Connection, namespace: str) -> None:
+    """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which are ours, then pgvector's."""
+    schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")  # in this order temporary tables hide none of ours
+    connection.execute(
+        f"SET search_path = {', '.join(map(quoted, schemas))};"
+        f" SET standard_conforming_strings = on; SET lock_timeout = {PATIENCE * 1000}; SET client_min_messages = warning"
+    )
