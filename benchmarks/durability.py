@@ -103,22 +103,17 @@ def _held(store: Store) -> tuple[set[int], int]:
 
 def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random) -> tuple[set[int], set[int]]:
     """Run a child and kill it; returns what it began and what it said was done."""
-    process = subprocess.Popen([sys.executable, __file__, "--child", kind, json.dumps(where)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    begun, done = set(), set()
+    begun: set[int] = set()
+    done: set[int] = set()
     stop = chance.randint(1, WRITES)
-    for line in process.stdout:
-        word, n = line.split()
-        (begun if word == b"begin" else done).add(int(n))
-        if word == b"begin" and len(begun) >= stop:
-            time.sleep(chance.uniform(0, SLOW))
-            process.send_signal(signal.SIGKILL)
-            break
-    for line in process.stdout:  # what it still said before it died
-        if line.endswith(b"\n"):
+    with subprocess.Popen([sys.executable, __file__, "--child", kind, json.dumps(where)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:  # to its end: the child still says what it can before it dies
             word, n = line.split()
             (begun if word == b"begin" else done).add(int(n))
-    process.wait()
+            if word == b"begin" and len(begun) == stop:
+                time.sleep(chance.uniform(0, SLOW))
+                process.send_signal(signal.SIGKILL)
     return begun, done
 
 

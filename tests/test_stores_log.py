@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -136,12 +136,12 @@ def test_a_compacted_log_holds_the_same_graph_and_is_shorter(tmp_path):
         assert store.graph().ids == ("last", "after")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_write_that_the_disk_cannot_take_is_not_made(tmp_path):
     store = InMemory(path=tmp_path / "graph.log")
     store.apply(Diff(added_nodes=(Node("a"),)))
     log = store._log
-    with open("/dev/full", "wb", buffering=0) as full:
+    with Path("/dev/full").open("wb", buffering=0) as full:
         sound, log._file = log._file, full
         with pytest.raises((StoreUnavailable, OSError)):
             store.apply(Diff(added_nodes=(Node("b"),)))

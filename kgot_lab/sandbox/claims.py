@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from kgot_lab.sandbox.tracked import Before, Journal, TrackedGraph, owned, plain
+from kgot_lab.sandbox.tracked import Before, Journal, TrackedGraph, plain, plant_edge, plant_node
 from kgot_lab.sandbox.values import Refused, canonical, json_value, node_id
 
 Claim = list[Any]
@@ -35,18 +35,11 @@ def put(journal: Journal, nodes: Iterable[Claim], edges: Iterable[Claim]) -> Non
     for claim in nodes:
         if len(claim) == 3:
             id, labels, properties = claim
-            graph.add_node(id)
-            _fill(graph._node[id], {**properties, **_label_attributes(labels)}, journal, (id,))
+            plant_node(journal, id, {**properties, **_label_attributes(labels)})
     for claim in edges:
         if len(claim) == 5:
             source, type, target, key, properties = claim
-            nx_key = graph.add_edge(source, target, key_of(type, key))
-            _fill(graph._succ[source][target][nx_key], {**properties, "relation": type}, journal, (source, target, nx_key))
-
-
-def _fill(attributes: dict[str, Any], wanted: Mapping[str, Any], journal: Journal, owner: tuple[Hashable, ...]) -> None:
-    attributes.clear()
-    attributes.update({name: owned(value, journal, owner) for name, value in wanted.items()})
+            plant_edge(journal, (source, target, key_of(type, key)), {**properties, "relation": type})
 
 
 def _label_attributes(labels: list[str]) -> dict[str, Any]:

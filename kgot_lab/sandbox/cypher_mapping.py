@@ -2,7 +2,8 @@
 
 A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in alphabetical order are noted in
 `_labels`. A value that Cypher cannot store (a map, a mixed or nested list, null, a large integer) is the text `json:` and its JSON, as is
-a text that begins so. A property that has one of these names gets an underscore at its end.
+a text that begins so. On a server, `_run` says which namespace it all belongs to. A property that has one of these names, or none at all,
+which servers refuse, gets an underscore at its end.
 Runs inside the sandbox too: imports the standard library only.
 """
 
@@ -10,11 +11,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
-NODE_NAMES = ("id", "_labels")
-EDGE_NAMES = ("_key",)
+NODE_NAMES = ("", "id", "_labels", "_run")
+EDGE_NAMES = ("", "_key", "_run")
 NAMED_BY = ("id", "name", "title", "label")  # the properties that may name a node which a statement gave no id, in order of trust
 ENCODED = "json:"
 
@@ -62,7 +63,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def named(labels: Sequence[str], stored: Mapping[str, Any], taken: Collection[str]) -> str:
+def named(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
     """An id, not among those taken, for a node: its own, or else its name, with its label or a number where that is taken."""
     given = (stored.get(name) for name in NAMED_BY)
     texts = [str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)]
@@ -73,7 +74,7 @@ def named(labels: Sequence[str], stored: Mapping[str, Any], taken: Collection[st
     return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
 
 
-def _numbered(stem: str, taken: Collection[str], first: int) -> str:
+def _numbered(stem: str, taken: Container[str], first: int) -> str:
     number = first
     while f"{stem} {number}" in taken:
         number += 1
@@ -107,7 +108,7 @@ def _storable(value: Any) -> bool:
         return -(2**63) <= value < 2**63
     if isinstance(value, list | tuple):
         kinds = {type(item) for item in value}
-        return len(kinds) == 1 and kinds <= {str, bool, int, float} and all(map(_storable, value))
+        return len(kinds) <= 1 and kinds <= {str, bool, int, float} and all(map(_storable, value))
     return False
 
 

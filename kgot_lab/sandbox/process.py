@@ -169,9 +169,9 @@ class Sandbox:
             self.close()
             self._worker = _Worker(self.launch)
         if self._pending is None:
-            everything = Diff(added_nodes=tuple(self._truth.nodes.values()), added_edges=tuple(self._truth.edges.values()))
+            nodes, edges = map(claim_of, self._truth.nodes.values()), map(claim_of, self._truth.edges.values())
             try:
-                self._worker.ask({"clear": True, **_news([everything])}, 60 + len(self._truth.edges) / 1000)
+                self._worker.ask({"clear": True, "nodes": list(nodes), "edges": list(edges)}, 60 + len(self._truth.edges) / 1000)
             except _Broken as error:
                 self.close()
                 raise SandboxError(f"the {self.launch.kind} sandbox could not load the graph: {error}") from None

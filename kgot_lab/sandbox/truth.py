@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import TypeVar
 
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Diff, Edge, Node
 
 Identity = tuple[str, str, str, str]
+Name = TypeVar("Name", str, Identity)
 
 
 def inverse(diff: Diff) -> Diff:
@@ -57,32 +60,40 @@ class Truth:
 
     def check(self, diff: Diff) -> None:
         """Raise BadInput unless the diff fits this graph exactly and leaves no edge without its ends."""
-        added, removed = {node.id for node in diff.added_nodes}, {node.id for node in diff.removed_nodes}
-        gone = {edge.identity for edge in diff.removed_edges}
-        new = {edge.identity for edge in diff.added_edges}
-        for name in (*_twice(node.id for node in diff.added_nodes), *_twice(edge.identity for edge in diff.added_edges)):
-            raise BadInput(f"the diff adds {name!r} twice")
-        for node in diff.added_nodes:
-            _require(node.id not in self.nodes, f"node {node.id!r} is already there")
-        for before in (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)):
-            _require(before.id in self.nodes and same(self.nodes[before.id], before), f"node {before.id!r} is not as the diff says")
-        for edge in diff.added_edges:
-            _require(edge.identity not in self.edges, f"edge {edge.identity!r} is already there")
-            for end in (edge.source, edge.target):
-                _require((end in self.nodes or end in added) and end not in removed, f"edge {edge.identity!r} has no node {end!r}")
-        for old in (*diff.removed_edges, *(old for old, _ in diff.changed_edges)):
-            _require(old.identity in self.edges and same(self.edges[old.identity], old), f"edge {old.identity!r} is not as the diff says")
+        added, new = _once([node.id for node in diff.added_nodes]), _once([edge.identity for edge in diff.added_edges])
+        removed, gone = {node.id for node in diff.removed_nodes}, {edge.identity for edge in diff.removed_edges}
+        for id in added:
+            if id in self.nodes:
+                raise _misfit(f"node {id!r} is already there")
+        for before in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
+            if before.id not in self.nodes or not same(self.nodes[before.id], before):
+                raise _misfit(f"node {before.id!r} is not as the diff says")
+        for identity in new:
+            if identity in self.edges:
+                raise _misfit(f"edge {identity!r} is already there")
+            for end in (identity[0], identity[2]):
+                if (end not in self.nodes and end not in added) or end in removed:
+                    raise _misfit(f"edge {identity!r} has no node {end!r}")
+        for old in chain(diff.removed_edges, (old for old, _ in diff.changed_edges)):
+            if old.identity not in self.edges or not same(self.edges[old.identity], old):
+                raise _misfit(f"edge {old.identity!r} is not as the diff says")
         for one, other in diff.changed_nodes:
-            _require(one.id == other.id and one.id not in removed, f"node {one.id!r} changes into another node")
+            if one.id != other.id or one.id in removed:
+                raise _misfit(f"node {one.id!r} changes into another node")
         for first, second in diff.changed_edges:
-            settled = first.identity == second.identity and first.identity not in gone | new
-            _require(settled, f"edge {first.identity!r} changes into another edge")
+            if first.identity != second.identity or first.identity in gone or first.identity in new:
+                raise _misfit(f"edge {first.identity!r} changes into another edge")
         for id in removed:
-            _require(self.incident[id].keys() <= gone, f"node {id!r} is removed but keeps an edge")
+            if not self.incident[id].keys() <= gone:
+                raise _misfit(f"node {id!r} is removed but keeps an edge")
 
     def apply(self, diff: Diff) -> None:
         """Make a diff true; raises BadInput, changing nothing, when it does not fit."""
         self.check(diff)
+        self.take(diff)
+
+    def take(self, diff: Diff) -> None:
+        """Make a diff true that was checked."""
         for edge in diff.removed_edges:
             del self.edges[edge.identity]
             for end in {edge.source, edge.target}:
@@ -93,16 +104,20 @@ class Truth:
             self.nodes[node.id] = node
             self.incident.setdefault(node.id, {})
         for edge in chain(diff.added_edges, (after for _, after in diff.changed_edges)):
-            self.edges[edge.identity] = edge
-            for end in (edge.source, edge.target):
-                self.incident[end][edge.identity] = None
+            identity = edge.identity
+            self.edges[identity] = edge
+            self.incident[edge.source][identity] = None
+            self.incident[edge.target][identity] = None
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise BadInput(f"the diff does not fit the graph: {otherwise}")
+def _misfit(why: str) -> BadInput:
+    return BadInput(f"the diff does not fit the graph: {why}")
 
 
-def _twice(names: Iterable[object]) -> list[object]:
-    seen: set[object] = set()
-    return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+def _once(names: list[Name]) -> dict[Name, None]:
+    """Some names in their order; raises BadInput when one comes twice."""
+    once = dict.fromkeys(names)
+    if len(once) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise BadInput(f"the diff adds {twice!r} twice")
+    return once

@@ -190,7 +190,7 @@ class Kept:
         self._truth.check(diff)
         if self._log is not None and diff:
             self._log.append(diff)
-        self._truth.apply(diff)
+        self._truth.take(diff)
         gone = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
         came = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
         if self._words is not None:

@@ -79,10 +79,10 @@ _SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "c
 _READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting"} | _SHADOWS
 _FUNCTIONS = set(
     # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length times length.
-    "abs avg bm25 ceil ceiling char coalesce count cume_dist date datetime dense_rank exp first_value floor format glob group_concat hex"
+    "abs avg bm25 ceil ceiling char coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
-    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power printf quote rank round row_number sign"
+    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
     " snippet sqrt strftime substr substring sum time total trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 

@@ -1,0 +1,192 @@
+"""Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words, without a parser.
+
+Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a clause: it must be one we know.
+What a string, a comment or backticks hold is no word. Where servers read a text in different ways (escapes, line ends), it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kgot_lab.errors import QueryFailed
+
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+      | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+      | (?P<quoted>(?:`[^`]*`)+)
+      | (?P<number>\d\w*)
+      | (?P<word>\w+)
+      | (?P<sign>\.\.|::|\+=|\S)""",
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
+_ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
+_LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
+
+_READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
+_WRITES = frozenset("CREATE MERGE ON SET REMOVE DELETE DETACH FOREACH".split())
+_NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
+_OPERATORS = frozenset(
+    "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
+)
+_ENDS = frozenset("END ASC ASCENDING DESC DESCENDING SHORTEST".split())  # after these, as after an operand, a clause may begin
+_FIRST = frozenset("MATCH OPTIONAL WITH RETURN UNWIND CALL CREATE MERGE FOREACH".split())
+_PROCEDURES = frozenset(("DB.LABELS", "DB.RELATIONSHIPTYPES", "DB.PROPERTYKEYS"))
+_FUNCTIONS = frozenset(
+    """ABS ACOS ALL ALLSHORTESTPATHS ANY ASIN ATAN ATAN2 AVG BTRIM CEIL CEILING CHAR_LENGTH CHARACTER_LENGTH COALESCE COLLECT COS COSH COT
+    COTH COUNT DATE DATETIME DEGREES DISTANCE DURATION E ELEMENTID ENDNODE EXISTS EXP EXTRACT FILTER FLOOR HAVERSIN HEAD ID ISEMPTY ISNAN
+    KEYS LABELS LAST LEFT LENGTH LN LOCALDATETIME LOCALTIME LOG LOG10 LOWER LTRIM MAX MIN NODES NONE NORMALIZE NULLIF PERCENTILECONT
+    PERCENTILEDISC PI POINT PROPERTIES RADIANS RAND RANDOMUUID RANGE REDUCE RELATIONSHIPS RELS REPLACE REVERSE RIGHT ROUND RTRIM
+    SHORTESTPATH SIGN SIN SINGLE SINH SIZE SPLIT SQRT STARTNODE STDEV STDEVP SUBSTRING SUM TAIL TAN TANH TIME TIMESTAMP TOBOOLEAN
+    TOBOOLEANLIST TOBOOLEANORNULL TOFLOAT TOFLOATLIST TOFLOATORNULL TOINTEGER TOINTEGERLIST TOINTEGERORNULL TOINT TOLOWER TOSTRING
+    TOSTRINGLIST TOSTRINGORNULL TOUPPER TRIM TYPE UPPER VALUETYPE""".split()
+)
+_SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())  # date.truncate and the like
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # text, quoted, number, word, sign
+    text: str  # a word in upper case; of a text or a quoted name nothing
+
+
+class _Refused(Exception):
+    """The statement holds what it may not; the message says what."""
+
+
+def refuse_unless_read(statement: str) -> None:
+    """Raise QueryFailed, naming the clause, unless a statement only reads the graph."""
+    _check(statement, "read", _READS)
+
+
+def refuse_unless_write(statement: str) -> None:
+    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no schema, no servers."""
+    _check(statement, "write", _READS | _WRITES)
+
+
+def _check(statement: str, what: str, clauses: frozenset[str]) -> None:
+    try:
+        tokens = list(_tokens(statement))
+        for resolved in (_ESCAPED, re.compile(r"(?<!\\)" + _ESCAPED.pattern)):  # servers differ in which backslashes count
+            if list(_tokens(resolved.sub(lambda found: chr(int(found[1], 16)), statement))) != tokens:
+                raise _Refused("an escape \\uXXXX stands for a sign of the language; write the character itself")
+        _check_ends(tokens)
+        _check_words(tokens, what, clauses)
+    except _Refused as refusal:
+        raise QueryFailed(statement, f"{refusal}. A {what} may use {_listed(clauses)}.") from None
+
+
+def _tokens(statement: str) -> Iterator[_Token]:
+    for found in _TOKEN.finditer(statement):
+        kind, text = str(found.lastgroup), found[0]
+        if kind == "comment":
+            if _LINE_ENDS.search(text) or "/*" in text[2:]:
+                raise _Refused("a comment holds another comment or an odd line end; leave the comment out")
+        elif kind == "word":
+            yield _Token(kind, unicodedata.normalize("NFKC", text).upper())
+        elif kind == "number" and not _NUMBER.fullmatch(text):
+            raise _Refused(f"put a space after the number in {text[:40]!r}")
+        elif text in ("'", '"', "`"):
+            raise _Refused(f"a text that begins with {text} has no end")
+        elif kind == "sign" and unicodedata.category(text[0]) in ("Cc", "Cf"):
+            raise _Refused(f"the invisible character U+{ord(text):04X} stands outside of a text")
+        else:
+            yield _Token(kind, text if kind in ("sign", "number") else "")
+
+
+def _check_ends(tokens: list[_Token]) -> None:
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    if not tokens:
+        raise _Refused("the statement is empty")
+    if any(token.text == ";" for token in tokens):
+        raise _Refused("several statements in one; write one statement, without ;")
+    if tokens[0].text not in _FIRST:
+        raise _Refused(f"a statement may not begin with {tokens[0].text or 'a text'}")
+
+
+def _check_words(tokens: list[_Token], what: str, clauses: frozenset[str]) -> None:
+    known = clauses | _OPERATORS
+    before, after = _Token("sign", "("), _Token("sign", "")
+    previous = before
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else after
+        if token.kind == "word" and not _is_name(before, previous, following):
+            if token.text in _NEVER | _WRITES and token.text not in clauses:
+                raise _Refused(f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause")
+            if _ends_operand(before, previous) and token.text not in known:
+                raise _Refused(f"no clause or operator {_clause(token, following)} may stand here")
+            if token.text == "CALL":
+                _check_call(tokens[at + 1 :])
+            if token.text == "CREATE":
+                _check_create(tokens[at + 1 :])
+        if following.text == "(" and token.kind in ("word", "quoted") and token.text not in known:
+            _check_function(tokens[: at + 1])
+        before, previous = previous, token
+
+
+def _is_name(before: _Token, previous: _Token, following: _Token) -> bool:
+    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot open a clause."""
+    if previous.text == "." and before.kind == "number":
+        raise _Refused("put a space or a digit after a number's point")
+    return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
+
+
+def _ends_operand(before: _Token, previous: _Token) -> bool:
+    if previous.text == "*":  # all columns, or a multiplication
+        return before.text in (",", "(") or (before.kind == "word" and before.text in _READS | {"DISTINCT"})
+    if previous.kind == "word":
+        return before.text in (".", ":", "$") or previous.text not in _READS | _WRITES | _OPERATORS or previous.text in _ENDS
+    return previous.kind != "sign" or previous.text in (")", "]", "}")
+
+
+def _check_call(rest: list[_Token]) -> None:
+    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what there is."""
+    if rest and rest[0].text in ("{", "("):
+        return
+    name = _dotted(rest)
+    if name not in _PROCEDURES:
+        raise _Refused(f"CALL of {name.lower() or 'this'} is not allowed, only CALL {{a subquery}}")
+
+
+def _check_create(rest: list[_Token]) -> None:
+    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a user."""
+    words = [token.text for token in rest[:2]]
+    if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
+        raise _Refused(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
+
+
+def _dotted(tokens: list[_Token]) -> str:
+    parts = []
+    for at, token in enumerate(tokens):
+        if token.kind != ("sign" if at % 2 else "word") or (at % 2 and token.text != "."):
+            break
+        parts.append(token.text)
+    return "".join(parts)
+
+
+def _check_function(tokens: list[_Token]) -> None:
+    """The function whose name ends these tokens is one of the language, not one that a server or its plugins add."""
+    parts = [tokens[-1]]
+    while len(tokens) > 2 and tokens[-2].text == ".":
+        tokens = tokens[:-2]
+        parts.insert(0, tokens[-1])
+    called = len(tokens) > 1 and tokens[-2].text == "CALL"
+    names = [part.text for part in parts]
+    harmless = names[0] in (_FUNCTIONS if len(names) == 1 else _SPACES)
+    if not (called or harmless) or any(part.kind != "word" for part in parts):
+        raise _Refused(f"there is no function {'.'.join(names).lower() or 'in backticks'} here")
+
+
+def _clause(token: _Token, following: _Token) -> str:
+    return f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
+
+
+def _listed(clauses: frozenset[str]) -> str:
+    order = "MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP LIMIT UNION CREATE MERGE SET REMOVE DELETE DETACH FOREACH".split()
+    return ", ".join(
+        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(each, each) for each in order if each in clauses
+    )

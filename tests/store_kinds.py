@@ -1,0 +1,164 @@
+"""Every store there is, as the contract opens it: empty, in a home of its own, and the same few statements in each language."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.stores import open_store
+from kgot_lab.stores.protocol import Store
+
+NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The same few acts in one language."""
+
+    add: str  # Ada --[born in {year: 1815}]--> London
+    know: str  # Ada --[knows]--> Charles
+    change: str  # Ada's property age becomes 36
+    forget: str  # the edge to London goes
+    remove: str  # Ada goes, with her edges
+    where: str  # one row: where Ada was born
+    nothing: str  # a read without rows
+    broken: str  # not the language
+    sneaky: str  # a write given as a read
+
+
+PYTHON = Statements(
+    add='add("Ada", "born in", "London", subject_label="Person", object_label="City", year=1815)',
+    know='add("Ada", "knows", "Charles", subject_label="Person", object_label="Person")',
+    change='G.nodes["Ada"]["age"] = 36',
+    forget='G.remove_edge("Ada", "London", "born in")',
+    remove='G.remove_node("Ada")',
+    where='result = [fact["object"] for fact in facts("Ada", "born in")]',
+    nothing='result = names("Nobody")',
+    broken="add('Ada'",
+    sneaky='add("Ada", "knows", "Eve")\nresult = [1]',
+)
+CYPHER = Statements(
+    add='MERGE (a:Person {id: "Ada"}) MERGE (l:City {id: "London"}) MERGE (a)-[r:`born in`]->(l) SET r.year = 1815',
+    know='MERGE (a:Person {id: "Ada"}) MERGE (c:Person {id: "Charles"}) MERGE (a)-[:knows]->(c)',
+    change='MATCH (a {id: "Ada"}) SET a.age = 36',
+    forget='MATCH (:Person {id: "Ada"})-[r:`born in`]->() DELETE r',
+    remove='MATCH (a {id: "Ada"}) DETACH DELETE a',
+    where='MATCH (:Person {id: "Ada"})-[:`born in`]->(l) RETURN l.id AS place',
+    nothing='MATCH (n {id: "Nobody"}) RETURN n.id',
+    broken="MERGE (a:Person",
+    sneaky='MATCH (a {id: "Ada"}) SET a.age = 1 RETURN a.id',
+)
+SPARQL = Statements(
+    add=(
+        "INSERT DATA { :Ada a :Person ; :born_in :London . :London a :City . "
+        "[] a rdf:Statement ; rdf:subject :Ada ; rdf:predicate :born_in ; rdf:object :London ; :year 1815 }"
+    ),
+    know="INSERT DATA { :Ada a :Person ; :knows :Charles . :Charles a :Person }",
+    change="INSERT DATA { :Ada :age 36 }",
+    forget="DELETE WHERE { :Ada :born_in ?where }",
+    remove="DELETE WHERE { :Ada ?p ?o }",
+    where="SELECT ?place WHERE { :Ada :born_in ?place }",
+    nothing="SELECT ?x WHERE { :Nobody :is ?x }",
+    broken="INSERT DATA { :Ada",
+    sneaky="INSERT DATA { :Ada :knows :Eve }",
+)
+SQL = Statements(
+    add="INSERT INTO facts (subject, relation, object, properties) VALUES ('Ada', 'born in', 'London', '{\"year\": 1815}')",
+    know="INSERT INTO facts (subject, relation, object) VALUES ('Ada', 'knows', 'Charles')",
+    change="UPDATE nodes SET properties = '{\"age\": 36}' WHERE id = 'Ada'",
+    forget="DELETE FROM edges WHERE source = 'Ada' AND target = 'London'",
+    remove="DELETE FROM nodes WHERE id = 'Ada'",
+    where="SELECT target FROM edges WHERE source = 'Ada' AND type = 'born in'",
+    nothing="SELECT id FROM nodes WHERE id = 'Nobody'",
+    broken="SELECT FROM WHERE",
+    sneaky="WITH gone AS (DELETE FROM nodes RETURNING id) SELECT * FROM gone",
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A store of the list: how to open an empty one in a folder, and again what it left."""
+
+    name: str
+    statements: Statements
+    open: Callable[[Path, pytest.FixtureRequest], Callable[[], Store]]  # what it returns opens the same home each time
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Callable[[], Store]]:
+    def home(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+        places = {name: folder / file for name, file in where.items()}
+        return lambda: open_store(kind, **places)
+
+    return home
+
+
+def _bolt(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    server = request.getfixturevalue("bolt_server")
+    database = server.database(f"contract{next(NUMBERS)}")
+    return lambda: open_store("cypher_server", uri=server.uri, user=server.user, password=server.password, database=database)
+
+
+def _neo4j(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    uri, password = os.environ["KGOT_NEO4J_URI"], os.environ.get("KGOT_NEO4J_PASSWORD", "")
+    open_store("cypher_server", uri=uri, password=password, namespace="contract", wipe=True).close()
+    return lambda: open_store("cypher_server", uri=uri, password=password, namespace="contract")
+
+
+def _sparql(query: str, update: str) -> Callable[[], Store]:
+    namespace = f"contract{os.getpid()}-{next(NUMBERS)}"
+    return lambda: open_store("sparql_server", query_url=query, update_url=update, namespace=namespace)
+
+
+def _oxigraph(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    server = request.getfixturevalue("oxigraph_server")
+    return _sparql(server.query_url, server.update_url)
+
+
+def _rdf4j(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return _sparql(os.environ["KGOT_SPARQL_QUERY"], os.environ["KGOT_SPARQL_UPDATE"])
+
+
+def _pgserver(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    url, namespace = request.getfixturevalue("postgres_url"), f"contract {next(NUMBERS)}"
+    return lambda: open_store("postgres", url=url, namespace=namespace)
+
+
+def _postgres(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    url, namespace = os.environ["KGOT_POSTGRES_URL"], f"contract {os.getpid()} {next(NUMBERS)}"
+    return lambda: open_store("postgres", url=url, namespace=namespace)
+
+
+HERE = (
+    Kind("in_memory", PYTHON, _here("in_memory", path="graph.log")),
+    Kind("cypher_embedded", CYPHER, _here("cypher_embedded", path="graph.log")),
+    Kind("sparql_embedded", SPARQL, _here("sparql_embedded", path="graph.log")),
+    Kind("sqlite", SQL, _here("sqlite", path="graph.db")),
+    Kind("cypher_server", CYPHER, _bolt),  # ArcadeDB, which speaks Neo4j's protocol
+    Kind("sparql_server", SPARQL, _oxigraph),
+    Kind("postgres", SQL, _pgserver),
+)
+ELSEWHERE = (  # real servers, where `make servers` or you say where they are
+    *((Kind("neo4j", CYPHER, _neo4j),) if os.environ.get("KGOT_NEO4J_URI") else ()),
+    *((Kind("rdf4j", SPARQL, _rdf4j),) if os.environ.get("KGOT_SPARQL_QUERY") else ()),
+    *((Kind("postgres_elsewhere", SQL, _postgres),) if os.environ.get("KGOT_POSTGRES_URL") else ()),
+)
+KINDS = (*HERE, *ELSEWHERE)
+
+
+@contextmanager
+def opened(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store of a kind, closed at the end."""
+    store = kind.open(folder, request)()
+    try:
+        yield store
+    finally:
+        store.close()
