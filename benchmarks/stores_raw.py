@@ -1,39 +1,16 @@
-"""The drivers that `stores.py` measures beside our stores, each used with the least code: no diffs, no checks, no sandbox, no namespaces."""
+"""The drivers that `stores.py` measures beside our stores, with the least code: no diffs, no checks, no sandbox, no namespaces."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from stores_measured import Subject
+from stores_raw_languages import ArcadeDB, Httpx, Names, Neo4jDriver, Pyoxigraph, Walks, text_of
 
-from kgot_lab.stores.walks import path_between, reached
-from kgot_lab.types import Diff, Edge
-
-HOPS = 6
-TOGETHER = 5_000  # rows in one request
-Names = Mapping[str, Any]
-
-
-def _text(properties: Mapping[str, Any]) -> str:
-    return " ".join(map(str, properties.values()))
-
-
-class Walks:
-    """Breadth-first walks, for drivers that have none; `ends` gives the nodes next to a node."""
-
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        raise NotImplementedError
-
-    def within(self, id: str, hops: int) -> object:
-        return reached(id, hops, lambda each: (end for source, _, target in self.edges(each) for end in (source, target)))
-
-    def path(self, source: str, target: str) -> object:
-        return path_between(source, target, HOPS, lambda id: [Edge(*edge) for edge in self.edges(id)])
+from kgot_lab.stores.walks import reached
+from kgot_lab.types import Diff
 
 
 class NetworkX:
@@ -61,7 +38,7 @@ class NetworkX:
             return []
 
     def search(self, words: Sequence[str]) -> object:
-        return [id for id, data in self.graph.nodes(data=True) if any(word in _text(data) for word in words)][:10]
+        return [id for id, data in self.graph.nodes(data=True) if any(word in text_of(data) for word in words)][:10]
 
     def read(self, id: str) -> object:
         return list(self.graph.out_edges(id, keys=True)) if id in self.graph else []
@@ -92,7 +69,7 @@ class Sqlite3(Walks):
         nodes = [(node.id, json.dumps(node.labels), json.dumps(node.properties)) for node in diff.added_nodes]
         self.db.execute("BEGIN")
         self.db.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
-        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((node.id, _text(node.properties)) for node in diff.added_nodes))
+        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((node.id, text_of(node.properties)) for node in diff.added_nodes))
         edges = ((edge.source, edge.type, edge.target, json.dumps(edge.properties)) for edge in diff.added_edges)
         self.db.executemany("INSERT INTO edges VALUES (?, ?, ?, ?)", edges)
         return self.db.execute("COMMIT")
@@ -106,9 +83,9 @@ class Sqlite3(Walks):
     def within(self, id: str, hops: int) -> object:
         asked = (
             "WITH RECURSIVE near (id, far) AS (VALUES (?1, 0) UNION"
-            " SELECT CASE source WHEN near.id THEN target ELSE source END, far + 1 FROM near JOIN edges ON near.id IN (source, target)"
-            " WHERE far < ?2) SELECT id, min(far) FROM near GROUP BY id"
-        ).replace("near.id IN (source, target)", "source = near.id OR target = near.id")
+            " SELECT CASE source WHEN near.id THEN target ELSE source END, far + 1 FROM near JOIN edges"
+            " ON source = near.id OR target = near.id WHERE far < ?2) SELECT id, min(far) FROM near GROUP BY id"
+        )
         return self.db.execute(asked, (id, hops)).fetchall()
 
     def search(self, words: Sequence[str]) -> object:
@@ -140,7 +117,8 @@ class Psycopg(Walks):
 
         self.db = psycopg.connect(where["url"], autocommit=True)
         self.db.execute(
-            "CREATE SCHEMA raw; SET search_path TO raw; CREATE TABLE nodes (id text PRIMARY KEY, labels jsonb, properties jsonb, texts text);"
+            "CREATE SCHEMA raw; SET search_path TO raw;"
+            " CREATE TABLE nodes (id text PRIMARY KEY, labels jsonb, properties jsonb, texts text);"
             " CREATE TABLE edges (source text, type text, target text, properties jsonb)"
         )
 
@@ -148,7 +126,7 @@ class Psycopg(Walks):
         with self.db.transaction(), self.db.cursor() as cursor:
             with cursor.copy("COPY nodes FROM STDIN") as copy:
                 for node in diff.added_nodes:
-                    copy.write_row((node.id, json.dumps(node.labels), json.dumps(node.properties), _text(node.properties)))
+                    copy.write_row((node.id, json.dumps(node.labels), json.dumps(node.properties), text_of(node.properties)))
             with cursor.copy("COPY edges FROM STDIN") as copy:
                 for edge in diff.added_edges:
                     copy.write_row((edge.source, edge.type, edge.target, json.dumps(edge.properties)))
@@ -190,249 +168,6 @@ class Psycopg(Walks):
 
     def close(self) -> object:
         return self.db.close()
-
-
-# --- SPARQL -----------------------------------------------------------------------------------------------------------
-
-BASE = "urn:raw:"
-
-
-def _iri(name: str) -> str:
-    return BASE + name.replace(" ", "_")
-
-
-def _literal(text: Any) -> str:
-    return json.dumps(str(text), ensure_ascii=False)  # which N-Triples spells alike
-
-
-class Pyoxigraph(Walks):
-    """A store in this process's memory."""
-
-    def __init__(self, where: Names):
-        import pyoxigraph
-
-        self.ox, self.store = pyoxigraph, pyoxigraph.Store()
-
-    def _quads(self, diff: Diff) -> Iterable[Any]:
-        ox, name = self.ox, self.ox.NamedNode
-        kind = name("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-        for node in diff.added_nodes:
-            subject = name(_iri(node.id))
-            yield ox.Quad(subject, kind, name(_iri(node.labels[0])))
-            for key, value in node.properties.items():
-                yield ox.Quad(subject, name(_iri(key)), ox.Literal(value))
-        for edge in diff.added_edges:
-            yield ox.Quad(name(_iri(edge.source)), name(_iri(edge.type)), name(_iri(edge.target)))
-
-    def load(self, diff: Diff) -> object:
-        return self.store.bulk_extend(self._quads(diff))
-
-    def neighbours(self, id: str) -> object:
-        node = self.ox.NamedNode(_iri(id))
-        return [*self.store.quads_for_pattern(node, None, None), *self.store.quads_for_pattern(None, None, node)]
-
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        node, name = self.ox.NamedNode(_iri(id)), self.ox.NamedNode
-        for quad in chain(self.store.quads_for_pattern(node, None, None), self.store.quads_for_pattern(None, None, node)):
-            if isinstance(quad.object, name):
-                yield quad.subject.value[len(BASE) :], quad.predicate.value, quad.object.value[len(BASE) :]
-
-    def search(self, words: Sequence[str]) -> object:
-        return list(self.store.query(_find(words)))
-
-    def read(self, id: str) -> object:
-        return list(self.store.query(_out(id)))
-
-    def write(self, source: str, relation: str, target: str) -> object:
-        return self.store.update(f"INSERT DATA {{ <{_iri(source)}> <{_iri(relation)}> <{_iri(target)}> }}")
-
-    def everything(self) -> object:
-        return list(self.store)
-
-    def close(self) -> object:
-        return None
-
-
-def _out(id: str) -> str:
-    return f"SELECT ?relation ?object WHERE {{ <{_iri(id)}> ?relation ?object FILTER(isIRI(?object)) }}"
-
-
-def _find(words: Sequence[str]) -> str:
-    said = " || ".join(f"CONTAINS(LCASE(?text), {_literal(word.lower())})" for word in words)
-    return f"SELECT DISTINCT ?node WHERE {{ ?node ?name ?text FILTER(isLiteral(?text) && ({said})) }} LIMIT 10"
-
-
-class Httpx:
-    """The SPARQL protocol over HTTP, with one request for each question; walks go level by level."""
-
-    def __init__(self, where: Names):
-        import httpx
-
-        self.client = httpx.Client(timeout=600)
-        self.query_url, self.update_url = where["query_url"], where["update_url"]
-
-    def _asked(self, query: str) -> list[dict[str, Any]]:
-        told = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
-        answer = self.client.post(self.query_url, content=query, headers=told, params={"default-graph-uri": BASE}).raise_for_status()
-        found: list[dict[str, Any]] = answer.json()["results"]["bindings"]
-        return found
-
-    def load(self, diff: Diff) -> object:
-        raw = Pyoxigraph({})
-        text = raw.ox.serialize((quad.triple for quad in raw._quads(diff)), format=raw.ox.RdfFormat.N_TRIPLES)
-        url = self.update_url.removesuffix("/update") + "/store"
-        return self.client.post(url, params={"graph": BASE}, content=text, headers={"Content-Type": "application/n-triples"}).raise_for_status()
-
-    def neighbours(self, id: str) -> object:
-        node = f"<{_iri(id)}>"
-        return self._asked(f"SELECT * WHERE {{ {{ {node} ?p ?o FILTER(isIRI(?o)) }} UNION {{ ?s ?p {node} }} }}")
-
-    def within(self, id: str, hops: int) -> object:
-        return reached_by_level(id, hops, self._next)
-
-    def path(self, source: str, target: str) -> object:
-        return reached_by_level(source, HOPS, self._next, until=target)
-
-    def _next(self, ids: Sequence[str]) -> Iterable[str]:
-        known = " ".join(f"<{_iri(id)}>" for id in ids)
-        pattern = "{ ?known ?p ?end FILTER(isIRI(?end)) } UNION { ?end ?p ?known }"
-        rows = self._asked(f"SELECT DISTINCT ?end WHERE {{ VALUES ?known {{ {known} }} {pattern} }}")
-        return (row["end"]["value"][len(BASE) :] for row in rows if row["end"]["value"].startswith(BASE))
-
-    def search(self, words: Sequence[str]) -> object:
-        return self._asked(_find(words))
-
-    def read(self, id: str) -> object:
-        return self._asked(_out(id))
-
-    def write(self, source: str, relation: str, target: str) -> object:
-        update = f"INSERT DATA {{ GRAPH <{BASE}> {{ <{_iri(source)}> <{_iri(relation)}> <{_iri(target)}> }} }}"
-        return self.client.post(self.update_url, content=update, headers={"Content-Type": "application/sparql-update"}).raise_for_status()
-
-    def everything(self) -> object:
-        return self._asked("SELECT * WHERE { ?s ?p ?o }")
-
-    def close(self) -> object:
-        return self.client.close()
-
-
-def reached_by_level(id: str, hops: int, after: Callable[[Sequence[str]], Iterable[str]], until: str | None = None) -> dict[str, int]:
-    """Each node within some hops, with one question for each level, up to the level of a node that is looked for."""
-    depth, frontier = {id: 0}, [id]
-    for level in range(1, hops + 1):
-        if until in depth or not frontier:
-            break
-        frontier = [end for start in range(0, len(frontier), TOGETHER) for end in after(frontier[start : start + TOGETHER]) if end not in depth]
-        depth.update(dict.fromkeys(frontier, level))
-    return depth
-
-
-# --- Cypher -----------------------------------------------------------------------------------------------------------
-
-OUT = "MATCH (a:Thing {id: $id})-[r]->(b) RETURN type(r) AS relation, b.id AS object"
-BOTH = "MATCH (a:Thing {id: $id})-[r]-(b) RETURN startNode(r).id AS source, type(r) AS type, endNode(r).id AS target"
-NEXT = "UNWIND $ids AS id MATCH (a:Thing {id: id})-[]-(b) RETURN DISTINCT b.id AS id"
-SHORTEST = f"MATCH p = shortestPath((a:Thing {{id: $a}})-[*..{HOPS}]-(b:Thing {{id: $b}})) RETURN length(p) AS length"
-FIND = "MATCH (n:Thing) WHERE any(word IN $words WHERE n.text CONTAINS word) RETURN n.id AS id LIMIT 10"
-ADD = "MATCH (a:Thing {{id: $a}}) MERGE (b:Thing {{id: $b}}) MERGE (a)-[:`{}`]->(b)"
-ALL_NODES, ALL_EDGES = "MATCH (n) RETURN n.id, properties(n)", "MATCH (a)-[r]->(b) RETURN a.id, type(r), b.id"
-
-
-def _by_type(edges: Iterable[Edge]) -> dict[str, list[Edge]]:
-    sorted_out: dict[str, list[Edge]] = {}
-    for edge in edges:
-        sorted_out.setdefault(edge.type, []).append(edge)
-    return sorted_out
-
-
-class Cypher:
-    """What both Cypher drivers are asked; `ask` runs a statement, `tell` one that writes."""
-
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
-        raise NotImplementedError
-
-    tell = ask
-
-    def neighbours(self, id: str) -> object:
-        return self.ask(BOTH, {"id": id})
-
-    def within(self, id: str, hops: int) -> object:
-        return reached_by_level(id, hops, lambda ids: (row["id"] for row in self.ask(NEXT, {"ids": list(ids)})))
-
-    def path(self, source: str, target: str) -> object:
-        return self.ask(SHORTEST, {"a": source, "b": target}) if source != target else []
-
-    def search(self, words: Sequence[str]) -> object:
-        return self.ask(FIND, {"words": list(words)})
-
-    def read(self, id: str) -> object:
-        return self.ask(OUT, {"id": id})
-
-    def write(self, source: str, relation: str, target: str) -> object:
-        return self.tell(ADD.format(relation), {"a": source, "b": target})
-
-    def everything(self) -> object:
-        return self.ask(ALL_NODES, {}), self.ask(ALL_EDGES, {})
-
-
-class ArcadeDB(Cypher):
-    """The engine in this process, in a folder."""
-
-    def __init__(self, where: Names):
-        import arcadedb_embedded
-
-        self.db = arcadedb_embedded.create_database(str(Path(str(where["path"])).with_suffix(".raw")))
-
-    def load(self, diff: Diff) -> object:
-        for statement in ("VERTEX TYPE Thing", "PROPERTY Thing.id STRING", "INDEX ON Thing (id) UNIQUE"):
-            self.db.command("sql", f"CREATE {statement}")
-        with self.db.graph_batch(expected_edge_count=len(diff.added_edges)) as batch:
-            rows = [{"id": node.id, "text": _text(node.properties)} for node in diff.added_nodes]
-            place = dict(zip((node.id for node in diff.added_nodes), batch.create_vertices("Thing", rows), strict=True))
-            for type, edges in _by_type(diff.added_edges).items():
-                self.db.command("sql", f"CREATE EDGE TYPE `{type}`")
-                batch.new_edges([place[edge.source] for edge in edges], type, [place[edge.target] for edge in edges])
-        return None
-
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
-        return list(self.db.query("opencypher", statement, dict(parameters)).to_list())
-
-    def tell(self, statement: str, parameters: Names) -> list[Any]:
-        with self.db.transaction():
-            self.db.command("opencypher", statement, dict(parameters))
-        return []
-
-    def close(self) -> object:
-        return self.db.close()
-
-
-class Neo4jDriver(Cypher):
-    """Neo4j's driver, with a label, an index and UNWIND."""
-
-    def __init__(self, where: Names):
-        from neo4j import GraphDatabase
-
-        self.driver = GraphDatabase.driver(where["uri"], auth=(where["user"], where["password"]))
-        self.database = where["raw"]
-
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
-        return list(self.driver.execute_query(statement, dict(parameters), database_=self.database).records)
-
-    tell = ask
-
-    def load(self, diff: Diff) -> object:
-        self.ask("CREATE INDEX thing_id FOR (n:Thing) ON (n.id)", {})
-        nodes = [{"id": node.id, "text": _text(node.properties)} for node in diff.added_nodes]
-        for start in range(0, len(nodes), TOGETHER):
-            self.ask("UNWIND $rows AS row CREATE (n:Thing {id: row.id, text: row.text})", {"rows": nodes[start : start + TOGETHER]})
-        for type, edges in _by_type(diff.added_edges).items():
-            made = f"UNWIND $rows AS row MATCH (a:Thing {{id: row[0]}}), (b:Thing {{id: row[1]}}) CREATE (a)-[:`{type}`]->(b)"
-            for start in range(0, len(edges), TOGETHER):
-                self.ask(made, {"rows": [[edge.source, edge.target] for edge in edges[start : start + TOGETHER]]})
-        return None
-
-    def close(self) -> object:
-        return self.driver.close()
 
 
 RAW: dict[str, Callable[[Names], Subject]] = {

@@ -58,7 +58,8 @@ def test_a_written_triple_can_be_read_back(opened):
 def test_the_dialects_examples_work(opened):
     store = InMemory(opened)
     assert str(store.write(PYTHON.write_example)) == "+2 nodes, +1 edges"
-    assert store.read(PYTHON.read_example) == ("Nobel Prize in Physics",)
+    (fact,) = store.read(PYTHON.read_example)
+    assert fact == {"subject": "Marie Curie", "relation": "won", "object": "Nobel Prize in Physics", "year": 1903}
 
 
 @needs_sandbox

@@ -15,9 +15,9 @@ from kgot_lab.sandbox.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.sparql_text import checked
 from kgot_lab.sandbox.sparql_text import spelled as canonical
 from kgot_lab.snapshots import read_snapshot
-from kgot_lab.stores.triples import graph_of, spelled, triples_of
+from kgot_lab.stores.triples import graph_of, require_holdable, spelled, triples_of
 from kgot_lab.stores.turtle import read_turtle, triple_of, write_turtle
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Diff, Edge, Node
 
 ox = pytest.importorskip("pyoxigraph")
 
@@ -124,6 +124,10 @@ NOT_JSON = [{"p": float("nan")}, {"p": [float("inf")]}, {"p": {1, 2}}, {"p": "\u
 def test_what_rdf_cannot_hold_is_refused_by_name(properties):
     with pytest.raises(BadInput, match="node 'n' cannot be spelled in RDF"):
         triples_of([Node("n", (), properties)], [])
+    edge = Edge("a", "r", "b")
+    with pytest.raises(BadInput, match=r"edge .* cannot be spelled in RDF"):
+        require_holdable(Diff(changed_edges=((edge, Edge("a", "r", "b", properties)),)))
+    require_holdable(Diff(removed_nodes=(Node("n", (), properties),)))
 
 
 # --- triples of any origin ------------------------------------------------------------------------------------------------

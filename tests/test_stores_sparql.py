@@ -142,6 +142,14 @@ def test_what_was_written_in_other_spellings_is_found_in_any(here):
         assert here.read(query) == [{"x": "J.R.R. Tolkien"}]
 
 
+def test_a_quote_in_a_name_is_part_of_it_where_nothing_else_makes_sense(here):
+    here.write("INSERT DATA { :O'Hara :says 'yes' ; :lives_in :King's_Cross . :Eve :quotes \"it's :O'Hara\", 'no' . }")
+    assert here.truth.nodes["O'Hara"].properties == {"says": "yes"}
+    assert here.truth.nodes["Eve"].properties == {"quotes": ["it's :O'Hara", "no"]}
+    assert here.read("SELECT ?x { :O'Hara :lives_in ?x }") == [{"x": "King's Cross"}]
+    assert here.read("SELECT ?x { ?x :says'yes' }") == [{"x": "O'Hara"}]
+
+
 def test_rows_are_json_in_one_order_whatever_the_engine_does(here):
     assert here.read("ASK { :Marie_Curie a :Person }") == [True]
     assert here.read("SELECT ?x ?o { ?x :born ?b OPTIONAL { ?x :died ?o } }") == [{"x": "Marie Curie"}]
@@ -281,6 +289,8 @@ NOT_A_READ = [
     "WITH <urn:g> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }",
     "SELECT * { \\u }",
     "SELECT \\uD800 {}",
+    "SELECT * " + "{" * 5000 + "}" * 5000,
+    "SELECT * { FILTER(" + "(" * 5000 + "1" + ")" * 5000 + ") }",
 ]
 NOT_A_WRITE = [
     "SELECT * { ?s ?p ?o }",
@@ -304,13 +314,14 @@ NOT_A_WRITE = [
     "INSERT DATA { << :a :b :c >> :d 1 }",
     "INSERT DATA { :a :b :c {| :d 1 |} }",
     "INSERT DATA { ex:a :b :c }",
-    "INSERT DATA { :Salman_O'Neill a :Person }",
+    "INSERT DATA { :Salman_O'Neill a :Person ; :says 'no }",
+    "INSERT DATA { :a :b :c'd ; LOAD <http://x> }",
     "INSERT DATA { :a :b St_Ives }",
     "INSERT",
 ]
 
 
-@pytest.mark.parametrize("statement", NOT_A_READ)
+@pytest.mark.parametrize("statement", NOT_A_READ, ids=lambda text: text[:60])
 def test_a_read_that_is_more_than_a_read_is_refused(here, statement):
     before = here.triples()
     with pytest.raises(QueryFailed) as caught:
@@ -318,7 +329,7 @@ def test_a_read_that_is_more_than_a_read_is_refused(here, statement):
     assert len(str(caught.value)) > 20 and here.triples() == before
 
 
-@pytest.mark.parametrize("statement", NOT_A_WRITE)
+@pytest.mark.parametrize("statement", NOT_A_WRITE, ids=lambda text: text[:60])
 def test_a_write_that_is_more_than_a_write_or_none_is_refused(here, statement):
     before = here.triples()
     with pytest.raises(QueryFailed) as caught:
@@ -351,7 +362,7 @@ def test_what_only_looks_like_more_is_allowed(here, statement):
 def test_the_examples_of_the_prompts_run():
     here = Here()
     assert str(here.write(SPARQL.write_example)) == "+2 nodes, +1 edges"
-    assert here.read(SPARQL.read_example) == [{"prize": "Nobel Prize in Physics", "year": 1903}]
+    assert any("Nobel Prize in Physics" in row.values() for row in here.read(SPARQL.read_example))
 
 
 def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():

@@ -5,7 +5,6 @@ Runs inside the sandbox: imports the standard library, JPype and its sisters onl
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,19 +18,6 @@ OWN = "\u00a4"  # begins the name of a type that is not named after its label or
 _AT_ONCE = 100_000  # rows that cross into Java in one text
 _INDEXED = 100  # nodes of one label from which on an index finds them by id
 _LONGEST_KEY = 2_000  # characters of an id that an index takes
-
-# a quick start and little memory besides the heap; nothing is written but the database
-_OPTIONS = (
-    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
-    "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8", "-Dpolyglot.engine.WarnInterpreterOnly=false",
-    "--enable-native-access=ALL-UNNAMED", "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-    "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED",
-)  # fmt: skip
-# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file or an address
-_SETTINGS = {
-    "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
-    "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,22 +39,6 @@ class EdgeRecord:
     source: str
     target: str
     stored: Stored
-
-
-def start(memory_mb: int) -> None:
-    """Start the Java that the package brings, with a heap of this size; a process can do so once."""
-    import jpype
-
-    found = importlib.util.find_spec("arcadedb_embedded")
-    if found is None or found.origin is None:
-        raise ImportError("arcadedb_embedded")
-    home = Path(found.origin).parent
-    settings = [f"-Darcadedb.{name}={value}" for name, value in _SETTINGS.items()]
-    jars = sorted(map(str, (home / "jars").glob("*.jar")))
-    library = str(home / "jre/lib/server/libjvm.so")
-    jpype.startJVM(library, f"-Xmx{memory_mb}m", *_OPTIONS, *settings, classpath=jars, convertStrings=False)
-    system = jpype.JClass("java.lang.System")
-    system.setOut(system.err)  # standard output belongs to the replies
 
 
 class Database:
@@ -164,14 +134,14 @@ class Database:
     def load_nodes(self, batch: Any, type: str, rows: list[Stored]) -> list[str]:
         """Add nodes of one type; returns their record numbers."""
         create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
-        parts = [str(create(batch, type, json.dumps(rows[at : at + _AT_ONCE]))) for at in range(0, len(rows), _AT_ONCE)]
+        parts = [str(create(batch, type, text)) for text in _texts(rows)]
         return [rid for part in parts for rid in part.split(";")]
 
     def load_edges(self, batch: Any, type: str, rows: list[Stored]) -> None:
         """Add edges of one type, whose ends are named by `_src` and `_dst`."""
         create = self.java("com.arcadedb.python.EdgeBatcher").newEdgesJson
-        for at in range(0, len(rows), _AT_ONCE):
-            create(batch, type, json.dumps(rows[at : at + _AT_ONCE]))
+        for text in _texts(rows):
+            create(batch, type, text)
 
     # --- single records ---
 
@@ -211,7 +181,8 @@ class Database:
     def change(self, rid: str, stored: Stored) -> None:
         """Give a record these properties instead of its own."""
         changed = self.record(rid).modify()
-        for name in [name for name in changed.getPropertyNames() if str(name) not in stored]:
+        kept = _outside(stored)
+        for name in [name for name in changed.getPropertyNames() if str(name) not in kept]:
             changed.remove(name)
         changed.set(self._map(stored)).save()
 
@@ -238,7 +209,7 @@ class Database:
         return bool(self.db.existsRecord(self._rid(rid)))
 
     def _map(self, stored: Stored) -> Any:
-        return self._json(json.dumps(stored)).toMap()
+        return self._json(json.dumps(_outside(stored))).toMap()
 
     # --- from Java to Python ---
 
@@ -248,14 +219,14 @@ class Database:
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
             self._labels_of[type] = tuple(name for name in names if not (name.startswith(OWN) and name[1:].isdigit()))
-        return NodeRecord(str(record.getIdentity()), type, self._labels_of[type], self.value(record.propertiesAsMap()))
+        return NodeRecord(str(record.getIdentity()), type, self._labels_of[type], _inside(self.value(record.propertiesAsMap())))
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
         """An edge that Java holds, perhaps with one of its properties only."""
         if only:
             stored = {only: self.value(record.get(only))} if record.has(only) else {}
         else:
-            stored = self.value(record.propertiesAsMap())
+            stored = _inside(self.value(record.propertiesAsMap()))
         return EdgeRecord(str(record.getIdentity()), str(record.getTypeName()), str(record.getOut()), str(record.getIn()), stored)
 
     def value(self, item: Any) -> Any:
@@ -283,3 +254,21 @@ class Database:
             ("java.util.Collection", lambda items: list(map(self.value, items))),
         )
         return next((way for name, way in ways if isinstance(item, self.java(name))), str)
+
+
+def _outside(stored: Stored) -> Stored:
+    """Properties as the engine keeps them: it loses one whose name begins with @."""
+    if not any(name[:1] in ("@", OWN) for name in stored):
+        return stored
+    return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}
+
+
+def _inside(stored: Stored) -> Stored:
+    if not any(name[:1] == OWN for name in stored):
+        return stored
+    return {name.removeprefix(OWN): value for name, value in stored.items()}
+
+
+def _texts(rows: list[Stored]) -> Iterator[str]:
+    for at in range(0, len(rows), _AT_ONCE):
+        yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])

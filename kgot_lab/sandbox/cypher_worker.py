@@ -19,7 +19,8 @@ from typing import Any
 
 from kgot_lab.sandbox import seccomp
 from kgot_lab.sandbox.cypher_changes import Changes
-from kgot_lab.sandbox.cypher_engine import Database, EdgeRecord, NodeRecord, start
+from kgot_lab.sandbox.cypher_engine import Database, EdgeRecord, NodeRecord
+from kgot_lab.sandbox.cypher_java import start
 from kgot_lab.sandbox.cypher_mapping import edge_properties, node_properties, plain
 from kgot_lab.sandbox.cypher_names import TypeNames
 from kgot_lab.sandbox.cypher_putting import Claim, Known, put

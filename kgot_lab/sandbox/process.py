@@ -161,7 +161,7 @@ class Sandbox:
         if not number.isdigit() or number == "0":
             return "the statement ended the interpreter before it had a result"
         names = {int(each): each.name for each in signal.Signals}
-        return f"the statement crashed the interpreter ({names.get(int(number), number)})"
+        return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
 
     def _ready(self) -> _Worker:
         """A living worker that has the graph as it was at some time, and `_pending` what happened since; raises SandboxError."""

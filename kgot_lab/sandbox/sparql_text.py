@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 from kgot_lab.sandbox.rdf import NAMESPACE, PREFIXES, RDFS_LABEL, XSD, iri_of, predicate_name
@@ -36,6 +37,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_AFTER_QUOTE = re.compile(rf"'((?:[{_LETTER}])(?:[{_MORE}.\-]*[{_MORE}\-])?)")
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 _READS = {"SELECT", "ASK", "CONSTRUCT", "DESCRIBE"}
@@ -52,6 +54,8 @@ _REFUSED = {
     **dict.fromkeys("GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(), "there is one graph, without a name: leave {} out"),
     **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is not possible here"),
 }
+_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
+_DEEPEST = 100  # engines read brackets by recursion: some thousands of them end the process
 _MOST_SAID = 400  # Oxigraph's messages go on with every character that a name may have
 _GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex:g can be read as GRAPH ex:g
 
@@ -64,7 +68,20 @@ class Token(NamedTuple):
 
 
 def checked(do: str, statement: str) -> list[Token]:
-    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead, if it may not be run."""
+    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead, if it may not be run.
+
+    Models write :O'Hara for :O%27Hara: a statement that may not be run as it stands is read so.
+    """
+    try:
+        return _checked(do, statement)
+    except Refused as refusal:
+        try:
+            return _checked(do, "".join(token.text for token in _tokens(statement, mending=True)))
+        except Refused:
+            raise refusal from None
+
+
+def _checked(do: str, statement: str) -> list[Token]:
     found = _tokens(statement)
     _check(do, found)
     resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
@@ -73,10 +90,15 @@ def checked(do: str, statement: str) -> list[Token]:
     return found
 
 
-def _tokens(text: str) -> list[Token]:
-    found, place = [], 0
+def _tokens(text: str, *, mending: bool = False) -> list[Token]:
+    """A text in pieces; `mending` takes a quote between two letters of a name for a part of it."""
+    found, place = list[Token](), 0
     while place < len(text):
         match = _TOKEN.match(text, place)
+        if mending and found and found[-1].kind == "name" and (rest := _AFTER_QUOTE.match(text, place)):
+            found[-1] = Token("name", f"{found[-1].text}%27{rest[1]}")
+            place = rest.end()
+            continue
         if match is None:
             quote = text[place] in "\"'"
             why = "a text is not closed, or a name holds a quote, %27 in names" if quote else "in names, other signs are percent-encoded"
@@ -101,6 +123,9 @@ def _check(do: str, found: Iterable[Token]) -> None:
             raise Refused(_why(do, word))
     if not {word.upper() for word in words} & (_READS if do == "read" else _WRITES):
         raise Refused("a read begins with SELECT or ASK" if do == "read" else "a write begins with INSERT DATA, INSERT or DELETE")
+    deepest = max(accumulate(_DEPTH.get(token.text, 0) for token in said), default=0)
+    if deepest > _DEEPEST:
+        raise Refused(f"brackets are nested {deepest:,} deep; {_DEEPEST} is the most")
     declared = declared_in(said)
     for prefix in declared:
         if prefix.upper().startswith(_GLUED):

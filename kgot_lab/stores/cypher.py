@@ -90,20 +90,20 @@ def _edge(edge: Edge) -> str:
 CYPHER = Dialect(
     name="Cypher",
     how_to_write=(
-        "Write Cypher that changes the graph. Every node has a label and a property id: its name, as text.\n"
-        'MERGE (a:Label {id: "..."}) finds or makes a node; then MERGE (a)-[r:RELATION]->(b) and SET r.property = value.\n'
-        "Values: text, numbers, true, false, lists of these. To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property.\n"
-        "Put everything into one statement, without semicolons in between; give every node and relation a variable of its own."
+        "One statement for each fact: MERGE its two nodes by their id, which is the thing's name, then MERGE the relation between them.\n"
+        "Every node has a label. SET r.property = value; values are text, numbers, true, false, lists of these. Quote text with '.\n"
+        "To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property. A name with spaces stands between backticks."
     ),
     how_to_read=(
-        "Write Cypher that reads the graph with MATCH, WHERE, WITH and RETURN. It must not change the graph.\n"
-        'Every node has the property id: its name, as text. Find it by MATCH (a {id: "..."}), or WHERE toLower(a.id) CONTAINS "...".\n'
-        "Use only labels, relation types and properties that the graph has. RETURN values such as b.id, r.year or type(r)."
+        "MATCH nodes by their id and RETURN what answers the question. It must not change the graph.\n"
+        "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
+        "backticks. Quote text with '."
     ),
+    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
     write_example=(
-        'MERGE (a:Person {id: "Marie Curie"}) MERGE (b:Prize {id: "Nobel Prize in Physics"}) MERGE (a)-[r:WON]->(b) SET r.year = 1903'
+        "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
     ),
-    read_example='MATCH (a {id: "Marie Curie"})-[r:WON]->(b) WHERE r.year < 1910 RETURN b.id',
+    read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
     add=_add,
     about=_about,
     node=_node,

@@ -27,11 +27,11 @@ MATCH (n)
 WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_labels']] AS own
 WITH n, name, reduce(found = [], key IN own | found + n[key]) AS found
 WITH n, name, toLower(reduce(text = '', value IN found | text + ' ' + coalesce(toStringOrNull(value), ''))) AS text
-WITH n, name, size([word IN $words WHERE name CONTAINS word]) AS named, size([word IN $words WHERE text CONTAINS word]) AS told
-WHERE named + told > 0
-RETURN n.id, labels(n), properties(n) ORDER BY named * 2 + told DESC, size(name), name LIMIT $most
-"""
-_CANDIDATES = 200  # nodes that hold the letters of the words, for each that is wanted
+WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS word THEN 2 * size(word) ELSE 0 END
+  + CASE WHEN text CONTAINS word THEN size(word) ELSE 0 END) AS score
+WHERE score > 0
+RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
+"""  # long words count more, for they are rarer
 
 
 class Looking:
@@ -86,7 +86,7 @@ class Looking:
         wanted = words_of(words)
         if not wanted or limit < 1:
             return ()
-        rows = self._ask(_FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": _CANDIDATES * limit})
+        rows = self._ask(_FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit})
         index, nodes = WordIndex(), {}
         for id, labels, stored in rows:
             nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))

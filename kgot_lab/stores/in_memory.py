@@ -49,7 +49,7 @@ PYTHON = Dialect(
     ),
     # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
     write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
-    read_example="result = [fact['object'] for fact in facts('Marie Curie', 'won') if fact['year'] < 1910]",
+    read_example="result = facts('Marie Curie')",
     add=_adds,
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
     node=lambda node: f"{node.id}{_kinds(node)}{properties_of(node)}",

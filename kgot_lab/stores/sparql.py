@@ -97,31 +97,22 @@ def _edge(edge: Edge) -> str:
 SPARQL = Dialect(
     name="SPARQL",
     how_to_write=(
-        "Write SPARQL 1.1 Update that changes the one graph: INSERT DATA { ... }, DELETE DATA { ... }, or DELETE { ... } INSERT { ... } "
-        "WHERE { ... }.\n"
-        "A name is a colon and the name with _ for spaces and %XX for other signs: :Marie_Curie, :O%27Hara, :won. a gives a label.\n"
+        "One INSERT DATA { ... } for each fact. Everything but a value is a colon and its name, with _ for spaces and %XX for other signs: "
+        ":Marie_Curie, :O%27Hara, :won. a gives a label.\n"
         "Values: 'text', numbers, true, false. Values of a fact go into its description: [] rdf:subject, rdf:predicate, rdf:object.\n"
-        "The prefixes :, rdf:, rdfs: and xsd: are declared. No GRAPH, no SERVICE, no other prefixes."
+        "To change: DELETE { ... } INSERT { ... } WHERE { ... }. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
     ),
     how_to_read=(
         "Write one SPARQL 1.1 query, SELECT or ASK, that reads the one graph. It must not change the graph.\n"
-        "A name is a colon and the name with _ for spaces and %XX for other signs. Use only names that the graph has.\n"
+        "A known thing is written as its name: a colon, _ for spaces, %XX for other signs. What is asked for is a ?variable.\n"
+        "Use only names that the graph shows. To count: SELECT (COUNT(?variable) AS ?n).\n"
         "The prefixes :, rdf:, rdfs: and xsd: are declared. No GRAPH, no SERVICE, no other prefixes."
     ),
     write_example=(
-        "INSERT DATA {\n"
-        "  :Marie_Curie a :Person ; :born 1867 ; :won :Nobel_Prize_in_Physics .\n"
-        "  :Nobel_Prize_in_Physics a :Prize .\n"
-        "  [] rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object :Nobel_Prize_in_Physics ; :year 1903 .\n"
-        "}"
+        "INSERT DATA { :Marie_Curie a :Person . :Nobel_Prize_in_Physics a :Prize . :Marie_Curie :won :Nobel_Prize_in_Physics . "
+        "[] rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object :Nobel_Prize_in_Physics ; :year 1903 }"
     ),
-    read_example=(
-        "SELECT ?prize ?year WHERE {\n"
-        "  :Marie_Curie :won ?prize .\n"
-        "  ?fact rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object ?prize ; :year ?year .\n"
-        "  FILTER(?year < 1910)\n"
-        "}"
-    ),
+    read_example="SELECT ?relation ?thing WHERE { :Marie_Curie ?relation ?thing }",
     add=_add,
     about=_about,
     node=_node,

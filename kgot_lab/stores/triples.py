@@ -10,7 +10,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox.rdf import EDGE, NAMESPACE, PREFIXES, STRING, XSD, Term, Triple, Values, edge_triples, node_triples
 from kgot_lab.sandbox.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.values import Refused
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Diff, Edge, Node
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
@@ -37,6 +37,13 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
     except (Refused, ValueError, TypeError) as error:
         raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
     return found
+
+
+def require_holdable(diff: Diff) -> None:
+    """Raise BadInput, naming the element, if a diff brings what RDF cannot hold."""
+    triples_of(
+        (*diff.added_nodes, *(after for _, after in diff.changed_nodes)), (*diff.added_edges, *(after for _, after in diff.changed_edges))
+    )
 
 
 def _encodable(triples: list[Triple]) -> list[Triple]:
