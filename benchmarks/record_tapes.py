@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -16,13 +17,14 @@ from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.trace import record
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.documents import read_documents
-from kgot_lab.stores import InMemory
+from kgot_lab.stores import Store, open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 
 TAPES = Path(__file__).parent.parent / "data" / "tapes"
 STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
+IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)  # the model itself writes what reads the answer
 
 
 def main() -> None:
@@ -35,12 +37,15 @@ def main() -> None:
         "hotpotqa_two_hops": (demo[1].text, data.documents, 8, LOCAL),
         "winter_storm": (STORM, storm, 3, STORM_LIMITS),
     }
+    for kind in ("in_memory", "cypher_embedded", "sparql_embedded", "fused"):
+        wanted[f"same_question_{kind}"] = (demo[0].text, data.documents, 8, IN_ITS_LANGUAGE)
     llm = Local()
     for name in sys.argv[1:] or wanted:
-        tape(name, *wanted[name], llm=llm)
+        with closing(open_store(name.removeprefix("same_question_") if name.startswith("same_question_") else "in_memory")) as store:
+            tape(name, *wanted[name], llm=llm, store=store)
 
 
-def tape(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local) -> None:
+def tape(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local, store: Store) -> None:
     """Record one run."""
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
@@ -49,9 +54,8 @@ def tape(name: str, question: str, documents: list[Document], k: int, limits: Li
     }  # fmt: skip
     path = TAPES / f"{name}.jsonl"
     path.unlink(missing_ok=True)
-    with InMemory() as store:
-        for event in record(think(question, llm, store, [search(documents, k=k)], limits), path, run=name, about=about):
-            print(line(event), flush=True)
+    for event in record(think(question, llm, store, [search(documents, k=k)], limits), path, run=name, about=about):
+        print(line(event), flush=True)
 
 
 if __name__ == "__main__":

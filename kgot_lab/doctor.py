@@ -6,8 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -91,13 +94,20 @@ def _sandbox() -> str:
     return probe()
 
 
-def _store() -> str:
-    from kgot_lab.stores import InMemory
+def _store(kind: str = "in_memory", **where: object) -> str:
+    from kgot_lab.stores import open_store
+    from kgot_lab.types import Triple
 
-    with InMemory() as store:
-        store.write('add("Ada Lovelace", "born in", "London")')
-        rows = store.read('result = facts("Ada Lovelace")')
-    return f"a fact was written and read back: {rows[0]['subject']} {rows[0]['relation']} {rows[0]['object']}"
+    with closing(open_store(kind, **where)) as store:
+        store.write(store.dialect.add([(Triple("Ada Lovelace", "born in", "London"), {})]))
+        (row,) = store.read(store.dialect.about(["Ada Lovelace"], 1))
+    return f"a fact was written and read back: {row['subject']} {row['relation']} {row['object']}"
+
+
+def _postgres() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # where it would be root, the server is a user of its own
+        return _store("postgres", path=Path(folder) / "postgres")
 
 
 def _local() -> str:
@@ -234,6 +244,10 @@ PIECES: tuple[Piece, ...] = (
     ("bundled data", _data, True),
     ("sandbox", _sandbox, True),
     ("in-memory store", _store, True),
+    ("Cypher store", partial(_store, "cypher_embedded"), False),
+    ("SPARQL store", partial(_store, "sparql_embedded"), False),
+    ("SQLite store", partial(_store, "sqlite"), False),
+    ("PostgreSQL store", _postgres, False),
     ("local model", _local, False),
     ("embeddings", _embeddings, False),
     ("documents", _documents, False),

@@ -100,6 +100,15 @@ def test_a_node_made_under_an_id_that_is_there_adds_to_that_node(sandbox: Sandbo
     assert diff.added_edges == (Edge("Ada", "LIVED_IN", "London"),) and not diff.added_nodes
 
 
+def test_a_fact_that_is_made_again_with_another_label_is_the_same_fact(sandbox: Sandbox) -> None:
+    again = 'MERGE (a:Writer {id: "Ada"}) MERGE (b:Place {id: "London"}) MERGE (a)-[r:BORN_IN]->(b) SET r.year = 1815'
+    diff = written(sandbox, again)
+    assert diff.changed_edges == ((BORN, Edge("Ada", "BORN_IN", "London", {"source": "p1", "year": 1815})),) and not diff.added_edges
+    assert not written(sandbox, again) and agrees(sandbox)
+    twice = written(sandbox, 'UNWIND [1, 2] AS n CREATE (:Person {id: "Mary", n: n})-[:KNEW {n: n}]->(:Person {id: "Ada"})')
+    assert twice.added_edges == (Edge("Mary", "KNEW", "Ada", {"n": 2}),) and twice.added_nodes == (Node("Mary", ("Person",), {"n": 2}),)
+
+
 def test_a_node_without_an_id_gets_its_name_or_a_number(sandbox: Sandbox) -> None:
     diff = written(sandbox, 'CREATE (:Person {name: "Mary"}), (:City {name: "London"}), (:Thing), (:Thing)')
     assert [node.id for node in diff.added_nodes] == ["Mary", "London (City)", "Thing 1", "Thing 2"]

@@ -379,14 +379,14 @@ def test_a_runaway_statement_is_stopped_and_the_store_goes_on(quick, statement):
     assert quick.read("SELECT count(*) AS n FROM nodes") == ({"n": 3},)
 
 
-MANY = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 250000)"
+LONG = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 250000)"
 
 
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        (f"{MANY} SELECT '{'x' * 100}' AS x FROM r", "add a LIMIT"),
-        (f"{MANY} SELECT group_concat('{'x' * 100}') AS x FROM r", "too big"),
+        (f"{LONG} SELECT '{'x' * 100}' AS x FROM r", "add a LIMIT"),
+        (f"{LONG} SELECT group_concat('{'x' * 100}') AS x FROM r", "too big"),
         ("SELECT source.id, target.id FROM nodes source, nodes target", "two columns|2 columns are called 'id'"),
         ("SELECT x'00' AS x", "holds bytes"),
         ("SELECT 9e999 AS x", "holds inf"),

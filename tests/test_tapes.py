@@ -12,7 +12,8 @@ from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.replay import again, fork, same, verify
 from kgot_lab.loop.trace import graph_after, load
-from kgot_lab.stores import InMemory
+from kgot_lab.stores import open_for
+from kgot_lab.types import Diff
 
 TAPES = sorted(bundled("tapes").glob("*.jsonl"))
 PATH = r"/(home|root|Users|tmp|work)/|[A-Z]:\\\\"
@@ -30,16 +31,21 @@ def path(request):
 
 
 @pytest.fixture(scope="module")
-def warm():
-    with InMemory() as store:
-        yield store
+def stores():
+    """A warm store for each language, or languages, that a run was made in."""
+    opened = {}
 
+    def store(events):
+        spoken = (events[0].dialect, *events[0].readers)
+        if spoken not in opened:
+            opened[spoken] = open_for(*spoken)
+        graph = opened[spoken].graph()
+        opened[spoken].apply(Diff(removed_nodes=tuple(graph.nodes), removed_edges=tuple(graph.edges)))
+        return opened[spoken]
 
-@pytest.fixture
-def empty(warm):
-    """A warm sandbox with an empty graph."""
-    warm.write("G.clear()")
-    return warm
+    yield store
+    for each in opened.values():
+        each.close()
 
 
 def test_there_are_tapes():
@@ -48,13 +54,14 @@ def test_there_are_tapes():
 
 def test_a_tape_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
     tape = load(path)
-    walked = list(again(tape, InMemory(open=no_sandbox)))
+    walked = list(again(tape, open_for(tape.events[0].dialect, *tape.events[0].readers, open=no_sandbox)))
     assert all(same(was, now) for was, now in zip(tape.events, walked, strict=True))
     assert tape.finished and isinstance(tape.events[-1], Answered)
 
 
-def test_every_statement_on_a_tape_does_the_same_in_the_sandbox_today(path, empty):
-    assert verify(load(path).events, empty) is None
+def test_every_statement_on_a_tape_does_the_same_in_the_sandbox_today(path, stores):
+    events = load(path).events
+    assert verify(events, stores(events)) is None
 
 
 def test_a_tape_says_which_model_which_engine_and_when(path):
@@ -77,14 +84,13 @@ def test_the_answer_of_a_tape_rests_on_facts_of_its_graph_and_documents_its_tool
 
 
 @pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
-def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, warm, change):
+def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
     events = load(path).events
     for at, event in enumerate(events):
         if not isinstance(event, Asked | ToolReturned | Wrote | Read):
             continue
-        warm.write("G.clear()")
         try:
-            other = fork(events, at, change, warm)
+            other = fork(events, at, change, stores(events))
         except BadInput as error:
             assert "refused" in str(error) and isinstance(event, Wrote | Read)  # what was typed does not run: said at once
             continue

@@ -1,12 +1,14 @@
 """From the records that a statement touched to what it claims to have changed: nodes by their id, edges by their identity.
 
-A node that a statement makes under an id that is there is that node, and adds to it. A node that loses its id keeps it.
+A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it makes there. A node that
+loses its id keeps it.
 Runs inside the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from kgot_lab.sandbox.cypher_engine import Database, EdgeRecord, NodeRecord
@@ -24,6 +26,7 @@ class Changes:
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
         self._ids: dict[str, str] = {}  # the ids that nodes have now, by record number, where they are not as before
+        self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there
         self.nodes: dict[str, Claim] = {}
         self.edges: dict[Identity, Claim] = {}
         renamed = self._find_nodes()
@@ -80,6 +83,7 @@ class Changes:
     def _claim(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
         labels, properties = self._labels(node, before), _checked(node_properties(node.stored), f"of {id!r}")
         if adds:
+            self._again.add(node.rid)
             _, old_labels, old = self.nodes.get(id) or self._as_before(id)
             labels, properties = list(dict.fromkeys([*old_labels, *labels])), {**old, **properties}
         self.nodes.pop(id, None)  # so that it comes after the removal of what had the id before
@@ -125,7 +129,11 @@ class Changes:
             free = [key for key in left if key not in others and key not in given]
             given.update(zip(free, keyless, strict=False))
         for edge in new:
-            given[_free(_key(edge), {*left, *given})] = edge
+            key = _key(edge)
+            if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):  # it could not see what it repeats
+                given[key] = replace(edge, stored={**(given.get(key) or self._edge_before(between, edge.type, key)).stored, **edge.stored})
+            else:
+                given[_free(key, {*left, *given})] = edge
         source, type, target = between
         for key in before:
             if key not in left and key not in given:
@@ -133,6 +141,11 @@ class Changes:
         for key, edge in given.items():
             properties = _checked(edge_properties(edge.stored), f"of {source} -> {target}")
             self.edges[(*between, key)] = [source, type, target, key, properties]
+
+    def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
+        """An edge that was there and still is."""
+        found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
+        return next(edge for edge in found if _key(edge) == key)
 
 
 class _Taken:

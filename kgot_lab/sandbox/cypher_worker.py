@@ -70,7 +70,7 @@ class CypherGraph:
     """The graph as statements in Cypher meet it."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="cypher-"))
+        self._folder = _folder()
         self._begin(0)
 
     def _begin(self, number: int) -> None:
@@ -158,6 +158,14 @@ class CypherGraph:
         if isinstance(value, list):
             return [self._shown(item) for item in value]
         return plain(self._names.name(value) if isinstance(value, str) else value)
+
+
+def _folder() -> Path:
+    """A new folder for databases; those of workers that were killed are removed, where they did not vanish with their sandbox."""
+    for folder in Path(tempfile.gettempdir()).glob("kgot_lab-cypher-*"):
+        if sys.platform == "linux" and not Path(f"/proc/{folder.name.split('-')[2]}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"kgot_lab-cypher-{os.getpid()}-"))
 
 
 def _restored(column: str, rewritten: dict[str, str]) -> str:

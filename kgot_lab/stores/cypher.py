@@ -95,7 +95,7 @@ CYPHER = Dialect(
         "To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property. A name with spaces stands between backticks."
     ),
     how_to_read=(
-        "MATCH nodes by their id and RETURN what answers the question. It must not change the graph.\n"
+        "Begin with MATCH, find nodes by their id, and RETURN what answers the question. No sentences. It must not change the graph.\n"
         "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
         "backticks. Quote text with '."
     ),

@@ -43,7 +43,7 @@ PYTHON = Dialect(
         "Never assign to G. No imports, files or network are needed."
     ),
     how_to_read=(
-        "Write plain Python that reads the graph G, a networkx.MultiDiGraph, and puts the answer into result. It must not change G.\n"
+        "Begin with result = and read the graph G, a networkx.MultiDiGraph, in plain Python. No sentences. It must not change G.\n"
         "facts(about=None, relation=None, hops=1) lists facts near a name, or all, as dicts: subject, relation, object, own properties.\n"
         "names(label=None) lists node ids. G.nodes[id] is a node's properties with its label; an edge's data has its type under relation."
     ),

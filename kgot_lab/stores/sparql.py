@@ -103,16 +103,14 @@ SPARQL = Dialect(
         "To change: DELETE { ... } INSERT { ... } WHERE { ... }. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
     ),
     how_to_read=(
-        "Write one SPARQL 1.1 query, SELECT or ASK, that reads the one graph. It must not change the graph.\n"
-        "A known thing is written as its name: a colon, _ for spaces, %XX for other signs. What is asked for is a ?variable.\n"
-        "Use only names that the graph shows. To count: SELECT (COUNT(?variable) AS ?n).\n"
-        "The prefixes :, rdf:, rdfs: and xsd: are declared. No GRAPH, no SERVICE, no other prefixes."
+        "Begin with SELECT and use the names of the graph, each with its colon, spelled as there; ?x stands for what is asked. No sentences. "
+        "It must not change the graph. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
     ),
     write_example=(
         "INSERT DATA { :Marie_Curie a :Person . :Nobel_Prize_in_Physics a :Prize . :Marie_Curie :won :Nobel_Prize_in_Physics . "
         "[] rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object :Nobel_Prize_in_Physics ; :year 1903 }"
     ),
-    read_example="SELECT ?relation ?thing WHERE { :Marie_Curie ?relation ?thing }",
+    read_example="SELECT ?relation ?x WHERE { :Marie_Curie ?relation ?x }",
     add=_add,
     about=_about,
     node=_node,

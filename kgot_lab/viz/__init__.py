@@ -1,6 +1,7 @@
 """Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the command line."""
 
 from kgot_lab.draw import Picture, Table, pipeline, plots, structure, svg, table
+from kgot_lab.draw.languages import side_by_side
 from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.export import export
 from kgot_lab.viz.graph_view import GraphView, show_graph
@@ -11,5 +12,5 @@ from kgot_lab.viz.stepper import stepper
 
 __all__ = [
     "GraphView", "Lanes", "Picture", "Table", "doctor", "explore", "explore_dataset", "export", "html", "page", "pipeline",
-    "plots", "show_graph", "stepper", "structure", "svg", "table",
+    "plots", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
 ]  # fmt: skip
