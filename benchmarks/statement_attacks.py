@@ -234,7 +234,7 @@ SQL = [
         RUNAWAY,
         recursion="WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
         cross_product="SELECT count(*) FROM edges a, edges b, edges c, edges d, edges e",
-        big_rows="WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3000000) SELECT n, 'xxxxxxxxxxxxxxxxxxxxxxxxx' FROM r",
+        big_rows="WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3000000) SELECT n, 'xxxxxxxx' FROM r",
     ),
     *several(
         TWO,
@@ -266,7 +266,11 @@ SQLITE = [
         tokenizer="SELECT fts3_tokenizer('simple')",
         master="SELECT sql FROM sqlite_master",
     ),
-    *several(RUNAWAY, big_blob="SELECT length(randomblob(1000000000)), hex(randomblob(900000000))", printf="SELECT printf('%.*c', 999999999, 'x')"),
+    *several(
+        RUNAWAY,
+        big_blob="SELECT length(randomblob(1000000000)), hex(randomblob(900000000))",
+        printf="SELECT printf('%.*c', 999999999, 'x')",
+    ),
 ]  # fmt: skip
 POSTGRES = [
     *SQL,
@@ -303,8 +307,13 @@ POSTGRES = [
     ),
 ]  # fmt: skip
 ATTACKS = {
-    "cypher_embedded": CYPHER, "cypher_server": CYPHER, "sparql_embedded": SPARQL, "sparql_server": SPARQL, "sqlite": SQLITE, "postgres": POSTGRES,
-}  # fmt: skip
+    "cypher_embedded": CYPHER,
+    "cypher_server": CYPHER,
+    "sparql_embedded": SPARQL,
+    "sparql_server": SPARQL,
+    "sqlite": SQLITE,
+    "postgres": POSTGRES,
+}
 NEXT = {
     "cypher": "MATCH (:Person {id: 'Ada'})-[:livesIn]->(l) RETURN l.id AS place",
     "sparql": "SELECT ?place WHERE { :Ada :livesIn ?place }",

@@ -86,7 +86,8 @@ def test_what_xml_cannot_hold_is_refused_by_name_and_kept_as_a_value(tmp_path):
 def test_a_graph_of_another_program_is_read(tmp_path):
     (tmp_path / "other.graphml").write_text(
         '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="node" attr.name="weight" attr.type="double"/>'
-        '<graph edgedefault="undirected"><node id="n0"><data key="d0">1.5</data></node><node id="n1"/><edge source="n0" target="n1"/></graph></graphml>'
+        '<graph edgedefault="undirected"><node id="n0"><data key="d0">1.5</data></node><node id="n1"/><edge source="n0" target="n1"/>'
+        "</graph></graphml>"
     )
     graph = read_graph(tmp_path / "other.graphml")
     assert graph.node("n0").properties == {"weight": 1.5} and len(graph.edges) == 1

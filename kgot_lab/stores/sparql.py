@@ -103,8 +103,8 @@ SPARQL = Dialect(
         "To change: DELETE { ... } INSERT { ... } WHERE { ... }. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
     ),
     how_to_read=(
-        "Begin with SELECT and use the names of the graph, each with its colon, spelled as there; ?x stands for what is asked. No sentences. "
-        "It must not change the graph. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
+        "Begin with SELECT and use the names of the graph, each with its colon, spelled as there; ?x stands for what is asked. "
+        "No sentences. It must not change the graph. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
     ),
     write_example=(
         "INSERT DATA { :Marie_Curie a :Person . :Nobel_Prize_in_Physics a :Prize . :Marie_Curie :won :Nobel_Prize_in_Physics . "
