@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import resource
 import sys
 import time
@@ -105,7 +106,7 @@ class Task:
         """Questions about random nodes."""
         chance = random.Random(seed)
         nodes = chance.choices(diff.added_nodes, k=MOST)
-        words = [[word for word in node.text.split() if len(word) > 3 and word.isalpha()] or [node.text] for node in nodes]
+        words = [re.findall(r"[^\W\d_]{4,}", node.text) or re.findall(r"\w+", node.text) for node in nodes]
         return cls(
             tuple(node.id for node in nodes),
             tuple((node.id, chance.choice(nodes).id) for node in nodes),

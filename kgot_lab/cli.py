@@ -38,7 +38,8 @@ MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop be
 MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before a model would have cost more than this")]
 STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {STORES}")]
-At = Annotated[str | None, typer.Option("--at", help="where the store is: a server's URL, or a file to keep the graph in")]
+AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
+At = Annotated[str | None, typer.Option("--at", help=AT)]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
 
 
@@ -209,7 +210,7 @@ def resume(
     executing = terminal.connect(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
     live = Live(tools, planning, executing)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    with closing(terminal.empty_store(store, at, unsafe) if store else terminal.store_of(begun, unsafe)) as opened:
+    with closing(terminal.empty_store(store, at, unsafe, again=run.events) if store else terminal.store_of(begun, unsafe)) as opened:
         again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
         terminal.finish(resuming(trace, opened, live), trace, again, html=html, as_json=as_json)
 

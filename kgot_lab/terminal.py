@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, SandboxError, UnknownName
+from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, SandboxError, StoreUnavailable, UnknownName
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
@@ -127,10 +127,15 @@ PLACES = {  # the stores that a model writes to, and what says where each is
     "sparql_server": "query_url",
     "fused": "",
 }
+LOGIN = {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"}  # never on a command line
 
 
-def empty_store(kind: str, at: str | None = None, unsafe: bool = False) -> Store:
-    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises."""
+def empty_store(kind: str, at: str | None = None, unsafe: bool = False, *, again: Sequence[Event] = ()) -> Store:
+    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
+
+    A store that holds what the events of a run to be walked `again` led to is emptied first, and nothing else ever is.
+    """
+    from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import open_store
 
     if kind not in PLACES:
@@ -140,10 +145,14 @@ def empty_store(kind: str, at: str | None = None, unsafe: bool = False) -> Store
         raise BadInput(f"the store {kind!r} lives in this process and nowhere else: leave --at out")
     if place in ("uri", "query_url") and not at:
         raise BadInput(f"the store {kind!r} is a server's: say which with --at URL")
-    store = open_store(kind, **({place: at} if at else {}), **({} if place in ("uri", "query_url") else {"unsafe": unsafe}))
+    login = {name: os.environ[key] for name, key in LOGIN.items() if key in os.environ} if kind == "cypher_server" else {}
+    store = open_store(kind, **({place: at} if at else {}), **login, **({} if place in ("uri", "query_url") else {"unsafe": unsafe}))
     if store.schema().nodes:
-        store.close()
-        raise BadInput(f"{at} already holds a graph, and a run begins with an empty one: name another place")
+        graph = store.graph()
+        if not again or graph != graph_after(again):
+            store.close()
+            raise BadInput(f"{at} already holds a graph, and a run begins with an empty one: name another place")
+        store.apply(graph.diff(graph.of()))
     return store
 
 
@@ -225,7 +234,7 @@ def interruptible(events: Iterator[Event], path: Path, again: str) -> Iterator[E
     except KeyboardInterrupt:
         say(f"\nStopped. {kept}")
         raise typer.Exit(INTERRUPTED) from None
-    except (LLMError, SandboxError) as error:
+    except (LLMError, SandboxError, StoreUnavailable) as error:
         raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
 
 

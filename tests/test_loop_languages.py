@@ -121,7 +121,8 @@ def test_the_whole_graph_can_be_read_directly_in_each_language(language, store, 
 def test_operations_are_spelled_in_each_language(language, store, tool):
     look = {"answer": "London", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": ""}
     llm = scripted(
-        extract="Ada Lovelace | born in | London", look=[{**look, "answer": "unknown"}, look], next={"about": []}, names={"about": ["London"]},
+        extract="Ada Lovelace | born in | London", look=[{**look, "answer": "unknown"}, look], next={"about": []},
+        names={"about": ["London"]},
         **{**ANSWER, "parse": {"answer": "London"}},
     )  # fmt: skip
     limits = LOCAL.but(unpolled=1, votes=1, parses=1)

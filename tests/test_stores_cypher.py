@@ -422,3 +422,24 @@ def test_the_worker_runs_as_an_ordinary_process_when_asked_to() -> None:
         with pytest.raises(QueryFailed, match=r"(?i)not allowed|disabled"):
             sandbox.read("LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line")
         assert sandbox.read("MATCH (a)-[r]->(b) RETURN b.id") == ({"b.id": "London"},)
+
+
+@pytest.mark.parametrize(
+    ("edges", "statement", "left"),
+    [
+        ((Edge("Ada", "K", "London", {"w": 2}, "2"),), "MATCH (a)-[r:K]->(b) SET r = {w: 9}", {"2": {"w": 9}}),
+        ((Edge("Ada", "K", "London", {"w": 2}, "k"),), "MATCH (a)-[r:K]->(b) SET r = {}", {"k": {}}),
+        ((Edge("Ada", "K", "London", {}, "k"),), "MATCH (a)-[r:K]->(b) SET r._key = '6'", {"6": {}}),
+        (
+            (Edge("Ada", "K", "London"), Edge("Ada", "K", "London", {}, "2")),
+            "MATCH (a)-[r:K {_key: '2'}]->(b) SET r = {w: 1}",
+            {"": {}, "2": {"w": 1}},
+        ),
+    ],
+)
+def test_an_edge_with_a_key_stays_one_edge_when_a_statement_replaces_its_properties(sandbox, edges, statement, left):
+    sandbox.apply(Diff(added_edges=edges))
+    for _ in range(2):
+        written(sandbox, statement)
+        assert {key: dict(edge.properties) for (_, type, _, key), edge in sandbox._truth.edges.items() if type == "K"} == left
+    assert agrees(sandbox)

@@ -455,3 +455,10 @@ def test_the_engine_itself_reaches_no_network_and_no_file_in_the_sandbox(opened)
         opened.compute("open('/etc/passwd').read()")
     with pytest.raises(QueryFailed, match="LOAD would fetch"):
         opened.write("LOAD <file:///etc/hostname>")
+
+
+def test_a_number_with_a_point_is_found_as_it_was_written(here):
+    here.write("INSERT DATA { :Ada :height 1.5 }")
+    assert here.read("SELECT ?x WHERE { ?x :height 1.5 }") == [{"x": "Ada"}]
+    here.write("DELETE DATA { :Ada :height 1.5 } ; INSERT DATA { :Ada :height 3.5 }")
+    assert here.read("SELECT ?h WHERE { :Ada :height ?h FILTER(?h > 3.25) }") == [{"h": 3.5}]

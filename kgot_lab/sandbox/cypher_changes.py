@@ -118,16 +118,16 @@ class Changes:
         before = self._known.keys.get(between, ())
         new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
         old = [edge for edge in there if edge not in new]
-        left = [key for key in before if key not in [_key(edge) for edge in gone]] if len(before) > 1 else before[len(gone) :]
-        given = {_key(edge): edge for edge in old if len(before) < 2 or "_key" in edge.stored}
-        keyless = [edge for edge in old if edge not in given.values()]
-        if keyless:  # perhaps a statement replaced all properties, the key among them
+        alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
+        left = list(before[len(gone) :]) if alone else [key for key in before if key not in [_key(edge) for edge in gone]]
+        given = {_key(edge): edge for edge in old if alone or "_key" in edge.stored}
+        if old and not alone:  # a statement may have changed keys, or replaced all properties, the key among them
             rids = {edge.rid for edge in there}
-            others = {
-                _key(edge) for edge in self._database.edges_between(there[0].type, there[0].source, there[0].target) if edge.rid not in rids
-            }
+            found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
+            others = {_key(edge) for edge in found if edge.rid not in rids}
             free = [key for key in left if key not in others and key not in given]
-            given.update(zip(free, keyless, strict=False))
+            given.update(zip(free, [edge for edge in old if edge not in given.values()], strict=False))
+            left = [key for key in left if key in others or key in given]
         for edge in new:
             key = _key(edge)
             if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):  # it could not see what it repeats

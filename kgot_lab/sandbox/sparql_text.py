@@ -40,6 +40,8 @@ _TOKEN = re.compile(
 _AFTER_QUOTE = re.compile(rf"'((?:[{_LETTER}])(?:[{_MORE}.\-]*[{_MORE}\-])?)")
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
+_DECIMAL = re.compile(r"[0-9]*\.[0-9]+")
+
 _READS = {"SELECT", "ASK", "CONSTRUCT", "DESCRIBE"}
 _WRITES = {"INSERT", "DELETE", "CLEAR", "DROP"}
 _EVERYWHERE = {
@@ -183,6 +185,8 @@ def spelled(found: Iterable[Token]) -> str:
             own = iri_of(predicate_name(iri)) if iri.startswith(NAMESPACE) or iri == RDFS_LABEL else iri
             if own != iri or text.count(".") > 1:  # Oxigraph cannot read :J.R.R._Tolkien
                 text = f"<{own}>"
+        if token.kind == "number" and _DECIMAL.fullmatch(text):
+            text += "e0"  # the mapping keeps a number with a point as a double, and 1.5 as SPARQL reads it is another term
         declares = token.kind == "word" and text.upper() in ("PREFIX", "BASE")
         declaring = declares or (declaring and token.kind in ("space", "name"))
         texts.append(text)

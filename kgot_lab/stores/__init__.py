@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 
@@ -53,6 +53,8 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
     for name in (language, *others):
         if name not in _LANGUAGES:
             raise UnknownName("language", name, _LANGUAGES)
+    if others and how.get("path"):
+        raise BadInput("a graph in several languages lives in this process and nowhere else: leave the path out")
     main, *mirrors = (open_store(_LANGUAGES[name], **how) for name in (language, *others))
     if not mirrors:
         return main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.errors import BadInput, LabError, QueryFailed
 from kgot_lab.sandbox.truth import inverse
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -41,9 +41,11 @@ class Fused:
         diff = self._main.write(statement)
         try:
             self._mirror(diff)
-        except BadInput as error:
+        except LabError as error:
             self._main.apply(inverse(diff))
-            raise QueryFailed(statement, str(error)) from None
+            if isinstance(error, BadInput):
+                raise QueryFailed(statement, str(error)) from None
+            raise
         return diff
 
     def read(self, statement: str) -> Rows:
@@ -66,7 +68,7 @@ class Fused:
         self._main.apply(diff)
         try:
             self._mirror(diff)
-        except BadInput:
+        except LabError:
             self._main.apply(inverse(diff))
             raise
 
@@ -91,7 +93,7 @@ class Fused:
         for number, mirror in enumerate(self.readers):
             try:
                 mirror.apply(diff)
-            except BadInput:
+            except LabError:
                 for earlier in self.readers[:number]:
                     earlier.apply(inverse(diff))
                 raise

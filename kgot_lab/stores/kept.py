@@ -40,7 +40,7 @@ class Kept:
         path: Path | str | None = None,
         unsafe: bool = False,
     ):
-        self._truth = Truth()
+        self._known = Truth()
         self._words: WordIndex | None = None  # made at the first search
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe = unsafe
@@ -53,7 +53,7 @@ class Kept:
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        return f"<{type(self).__name__}{where}: {len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges>"
+        return f"<{type(self).__name__}{where}: {len(self._known.nodes)} nodes, {len(self._known.edges)} edges>"
 
     def __enter__(self) -> Self:
         return self
@@ -105,9 +105,10 @@ class Kept:
         self.apply(inverse(diff))
 
     def compact(self) -> None:
-        """Put the graph as it is in the place of the log's history, so that opening it is fast again."""
+        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises StoreUnavailable."""
+        truth = self._truth
         if self._log is not None:
-            self._log.compact(self._truth)
+            self._log.compact(truth)
 
     def close(self) -> None:
         """End the sandbox and let go of the log; the graph stays, and a later call opens both again."""
@@ -122,9 +123,8 @@ class Kept:
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
-        return Schema(
-            dict(sorted(self._labels.items())), dict(sorted(self._relations.items())), len(self._truth.nodes), len(self._truth.edges)
-        )
+        truth = self._truth
+        return Schema(dict(sorted(self._labels.items())), dict(sorted(self._relations.items())), len(truth.nodes), len(truth.edges))
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
@@ -132,11 +132,12 @@ class Kept:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first."""
+        truth = self._truth
         if self._words is None:
             self._words = WordIndex()
-            for node in self._truth.nodes.values():
+            for node in truth.nodes.values():
                 self._words.add(node)
-        return tuple(self._truth.nodes[id] for id in self._words.best(words_of(words), limit))
+        return tuple(truth.nodes[id] for id in self._words.best(words_of(words), limit))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
@@ -151,6 +152,13 @@ class Kept:
 
     # --- inside ---
 
+    @property
+    def _truth(self) -> Truth:
+        """The graph; a closed store reads it from its log again, since another process may have written to that."""
+        if self._path is not None and (self._log is None or self._log.closed):
+            self._reopen(self._path)
+        return self._known
+
     def _sandbox(self) -> Execute:
         return open_sandbox(language=self.language, unsafe=self._unsafe)
 
@@ -160,9 +168,9 @@ class Kept:
         return self._execute
 
     def _running(self) -> Execute:
-        execute = self._opened()
+        execute, truth = self._opened(), self._truth
         if not self._told:
-            execute.reset(tuple(self._truth.nodes.values()), tuple(self._truth.edges.values()))
+            execute.reset(tuple(truth.nodes.values()), tuple(truth.edges.values()))
             self._told = True
         return execute
 
@@ -180,13 +188,11 @@ class Kept:
         except BaseException:
             log.close()
             raise
-        self._log, self._truth, self._words, self._told = log, truth, None, False
+        self._log, self._known, self._words, self._told = log, truth, None, False
         self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
     def _keep(self, diff: Diff) -> None:
-        if self._path is not None and self._log is None:
-            self._reopen(self._path)
         self._truth.check(diff)
         if self._log is not None and diff:
             self._log.append(diff)

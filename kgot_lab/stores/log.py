@@ -6,6 +6,7 @@ A last line that was torn by a crash is cut off at opening; damage anywhere else
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zlib
@@ -39,6 +40,11 @@ class DiffLog:
             self._lock.close()
             raise
 
+    @property
+    def closed(self) -> bool:
+        """Whether the file was let go of."""
+        return self._file.closed
+
     def append(self, diff: Diff) -> None:
         """Write a diff to the disk, for good; raises StoreUnavailable, and then the log is as it was."""
         self._write(_record(diff))
@@ -53,27 +59,39 @@ class DiffLog:
         fresh = self.path.with_name(self.path.name + ".new")
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         lines = _line(HEAD) + (_line(_record(everything)) if everything else b"")
-        with fresh.open("wb") as file:
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with fresh.open("wb") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise StoreUnavailable(f"{self.path}: could not be compacted, and is as it was: {error}") from None
         self._file.close()
-        fresh.replace(self.path)
-        _sync_folder(self.path.parent)
         self._file, self._sound = _opened(self.path), len(lines)
         self._file.seek(self._sound)
 
     def _write(self, record: Json) -> None:
-        line = _line(record)
+        line = memoryview(_line(record))
+        written = 0
         try:
-            self._file.write(line)
-            self._file.flush()
+            while written < len(line):
+                written += self._file.write(line[written:])
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._file.truncate(self._sound)
-            self._file.seek(self._sound)
+            self._back_to_what_is_sound()
             raise StoreUnavailable(f"{self.path}: the write could not be put on disk and was not made: {error}") from None
-        self._sound += len(line)
+        self._sound += written
+
+    def _back_to_what_is_sound(self) -> None:
+        try:
+            os.ftruncate(self._file.fileno(), self._sound)
+            self._file.seek(self._sound)
+        except OSError as error:
+            self.close()  # whoever opens it next cuts the torn line off
+            raise StoreUnavailable(f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}") from None
 
 
 def history(path: Path | str) -> Iterator[Diff]:
@@ -154,9 +172,9 @@ def _record_in(line: bytes) -> Mapping[str, Json] | None:
     return record if isinstance(record, dict) else None
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> io.FileIO:
     try:
-        return path.open("r+b" if path.exists() else "w+b")
+        return io.FileIO(path, "r+b" if path.exists() else "w+b")  # unbuffered, so that nothing of a failed write is left for a later one
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
 
@@ -173,7 +191,8 @@ def _locked(path: Path) -> IO[bytes]:
         _hold(lock)
     except OSError:
         lock.close()
-        raise StoreUnavailable(f"{path}: another process has this store open; close it there or give another path") from None
+        told = f"{path}: this store is open already, here or in another process; close it there or give another path"
+        raise StoreUnavailable(told) from None
     return lock
 
 
