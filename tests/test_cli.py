@@ -153,6 +153,29 @@ def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kg
         assert json.loads(resumed.out)["answer"] == "London" and Path("run.html").exists() and len(server.bodies) == 4 + len(REST)
 
 
+IN_SPARQL = "INSERT DATA { :Ada_Lovelace :born_in :London }", "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
+IN_CYPHER = (
+    "MERGE (a:Person {id: 'Ada Lovelace'}) MERGE (b:City {id: 'London'}) MERGE (a)-[:`born in`]->(b)",
+    "MATCH (a {id: 'Ada Lovelace'})-[r]->(b) RETURN b.id AS place",
+)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("sparql_embedded", IN_SPARQL), ("cypher_embedded", IN_CYPHER)])
+def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab, kind, said):
+    write, read = said
+    retrieve = {"choice": "RETRIEVE", "text": read}
+    rest = [retrieve, retrieve, retrieve, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+    with openai_server(*replies(*FIRST, {"statements": [write]}, *rest)) as server:
+        ran = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5"))
+        assert ran.code == 1 and "--store" in ran.again and "graph.log" in ran.again
+        resumed = kgot_lab(*ran.again[1:])
+        assert "Answer: London" in resumed.out, resumed.err
+        assert kgot_lab("verify", "run.jsonl").code == 0
+        refused = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log"))
+        assert refused.code == 1 and "already holds a graph" in refused.err
+        assert len(server.bodies) == 5 + len(rest)
+
+
 def test_a_server_that_fails_in_the_middle_costs_nothing_that_was_answered(kgot_lab):
     with openai_server(*replies(*FIRST), refuses(401, "who are you"), *replies(*REST)) as server:
         ran = kgot_lab(*asking(server))

@@ -169,6 +169,10 @@ def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
         for edge in diff.removed_edges:
             written.pop(edge.identity, None)
     named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
+    if not named:  # rows of single values: the other end stands in the statement that read them, perhaps with _ for spaces
+        asked = joined(read.statement for read in run.state.reads if read.rows).lower().replace("_", " ")
+        ends = [(edge, edge.source.lower(), edge.target.lower()) for edge in written.values()]
+        named = [edge for edge, one, other in ends if (one in text and other in asked) or (one in asked and other in text)]
     lines = [fact_of(edge) for edge in named]
     wanted = f"{run.state.question} {answer}"
     order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain(answer) not in plain(lines[number]), number))
