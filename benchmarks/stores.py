@@ -233,7 +233,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as nowhere:
         file = options.file or (Path(nowhere) / "quick.jsonl" if options.quick else RESULTS)
         if not options.table:
-            run(wanted, file, again=options.again, limit=options.limit, seconds=0.3 if options.quick else 1.0)
+            run(wanted, file, again=options.again, limit=options.limit, seconds=0.3 if options.quick else 0.8)
         rows = kept(file)
     print("\n".join([tables(rows), bars(rows)]))
 

@@ -5,6 +5,7 @@ Each measure is a line of JSON in a file as soon as it is known, so that a proce
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import random
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Protocol
+
+import numpy as np
 
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
@@ -49,29 +52,30 @@ def synthetic(edges: int, seed: int = 0) -> Diff:
 
     Each node is tied to an earlier one when it comes, an end of a random edge (preferential attachment), and so are the other edges.
     """
-    chance = random.Random(seed)
+    chance = np.random.default_rng(seed)
     count = max(2, round(edges / EDGES_PER_NODE))
-    words = [word for word in map("".join, itertools.product(_SYLLABLES, repeat=2)) if chance.random() < 0.8]
+    words = list(map("".join, itertools.product(_SYLLABLES, repeat=2)))
     chance.shuffle(words)
-
-    def word() -> str:
-        return words[int(len(words) * chance.random() ** 3)]  # a few words are everywhere, most are rare
-
-    ends = [0]
+    told = [words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()]  # a few are everywhere, most are rare
+    labels = [LABELS[at] for at in chance.integers(len(LABELS), size=count).tolist()]
+    nodes = (
+        Node(f"n{n}", (label,), {"name": " ".join(told[10 * n : 10 * n + 2]), "text": " ".join(told[10 * n + 2 : 10 * n + 10])})
+        for n, label in enumerate(labels)
+    )
     made: dict[tuple[int, str, int], None] = {}
-    for number in range(1, count):
-        made[number, chance.choice(RELATIONS), chance.choice(ends)] = None
-        ends += (number, next(reversed(made))[2])
-    while len(made) < edges:
-        source, target = chance.randrange(count), chance.choice(ends)
-        edge = source, chance.choice(RELATIONS), target
+    ends = [0]
+    draws = zip(itertools.count(1), *(chance.random(3 * edges + 10).tolist() for _ in range(3)), strict=False)
+    for number, source, end, relation in draws:
+        edge = (
+            number if number < count else int(count * source),
+            RELATIONS[int(len(RELATIONS) * relation)],
+            ends[int(len(ends) * end)],
+        )
         if edge not in made:
             made[edge] = None
-            ends += (source, target)
-    nodes = (
-        Node(f"n{n}", (chance.choice(LABELS),), {"name": f"{word()} {word()}", "text": " ".join(word() for _ in range(8))})
-        for n in range(count)
-    )
+            ends += (edge[0], edge[2])
+        if len(made) == edges:
+            break
     return Diff(added_nodes=tuple(nodes), added_edges=tuple(Edge(f"n{s}", relation, f"n{t}") for s, relation, t in made))
 
 
@@ -271,7 +275,9 @@ def _status(process: int | str, name: str) -> int:
 
 def measured(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Path, seconds: float) -> None:
     """Measure "ours" or "raw" of a kind and write a line for each measure, `doing` when it begins; a measure that fails says why."""
+    gc.disable()  # the collector would look through a growing graph again and again
     diff = whole(graph)
+    gc.enable()
     lines = into.open("w", encoding="utf-8", buffering=1)
 
     def say(**line: Any) -> None:

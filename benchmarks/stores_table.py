@@ -35,12 +35,12 @@ def tables(rows: Sequence[Row]) -> str:
 
 def machines(rows: Sequence[Row]) -> str:
     """When and where the rows were measured."""
-    told = (
-        f"{row['date']}, commit {row['commit'] or 'unknown'}: {row['machine']['cores']} cores, {row['machine']['ram_gb']} GB,"
-        f" {row['machine']['system']}, Python {row['machine']['python']}."
-        for row in rows
-    )
-    return "\n".join(f"Measured {where}" for where in dict.fromkeys(told))
+    commits: dict[str, dict[str, None]] = {}
+    for row in rows:
+        machine = row["machine"]
+        where = f"{machine['cores']} cores, {machine['ram_gb']} GB, {machine['system']}, Python {machine['python']}"
+        commits.setdefault(f"{row['date']}: {where}", {})[row["commit"] or "unknown"] = None
+    return "\n".join(f"Measured {where}; commit {', '.join(some)}." for where, some in commits.items())
 
 
 def block(rows: Sequence[Row], graph: str) -> str:
