@@ -79,6 +79,7 @@ bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and q
 	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/stores.py
 	$(BIN)/python benchmarks/durability.py
+	$(BIN)/python benchmarks/statement_attacks.py
 	$(BIN)/python benchmarks/question_answering.py --split test
 	$(BIN)/python benchmarks/where_lost.py --split test
 
@@ -88,6 +89,8 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/pass_through.py --table
 	$(BIN)/python benchmarks/structure.py --table
 	$(BIN)/python benchmarks/delta_recall.py --table
+	$(BIN)/python benchmarks/stores.py --table
+	$(BIN)/python benchmarks/durability.py --table
 	$(BIN)/python benchmarks/readme_table.py
 
 engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)

@@ -213,7 +213,7 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, *, again: bool, limit: fl
 
 def main() -> None:
     sys.path.append(str(ROOT / "tests"))  # the servers that tests start
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # in order, so that no server stays behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # in order, so that no server stays behind
     if sys.argv[1:2] == ["--child"]:
         who, kind, graph, where, into, seconds = sys.argv[2:]
         measured(who, kind, graph, where=json.loads(where), into=Path(into), seconds=float(seconds))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
-from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, docker, open_sandbox, probe, seccomp
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, docker, open_sandbox, probe, seccomp
 from kgot_lab.types import Diff, Edge, Node
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
@@ -201,6 +201,11 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
         assert part in str(none.value)
     with open_sandbox(unsafe=True) as sandbox:
         assert sandbox.launch.kind == "unsafe"
+
+
+def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
+    command = bubblewrap.launch(Path("bwrap"), LANGUAGES["cypher"], 512).command
+    assert command.index("--tmpfs") < command.index("--ro-bind"), "what is mounted later hides what was mounted before"
 
 
 def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_path):

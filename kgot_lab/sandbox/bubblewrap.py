@@ -38,7 +38,7 @@ def launch(program: Path, language: Language, memory_mb: int) -> Launch:
     devices = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp") if language.devices else ()
     command = (
         str(program), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", *environment,
-        *shown, *devices, "--remount-ro", "/", "--chdir", "/", "--",
+        *devices, *shown, "--remount-ro", "/", "--chdir", "/", "--",
         str(interpreter()), *OPTIONS, str(HERE), language.module, *map(str, packages),
     )  # fmt: skip
     return Launch("bubblewrap", command, {})
