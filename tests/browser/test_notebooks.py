@@ -41,7 +41,8 @@ def stored(path) -> list[Shown]:
 def promised(n, of_cell) -> Shown:
     bundles = [output["data"] for output in of_cell if "data" in output]
     pages = ["".join(bundle.get("text/html", "")) for bundle in bundles]
-    drawn = [any(kind.startswith("image/") for kind in bundle) or "<img" in page for bundle, page in zip(bundles, pages, strict=True)]
+    images = [any(kind.startswith("image/") for kind in bundle) for bundle in bundles]
+    drawn = [page.count("<img") or int(image) for page, image in zip(pages, images, strict=True)]
     return Shown(n, sum(drawn), sum(page.count("<table") for page in pages))
 
 
