@@ -29,7 +29,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from stores_measured import children, measured, others_mb
+from stores_measured import children, measured, others_mb, size_of
 from stores_table import STORES, bars, tables
 
 ROOT = Path(__file__).parent.parent
@@ -174,17 +174,24 @@ def commit() -> str:
 
 
 def kept(file: Path) -> list[Row]:
-    """The rows of a file of results; a last line that was cut short is left out."""
+    """The rows of a file of results, the newest for each store and graph; a last line that was cut short is left out."""
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    return list({(row["store"], row["graph"]): row for row in rows}.values())
 
 
 def keep(row: Row, file: Path) -> None:
-    """Put a row into a file of results, in the place of an earlier one of its store and graph."""
-    others = [other for other in kept(file) if (other["store"], other["graph"]) != (row["store"], row["graph"])]
-    fresh = file.with_suffix(".new")
+    """Add a row to a file of results."""
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(row) + "\n")
+
+
+def tidy(file: Path) -> None:
+    """Leave only the newest row for each store and graph, in the order of the tables."""
+    rows = sorted(kept(file), key=lambda row: (size_of(row["graph"]), STORES.index(row["store"])))
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh.write_text("".join(json.dumps(each) + "\n" for each in [*others, row]), encoding="utf-8")
+    fresh = file.with_suffix(".new")
+    fresh.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     fresh.replace(file)
 
 
@@ -196,8 +203,15 @@ def failed(row: Row) -> bool:
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+def graph_name(name: str) -> str:
+    """The name of a graph; raises ValueError for what is none."""
+    size_of(name)
+    return name
+
+
 def run(wanted: Sequence[tuple[str, str]], file: Path, *, again: bool, limit: float, seconds: float) -> None:
     """Measure what is wanted and not yet there, showing how far it is."""
+    tidy(file)
     known = {(row["store"], row["graph"]) for row in kept(file) if row["commit"] == commit() and not failed(row)}
     todo = [pair for pair in wanted if again or pair not in known]
     if len(todo) < len(wanted):
@@ -209,6 +223,7 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, *, again: bool, limit: fl
         trouble = row.get("error") or next((row[who]["error"] for who in ("ours", "raw") if "error" in row.get(who, {})), "")
         over = " ".join(f"{who} over {limit:g} s at {row[who]['over']}" for who in ("ours", "raw") if "over" in row.get(who, {}))
         print(f"{row['seconds']} s {over or trouble}".rstrip(), flush=True)
+    tidy(file)
 
 
 def main() -> None:
@@ -219,8 +234,8 @@ def main() -> None:
         measured(who, kind, graph, where=json.loads(where), into=Path(into), seconds=float(seconds))
         os._exit(0)  # threads of a Java machine would keep the process
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stores", nargs="+", choices=STORES, metavar="STORE", help=f"some of {', '.join(STORES)}")
-    parser.add_argument("--graphs", nargs="+", metavar="GRAPH", help=f"some of {', '.join(GRAPHS)}, or other numbers of edges")
+    parser.add_argument("--stores", nargs="+", choices=STORES, metavar="STORE", help=f"of {', '.join(STORES)}")
+    parser.add_argument("--graphs", nargs="+", type=graph_name, metavar="GRAPH", help=f"of {', '.join(GRAPHS)}, or other numbers of edges")
     parser.add_argument("--quick", action="store_true", help="small graphs and few repetitions; kept only with --file")
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--table", action="store_true", help="measure nothing")

@@ -146,7 +146,7 @@ def empty_store(kind: str, at: str | None = None, unsafe: bool = False, *, again
     if place in ("uri", "query_url") and not at:
         raise BadInput(f"the store {kind!r} is a server's: say which with --at URL")
     login = {name: os.environ[key] for name, key in LOGIN.items() if key in os.environ} if kind == "cypher_server" else {}
-    store = open_store(kind, **({place: at} if at else {}), **login, **({} if place in ("uri", "query_url") else {"unsafe": unsafe}))
+    store = open_store(kind, **({place: at} if at else {}), **login, **({} if kind == "cypher_server" else {"unsafe": unsafe}))
     if store.schema().nodes:
         graph = store.graph()
         if not again or graph != graph_after(again):

@@ -6,7 +6,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from loopback import free_port, started
 
 USER, PASSWORD = "root", "a test's password"
 JAVA = "-Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # a quick start and little memory
@@ -89,30 +89,17 @@ class BoltServer:
 
 @pytest.fixture(scope="session")
 def bolt_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltServer]:
-    """A Bolt server for the whole run; each test takes a database of its own. Skipped where none can start, unless CI is set."""
-    server = bolt_server_or_skip(tmp_path_factory.mktemp("bolt"))
-    yield server
-    server.stop()
+    """A Bolt server for the whole run; each test takes a database of its own."""
 
-
-def bolt_server_or_skip(folder: Path) -> BoltServer:
-    """A server in a folder; skips the test with the reason where it cannot start, and fails it if the environment variable CI is set."""
-    try:
+    def start() -> BoltServer:
         import arcadedb_embedded  # noqa: F401  (only asks whether it is there)
         import neo4j  # noqa: F401
 
-        return BoltServer(folder)
-    except (ImportError, OSError, RuntimeError) as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Bolt server can be started here: {error}")
+        return BoltServer(tmp_path_factory.mktemp("bolt"))
 
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    server = started("a Bolt server", start)
+    yield server
+    server.stop()
 
 
 def serve(folder: str, port: int) -> None:

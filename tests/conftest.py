@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bolt_server import bolt_server  # noqa: F401  (a fixture)
+from loopback import started
 from oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
-
-from kgot_lab.errors import LabError
-
-
-def missing(what: str, error: Exception) -> None:
-    """A server that cannot start skips its tests, and fails them where everything must be there."""
-    if os.environ.get("CI"):
-        raise error
-    pytest.skip(f"{what} cannot be started here: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +20,6 @@ def postgres_url() -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_postgres_") as folder:
         Path(folder).chmod(0o755)
         server = Server(Path(folder) / "data")
-        try:
-            server.start()
-        except LabError as error:
-            missing("PostgreSQL", error)
+        started("PostgreSQL", server.start)
         yield server.conninfo()
         server.stop()

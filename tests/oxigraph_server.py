@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import sysconfig
 import time
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from loopback import free_port, started
 
 PATIENCE = 30.0  # seconds until the server must answer
 
@@ -82,21 +81,9 @@ class OxigraphServer:
         return bool(reply.raise_for_status().json()["boolean"])
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def oxigraph_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OxigraphServer]:
-    """A SPARQL server for the whole run; each test takes a named graph of its own. Skipped where none can start, unless CI is set."""
-    try:
-        server = OxigraphServer(tmp_path_factory.mktemp("oxigraph"))
-    except (ImportError, OSError, RuntimeError) as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no SPARQL server can be started here: {error}")
+    """A SPARQL server for the whole run; each test takes a named graph of its own."""
+    server = started("a SPARQL server", lambda: OxigraphServer(tmp_path_factory.mktemp("oxigraph")))
     yield server
     server.stop()

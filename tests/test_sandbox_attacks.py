@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from benchmark_files import load_benchmark
 
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory, Schema
 from kgot_lab.types import Edge, Node
 
-
-def _load() -> ModuleType:
-    path = Path(__file__).parent.parent / "benchmarks" / "sandbox_attacks.py"
-    spec = importlib.util.spec_from_file_location("sandbox_attacks", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-attacks = _load()
+attacks = load_benchmark("sandbox_attacks")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from benchmark_files import load_benchmark
 
-
-def _load() -> ModuleType:
-    path = Path(__file__).parent.parent / "benchmarks" / "statement_attacks.py"
-    spec = importlib.util.spec_from_file_location("statement_attacks", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-attacks = _load()
+attacks = load_benchmark("statement_attacks")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 EVERY = [
     pytest.param(kind, attack, id=f"{kind}: {attack.kind}: {attack.name}") for kind, known in attacks.ATTACKS.items() for attack in known

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from store_kinds import KINDS, opened
+from store_kinds import KINDS, SQL, opened
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, LabError, QueryFailed
@@ -286,6 +286,13 @@ def test_what_is_removed_or_changed_is_no_longer_found(filled):
     assert [node.id for node in filled.search("fog")] == ["London"]
     filled.apply(Diff(removed_nodes=(Node("London", ("City",), {"text": "fog"}),), removed_edges=(BORN,)))
     assert filled.search("fog london") == ()
+
+
+def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
+    if said is SQL:
+        assert not hasattr(store, "compute")  # no model writes SQL
+    else:
+        assert store.compute("sum(range(4))") == "6"
 
 
 def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):

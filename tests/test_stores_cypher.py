@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from benchmark_files import load_benchmark
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import Sandbox, open_sandbox
@@ -20,17 +18,7 @@ pytest.importorskip("arcadedb_embedded")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 
 
-def _load(name: str) -> ModuleType:
-    path = Path(__file__).parent.parent / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-shapes = _load("cypher_shapes")
+shapes = load_benchmark("cypher_shapes")
 ADA, LONDON = Node("Ada", ("Person",), {"born": 1815}), Node("London", ("City",))
 BORN = Edge("Ada", "BORN_IN", "London", {"source": "p1"})
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from bolt_server import free_port
+from loopback import free_port
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from benchmark_files import load_benchmark
 
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("durability", Path(__file__).parent.parent / "benchmarks" / "durability.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-durability = _load()
+durability = load_benchmark("durability")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from oxigraph_server import OxigraphServer, free_port
+from loopback import free_port
+from oxigraph_server import OxigraphServer
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable

@@ -19,7 +19,6 @@ class Language:
     probe: str  # a read that always gives a row
     extra: str = ""  # what brings the engine
     devices: bool = False  # whether the engine needs /proc, /dev and a folder for its files, which live in memory
-    threads: bool = False  # whether it needs more than one process or thread
 
     def folders(self) -> list[Path]:
         """The folders that hold the packages; raises NotInstalled."""
@@ -33,5 +32,5 @@ class Language:
 
 PYTHON = Language("python", "statements", ("networkx", "numpy"), "result = [42]")
 SPARQL = Language("sparql", "sparql", ("pyoxigraph",), "ASK {}", "sparql")
-CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True, threads=True)
+CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
 LANGUAGES = {language.name: language for language in (PYTHON, SPARQL, CYPHER)}

@@ -77,13 +77,6 @@ Values = Mapping[str, Any]
 Identity = tuple[str, str, str, str]
 
 
-class Contents(NamedTuple):
-    """What triples say: labels and properties of nodes by id, properties of edges by identity."""
-
-    nodes: dict[str, tuple[list[str], dict[str, Any]]]
-    edges: dict[Identity, dict[str, Any]]
-
-
 # --- names ------------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.sandbox.truth import inverse
 from kgot_lab.stores.cypher import CYPHER, refuse_unless_read, refuse_unless_write
 from kgot_lab.stores.cypher_added import NotOnlyAdded, added, counts_truly
@@ -57,6 +58,7 @@ class CypherServer:
             raise BadInput("a namespace is a text that is not blank")
         self._namespace, self._seconds = namespace, seconds
         self._counts: bool | None = None  # whether the server's counts can be relied on; tried at the first statement
+        self._calculator = Calculator()
         self._link = Link(uri, user, password, database)
         self._looking = Looking(self._link.ask)
         try:
@@ -130,6 +132,10 @@ class CypherServer:
             except TooMuch as error:
                 raise QueryFailed(statement, str(error)) from None
 
+    def compute(self, code: str) -> str:
+        """What plain Python prints, or its last expression's value, in a sandbox here and away from the graph; raises QueryFailed."""
+        return self._calculator.compute(code)
+
     # --- the graph ---
 
     def graph(self) -> PropertyGraph:
@@ -155,6 +161,7 @@ class CypherServer:
 
     def close(self) -> None:
         """Close the connections; the graph stays on the server."""
+        self._calculator.close()
         self._link.close()
 
     # --- looking around ---

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.sandbox.truth import Truth, inverse
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.protocol import Dialect, Execute, Schema
@@ -45,7 +46,7 @@ class Kept:
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe = unsafe
         self._execute, self._open, self._told = execute, open or self._sandbox, False
-        self._calculator: Execute | None = None
+        self._calculator = Calculator(unsafe=unsafe)
         self._path = None if path is None else Path(path)
         self._log: DiffLog | None = None
         if self._path is not None:
@@ -82,8 +83,6 @@ class Kept:
         """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
         if self.language == "python":
             return self._opened().compute(code)
-        if self._calculator is None:
-            self._calculator = open_sandbox(unsafe=self._unsafe)
         return self._calculator.compute(code)
 
     # --- the graph ---
@@ -112,9 +111,9 @@ class Kept:
 
     def close(self) -> None:
         """End the sandbox and let go of the log; the graph stays, and a later call opens both again."""
-        for part in (self._execute, self._calculator):
-            if part is not None:
-                part.close()
+        if self._execute is not None:
+            self._execute.close()
+        self._calculator.close()
         if self._log is not None:
             self._log.close()
         self._log = None

@@ -65,13 +65,13 @@ class DiffLog:
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self.path)
-            _sync_folder(self.path.parent)
         except OSError as error:
             fresh.unlink(missing_ok=True)
             raise StoreUnavailable(f"{self.path}: could not be compacted, and is as it was: {error}") from None
-        self._file.close()
+        self._file.close()  # of the file that has just lost its name
         self._file, self._sound = _opened(self.path), len(lines)
         self._file.seek(self._sound)
+        _sync_folder(self.path.parent)
 
     def _write(self, record: Json) -> None:
         line = memoryview(_line(record))

@@ -1,0 +1,25 @@
+"""Plain Python for stores whose own statements are in another language."""
+
+from __future__ import annotations
+
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.process import Sandbox
+
+
+class Calculator:
+    """Runs plain Python in a sandbox that is opened at the first computation; `unsafe` allows one that does not isolate."""
+
+    def __init__(self, *, unsafe: bool = False):
+        self._unsafe = unsafe
+        self._sandbox: Sandbox | None = None
+
+    def compute(self, code: str) -> str:
+        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox."""
+        if self._sandbox is None:
+            self._sandbox = open_sandbox(unsafe=self._unsafe)
+        return self._sandbox.compute(code)
+
+    def close(self) -> None:
+        """End the sandbox; a later computation starts another."""
+        if self._sandbox is not None:
+            self._sandbox.close()
