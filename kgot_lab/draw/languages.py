@@ -1,18 +1,25 @@
-"""Runs of one question in several languages, side by side: the graph each grew, what was written, what read the answer, and the answer."""
+"""Runs of one question in several languages, side by side: the graph each grew, a fact as it was shown, what read it, the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.svg import Picture, svg
 from kgot_lab.draw.table import CELL, LEFT, Sheet, Table, cell
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
+from kgot_lab.loop.render import HIDDEN
 from kgot_lab.loop.trace import Trace, graph_after
+from kgot_lab.stores.cypher import CYPHER
+from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.sparql import SPARQL
+from kgot_lab.types import Json, Rows
 
-ROWS = ("language", "written first", "mended", "read the answer", "rows", "answer")
+NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
+MOST_ROWS = 3
+_DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 
@@ -21,17 +28,17 @@ class Spoken:
     """What one run did in its language, as texts; `pictured` is the graph it grew."""
 
     language: str
-    written: str  # the first statement that changed the graph
+    fact: str  # the first that was written
     mended: str  # how many statements the model mended after the engine refused them
-    read: str  # the last statement that gave rows, with its language if that is not the run's own
+    read: str  # the last statement that gave rows, in each language
     rows: str
     answer: str
     pictured: Picture
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, in the order of `ROWS`."""
-        return self.language, self.written, self.mended, self.read, self.rows, self.answer
+        """The texts, in the order of `NAMES`."""
+        return self.language, self.fact, self.mended, self.read, self.rows, self.answer
 
 
 @dataclass(frozen=True)
@@ -44,26 +51,22 @@ class SideBySide:
     def table(self) -> Table:
         """The words without the pictures, a row for each run."""
         rows = tuple(spoken.texts for spoken in self.spoken)
-        return Table((Sheet(ROWS, rows, len(rows), self.question),))
+        return Table((Sheet(NAMES, rows, len(rows), self.question),))
 
     def _repr_html_(self) -> str:
-        width = f"width:{100 // (len(self.spoken) + 1)}%"
         head = element("tr", element("td"), *(element("th", spoken.language, scope="col", style=LEFT) for spoken in self.spoken))
-        pictures = element(
-            "tr", element("th", "graph", scope="row", style=LEFT), *(_cell(each.pictured._repr_html_()) for each in self.spoken)
-        )
+        pictures = _row("graph", (Markup(spoken.pictured._repr_html_()) for spoken in self.spoken))
         caption = element("caption", self.question, style=LEFT)
-        columns = element("colgroup", element("col"), *(element("col", style=width) for _ in self.spoken))
+        columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in self.spoken))
         style = "table-layout:fixed;width:100%"
-        return element("table", caption, columns, element("thead", head), element("tbody", pictures, *self._rows()), style=style)
+        return element("table", caption, columns, element("thead", head), element("tbody", pictures, *self._words()), style=style)
 
     def __repr__(self) -> str:
         return repr(self.table())
 
-    def _rows(self) -> Iterator[Markup]:
-        for number, name in enumerate(ROWS[1:], start=1):
-            cells = (element("pre", shortened(each.texts[number], 2 * CELL), style=_CODE) for each in self.spoken)
-            yield element("tr", element("th", name, scope="row", style=LEFT), *map(_cell, cells))
+    def _words(self) -> Iterator[Markup]:
+        for number, name in enumerate(NAMES[1:], start=1):
+            yield _row(name, (element("pre", _cut(spoken.texts[number]), style=_CODE) for spoken in self.spoken))
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
@@ -76,26 +79,45 @@ def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
 
 
 def _spoken(begun: Started, events: Sequence[Event]) -> Spoken:
-    written = next((event.statement for event in events if isinstance(event, Wrote) and event.diff), "nothing was written")
     reads = [event for event in events if isinstance(event, Read) and event.rows]
     mended = sum(isinstance(event, Repaired) for event in events)
     return Spoken(
         language=" + ".join((begun.dialect, *begun.readers)),
-        written=written,
+        fact=_first_fact(begun.dialect, events),
         mended=f"{mended} statement{'s' * (mended != 1)}",
-        read="\n\n".join(_read_last(reads)) or "no read gave rows",
-        rows="\n".join(cell(row) for row in reads[-1].rows[:5]) if reads else "",
+        read="\n".join(_read_last(reads)) or "no read gave rows",
+        rows=_first(reads[-1].rows) if reads else "",
         answer=next((event.text for event in events if isinstance(event, Answered)), "no answer"),
-        pictured=svg(graph_after(events), width=420, height=360, limit=40),
+        pictured=svg(graph_after(events), width=420, height=400, limit=40),
     )
+
+
+def _first_fact(dialect: str, events: Sequence[Event]) -> str:
+    edges = (edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges)
+    edge = next(edges, None)
+    return "nothing was written" if edge is None else _DIALECTS.get(dialect, PYTHON).edge(replace(edge, properties=_shown(edge.properties)))
 
 
 def _read_last(reads: Sequence[Read]) -> Iterator[str]:
     """The last read with rows in each language, the run's own first."""
-    last: Mapping[str, Read] = {read.dialect: read for read in reads}
+    last = {read.dialect: read for read in reads}
     for dialect in sorted(last):
         yield (f"{dialect}: " if dialect else "") + last[dialect].statement
 
 
-def _cell(content: str) -> Markup:
-    return element("td", joined([Markup(content)]), style=f"{LEFT};vertical-align:top")
+def _first(rows: Rows) -> str:
+    shown = [cell(_shown(row) if isinstance(row, Mapping) else row) for row in rows[:MOST_ROWS]]
+    return "\n".join([*shown, *([f"and {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])])
+
+
+def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in properties.items() if name not in HIDDEN}
+
+
+def _cut(text: str) -> str:
+    return "\n".join(shortened(line, CELL) for line in text.splitlines())
+
+
+def _row(name: str, cells: Iterator[Markup]) -> Markup:
+    style = f"{LEFT};vertical-align:top"
+    return element("tr", element("th", name, scope="row", style=style), *(element("td", joined([each]), style=style) for each in cells))
