@@ -1,13 +1,13 @@
 """Choose the limits of the verifier again, on the develop questions of four sets: a right choice is an analogy, a wrong one is none.
 
-Prints what `kgot_lab.retrieval.verdict.calibrated` chooses, and for each set what those limits keep and veto; the defaults in `Limits` are
+Prints what `kgot_lab.analogy.verdict.calibrated` chooses, and for each set what those limits keep and veto; the defaults in `Limits` are
 from here. The figures are on the pairs they were chosen on.
 """
 
-from kgot_lab.evaluation.analogies import choices
-from kgot_lab.retrieval.alignment import Aligner
-from kgot_lab.retrieval.vectors import minilm
-from kgot_lab.retrieval.verdict import Limits, calibrated, judged
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.verdict import Limits, calibrated, judged
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.experiments.structure.analogies import choices
 
 SETS = ("storyanalogy-mc", "analobench T1 S1", "parallelparc basic", "parallelparc advanced")
 

@@ -180,13 +180,13 @@ class InOurSandbox:
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
         from kgot_lab.sandbox import open_sandbox
-        from kgot_lab.stores.cypher_embedded import CypherEmbedded
+        from kgot_lab.stores.cypher.embedded import CypherEmbedded
 
         InOurSandbox._worker = InOurSandbox._worker or open_sandbox(language="cypher", seconds=30)
         self._store, self._reading = CypherEmbedded(_Kept(self._worker), path=path / "graph.jsonl"), reading
 
     def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
-        from kgot_lab.stores.cypher import literal
+        from kgot_lab.stores.cypher.dialect import literal
 
         for name, value in (parameters or {}).items():
             statement = statement.replace(f"${name}", literal(value))

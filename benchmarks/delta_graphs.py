@@ -9,21 +9,21 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from kgot_lab.evaluation.analogies import SEED, items
-from kgot_lab.evaluation.analogy_pairs import Pairs, pair, pairs
-from kgot_lab.evaluation.controls import strangers
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated
+from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.material import vectors
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.embedding.embeddings import Embedder
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.datasets import content_id
-from kgot_lab.evaluation.nouns import NounsOf
+from kgot_lab.experiments.recall.datasets import content_id
+from kgot_lab.experiments.structure.analogies import SEED, items
+from kgot_lab.experiments.structure.analogy_pairs import Pairs, pair, pairs
+from kgot_lab.experiments.structure.controls import strangers
+from kgot_lab.experiments.structure.nouns import NounsOf
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.alignment import Aligner
-from kgot_lab.retrieval.bands import DIGITS, SPECIFIED, Pair, Thresholds
-from kgot_lab.retrieval.calibration import Aim, Calibrated, calibrated
-from kgot_lab.retrieval.embeddings import Embedder
-from kgot_lab.retrieval.isomorphism import FoundEdges, delta_edges, similarity_edges
-from kgot_lab.retrieval.linguistic import Linguistic
-from kgot_lab.retrieval.material import vectors
-from kgot_lab.retrieval.skeletons import Skeletons, skeletons
+from kgot_lab.pairs.bands import DIGITS, SPECIFIED, Pair, Thresholds
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, Ranking, ranked
 

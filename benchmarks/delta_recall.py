@@ -34,18 +34,18 @@ from pathlib import Path
 import numpy as np
 from delta_graphs import ALIKE, ALIKE_VERIFIED, ALONE, CHOSEN, CONTROLS, SETS, SHUFFLED, Case, case, edge_sets
 
-from kgot_lab.evaluation.analogy_pairs import Pairs, pair
+from kgot_lab.analogy.delta_edges import DELTA, SIMILARITY, with_edges
+from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.nouns import Nouns
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.systems import shuffled
-from kgot_lab.retrieval.embeddings import Embedder
-from kgot_lab.retrieval.isomorphism import DELTA, SIMILARITY, with_edges
+from kgot_lab.experiments.recall.systems import shuffled
+from kgot_lab.experiments.structure.analogy_pairs import Pairs, pair
+from kgot_lab.experiments.structure.nouns import Nouns
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.retrieval.vectors import minilm
 from kgot_lab.types import Edge, Ranking
 
 RESULT = Path(__file__).parent / "results" / "delta_recall.json"

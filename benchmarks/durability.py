@@ -150,7 +150,7 @@ def homes(folder: Path, wanted: list[str]) -> Iterator[dict[str, dict[str, str]]
     places = {kind: {"path": str(folder / f"{kind}.log")} for kind in STATEMENTS}
     places["sqlite"] = {"path": str(folder / "graph.db")}
     if "postgres" in wanted:
-        from kgot_lab.stores.postgres_server import Server
+        from kgot_lab.stores.postgres.server import Server
 
         server = Server(folder / "postgres")
         server.start()

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.columns import frozen
-from kgot_lab.draw.collapse import View, collapsed, opened, revealed
-from kgot_lab.draw.places import Place, places_of
+from kgot_lab.draw.graph.collapse import View, collapsed, opened, revealed
+from kgot_lab.draw.graph.places import Place, places_of
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.columns import frozen
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5
 LABELS = ("Person", "City", "Work", "Event")

@@ -28,11 +28,11 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kgot_lab.bundled import bundled
-from kgot_lab.retrieval.bands import Thresholds
-from kgot_lab.retrieval.blocks import SIDE
-from kgot_lab.retrieval.join import delta_pairs, nearest, similar_pairs
-from kgot_lab.retrieval.nearby import approximate, approximate_delta
-from kgot_lab.retrieval.walk import best_threads, seconds_a_product
+from kgot_lab.pairs.bands import Thresholds
+from kgot_lab.pairs.blocks import SIDE
+from kgot_lab.pairs.join import delta_pairs, nearest, similar_pairs
+from kgot_lab.pairs.nearby import approximate, approximate_delta
+from kgot_lab.pairs.work import best_threads, seconds_a_product
 
 REPORT = Path(__file__).parent / "results" / "join.json"
 SHAPES = tuple((side, side) for side in (512, 1024, SIDE, 2048, 4096))

@@ -17,9 +17,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply
-from kgot_lab.evaluation.analogies import Choice, choices, hashed
 from kgot_lab.evaluation.significance import interval
 from kgot_lab.evaluation.tables import decimal
+from kgot_lab.experiments.structure.analogies import Choice, choices, hashed
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.structured import structured
 from kgot_lab.types import Message, Prompt

@@ -21,24 +21,24 @@ from pathlib import Path
 
 from delta_graphs import calibration
 
-from kgot_lab.evaluation.analogy_pairs import pairs
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.calibration import Calibrated
+from kgot_lab.analogy.delta_edges import delta_edges
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.material import Material
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.datasets import load
-from kgot_lab.evaluation.systems import systems
-from kgot_lab.evaluation.tuned import quality
+from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.systems import systems
+from kgot_lab.experiments.recall.tuned import quality
+from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.alignment import Aligner
-from kgot_lab.retrieval.bands import SPECIFIED, Thresholds
-from kgot_lab.retrieval.cache import Remembered
-from kgot_lab.retrieval.calibration import Calibrated
-from kgot_lab.retrieval.embeddings import Embedder
-from kgot_lab.retrieval.isomorphism import delta_edges
-from kgot_lab.retrieval.join import delta_pairs
-from kgot_lab.retrieval.linguistic import Linguistic
+from kgot_lab.pairs.bands import SPECIFIED, Thresholds
+from kgot_lab.pairs.join import delta_pairs
 from kgot_lab.retrieval.links import title_graph
-from kgot_lab.retrieval.material import Material
-from kgot_lab.retrieval.skeletons import Skeletons, skeletons
-from kgot_lab.retrieval.vectors import minilm
 from kgot_lab.types import Edge, Json
 
 FILE = Path(__file__).parent.parent / "data" / "musique-train-100" / "delta_edges.jsonl.gz"

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from kgot_lab.evaluation.analogies import choices, hashed, rows_of
+from kgot_lab.analogy.skeleton_makers import Asked, save
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.experiments.structure.analogies import choices, hashed, rows_of
 from kgot_lab.llm.local import Local
-from kgot_lab.retrieval.skeleton_makers import Asked, save
-from kgot_lab.retrieval.skeletons import Skeletons, skeletons
 
 FILE = Path(__file__).parent.parent / "data" / "skeletons" / "local-model.jsonl.gz"
 

@@ -6,10 +6,10 @@ python benchmarks/make_vectors.py [hotpotqa] [musique] [2wiki]
 import sys
 from pathlib import Path
 
-from kgot_lab.evaluation.datasets import load
-from kgot_lab.retrieval.embeddings import MiniLM
+from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.embedding.vectors import Vectors
+from kgot_lab.experiments.recall.datasets import load
 from kgot_lab.retrieval.stage import full_text
-from kgot_lab.retrieval.vectors import Vectors
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = {  # folder and bits per number

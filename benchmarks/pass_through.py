@@ -27,16 +27,16 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset, Qrels
-from kgot_lab.evaluation.datasets import load
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
+from kgot_lab.experiments.recall.datasets import load
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import phrase_graph, title_graph
 from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
 from kgot_lab.retrieval.stage import Stage, full_text
-from kgot_lab.retrieval.vectors import minilm
 from kgot_lab.types import Edge, Query, Ranking, ranked
 
 RESULT = Path(__file__).parent / "results" / "pass_through.json"

@@ -1,7 +1,7 @@
 """HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Receipts per question, resumable.
 
-    python benchmarks/question_answering.py --split test                 # run what is not yet on file, then print the table
-    python benchmarks/question_answering.py --split test --table         # only the table, from the receipts
+python benchmarks/question_answering.py --split test                 # run what is not yet on file, then print the table
+python benchmarks/question_answering.py --split test --table         # only the table, from the receipts
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.evaluation.answers import exact_match, f1, holds
-from kgot_lab.evaluation.questions import Question, hotpotqa, split
+from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa, split
 from kgot_lab.llm import connect
 from kgot_lab.loop import prompts
 from kgot_lab.loop.conclude import row_text
@@ -62,7 +62,7 @@ def closed_book(llm: LLM) -> Callable[[Question], Outcome]:
     """Ask the model, nothing else."""
 
     def answer(question: Question) -> Outcome:
-        text = f"Question: {question.text}\n{prompts.FORMATS['gaia']}\nReply as JSON: {{\"answer\": \"...\"}}"
+        text = f'Question: {question.text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
         return _one_call(llm, question, text)
 
     return answer
@@ -75,7 +75,7 @@ def rag(llm: LLM) -> Callable[[Question], Outcome]:
     def answer(question: Question) -> Outcome:
         began = time.perf_counter()
         passages = tool(query=question.text).text
-        text = f"Passages:\n{passages}\n\nQuestion: {question.text}\n{prompts.FORMATS['gaia']}\nReply as JSON: {{\"answer\": \"...\"}}"
+        text = f'Passages:\n{passages}\n\nQuestion: {question.text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
         return _one_call(llm, question, text, began)
 
     return answer

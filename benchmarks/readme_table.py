@@ -11,10 +11,10 @@ from question_answering import receipt, table
 from structure_report import summary
 from where_lost import STAGES
 
-from kgot_lab.evaluation.claims import verdicts
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.experiments.recall.claims import verdicts
 
 RECALL = Path(__file__).parent / "results" / "recall"
 WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")

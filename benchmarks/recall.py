@@ -11,16 +11,16 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.bench import bar, grown, growth_grid, reported, write
-from kgot_lab.evaluation.benchmark import DATASETS, beside_published, indexing
-from kgot_lab.evaluation.claims import verdicts
-from kgot_lab.evaluation.datasets import load
+from kgot_lab.cli.bench import bar, grown, growth_grid, reported, write
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive
-from kgot_lab.evaluation.systems import gate_decisions
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.retrieval.cache import Remembered
-from kgot_lab.retrieval.vectors import minilm
+from kgot_lab.experiments.recall.benchmark import DATASETS, beside_published, indexing
+from kgot_lab.experiments.recall.claims import verdicts
+from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.systems import gate_decisions
 
 RESULTS = Path(__file__).parent / "results"
 RECALL, PUBLISHED, INDEXING, GATE, SCALE = (

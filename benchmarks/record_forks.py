@@ -9,14 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
+from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
-from kgot_lab.evaluation.questions import hotpotqa
+from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.forks import recorded_fork, save_fork
 from kgot_lab.loop.replay import Live, fork
 from kgot_lab.loop.trace import Trace, load
-from kgot_lab.retrieval.documents import read_documents
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool

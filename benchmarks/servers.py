@@ -42,7 +42,7 @@ def main() -> int:
         subprocess.run([*COMPOSE, "up", "--detach", "--wait"], check=True)
         where = addresses(os.environ)
         make_repository(where["KGOT_SPARQL_QUERY"])
-        tests = [sys.executable, "-m", "pytest", "tests/test_stores_contract.py", "-k", "neo4j or rdf4j or postgres_elsewhere"]
+        tests = [sys.executable, "-m", "pytest", "tests/stores/test_contract.py", "-k", "neo4j or rdf4j or postgres_elsewhere"]
         return subprocess.run(tests, cwd=PROJECT, env={**os.environ, **where}, check=False).returncode
     except subprocess.CalledProcessError as error:
         print(f"the servers did not start; see: {' '.join(COMPOSE)} logs")

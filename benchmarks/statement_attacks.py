@@ -400,14 +400,14 @@ def servers(wanted: list[str]) -> Iterator[dict[str, dict[str, object]]]:
         Path(folder).chmod(0o755)
         where: dict[str, dict[str, object]] = {"sqlite": {"path": Path(folder) / "graph.db"}}
         if "cypher_server" in wanted:
-            from bolt_server import BoltServer
+            from support.bolt_server import BoltServer
 
             (Path(folder) / "bolt").mkdir()
             bolt = BoltServer(Path(folder) / "bolt")
             stack.callback(bolt.stop)
             where["cypher_server"] = {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": bolt.database("attacked")}
         if "sparql_server" in wanted:
-            from oxigraph_server import OxigraphServer
+            from support.oxigraph_server import OxigraphServer
 
             oxigraph = OxigraphServer(Path(folder) / "oxigraph")
             stack.callback(oxigraph.stop)

@@ -47,7 +47,7 @@ Row = dict[str, Any]
 def home(kind: str, folder: Path) -> Iterator[tuple[dict[str, str], int | None]]:
     """Where a store lives, a new one for each graph, and the server's process if it has one."""
     if kind == "cypher_server":
-        from bolt_server import BoltServer
+        from support.bolt_server import BoltServer
 
         bolt = BoltServer(folder)
         try:
@@ -56,7 +56,7 @@ def home(kind: str, folder: Path) -> Iterator[tuple[dict[str, str], int | None]]
         finally:
             bolt.stop()
     elif kind == "sparql_server":
-        from oxigraph_server import OxigraphServer
+        from support.oxigraph_server import OxigraphServer
 
         server = OxigraphServer(folder)
         try:
@@ -64,7 +64,7 @@ def home(kind: str, folder: Path) -> Iterator[tuple[dict[str, str], int | None]]
         finally:
             server.stop()
     elif kind == "postgres":
-        from kgot_lab.stores.postgres_server import Server
+        from kgot_lab.stores.postgres.server import Server
 
         postgres = Server(folder / "postgres")
         postgres.start()

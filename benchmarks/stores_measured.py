@@ -82,7 +82,7 @@ def synthetic(edges: int, seed: int = 0) -> Diff:
 def whole(graph: str) -> Diff:
     """The diff that makes a graph of nothing: "wn18rr", or a number of edges such as "10k"."""
     if graph == "wn18rr":
-        from kgot_lab.evaluation.wordnet import wordnet
+        from kgot_lab.experiments.stores.wordnet import wordnet
 
         return PropertyGraph.of().diff(wordnet())
     return synthetic(size_of(graph))

@@ -8,7 +8,7 @@ Written down before the locked parts were opened:
 - `fitted surface` is the strongest control that could be built: it learns on the develop part how much nine traits of the surface count,
   traits among them by which a set gives its answers away. `+ aligned` is the same fit with the score of the alignment as one more trait.
 - In the four cells (near or far analogue, similar or dissimilar wrong choices) a system is to be above chance, .25, in each. In the
-  matched questions neither nearness nor shared nouns tell the answer; see kgot_lab/evaluation/cells.py for both rules.
+  matched questions neither nearness nor shared nouns tell the answer; see kgot_lab/experiments/structure/cells.py for both rules.
 - Thresholds and weights come from develop parts alone, as do the weights, limits and word lists of the aligner, so that its develop
   figures flatter a little; the locked ones do not. Fitted systems answer develop questions crosswise.
 
@@ -34,32 +34,32 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from structure_report import ANSWERS, CELLS, EDGES, MAPPINGS, SEARCHES, show
 
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated
+from kgot_lab.analogy.delta_edges import compared, delta_edges
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.skeleton_makers import Stored, stored
+from kgot_lab.analogy.skeletons import Maker, skeletons
 from kgot_lab.bundled import bundled
-from kgot_lab.evaluation.analogies import CHOICES, ITEMS, Choices, choices
-from kgot_lab.evaluation.analogy_pairs import PAIRS, Pairs, pair, pairs
-from kgot_lab.evaluation.analogy_pools import retrieval
-from kgot_lab.evaluation.answered import load_answers, save_answers, save_choices
-from kgot_lab.evaluation.cells import FOUR, cells_of
-from kgot_lab.evaluation.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
-from kgot_lab.evaluation.edges import Drawn, drawn
-from kgot_lab.evaluation.fitted import ALL, SIMPLE, Fitted, OnTheSurface, Said, Together
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.nouns import Nouns
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.evaluation.structural import Aligned, Delta, DeltaVerified, Skeleton
-from kgot_lab.evaluation.structure import Surface, System, Words, answered, searching
-from kgot_lab.evaluation.structure_tables import answers_in
-from kgot_lab.evaluation.system_pairs import SystemPair, mapped, system_pairs
+from kgot_lab.experiments.structure.analogies import CHOICES, ITEMS, Choices, choices
+from kgot_lab.experiments.structure.analogy_pairs import PAIRS, Pairs, pair, pairs
+from kgot_lab.experiments.structure.analogy_pools import retrieval
+from kgot_lab.experiments.structure.answered import load_answers, save_answers, save_choices
+from kgot_lab.experiments.structure.cells import FOUR, cells_of
+from kgot_lab.experiments.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
+from kgot_lab.experiments.structure.edges import Drawn, drawn
+from kgot_lab.experiments.structure.fitted import ALL, SIMPLE, Fitted, OnTheSurface, Said, Together
+from kgot_lab.experiments.structure.nouns import Nouns
+from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
+from kgot_lab.experiments.structure.system_pairs import SystemPair, mapped, system_pairs
+from kgot_lab.experiments.structure.systems import Surface, System, Words, answered, searching
+from kgot_lab.experiments.structure.tables import answers_in
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.alignment import Aligner
-from kgot_lab.retrieval.bands import SPECIFIED, Thresholds
-from kgot_lab.retrieval.calibration import Aim, Calibrated, calibrated
-from kgot_lab.retrieval.isomorphism import compared, delta_edges
-from kgot_lab.retrieval.linguistic import Linguistic
-from kgot_lab.retrieval.skeleton_makers import Stored, stored
-from kgot_lab.retrieval.skeletons import Maker, skeletons
-from kgot_lab.retrieval.vectors import minilm
+from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 
 MODEL = "the local model"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.evaluation.answered import graded
 from kgot_lab.evaluation.significance import Numbers, interval, share
-from kgot_lab.evaluation.structure_tables import FITTED, Answered, accuracies, best_control, gains, gaps, kept, worst_cells
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.experiments.structure.answered import graded
+from kgot_lab.experiments.structure.tables import FITTED, Answered, accuracies, best_control, gains, gaps, kept, worst_cells
 
 RESULTS = Path(__file__).parent / "results" / "structure"
 ANSWERS, CELLS = RESULTS / "answers", RESULTS / "questions"

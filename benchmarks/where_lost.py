@@ -1,6 +1,6 @@
 """Where the loop lost the answers it got wrong: not found, not written, not read, or misread. Reads the traces of question_answering.
 
-    python benchmarks/where_lost.py --split test
+python benchmarks/where_lost.py --split test
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from question_answering import RESULTS, TRACES, receipt, rows
 
 from kgot_lab.evaluation.answers import holds
-from kgot_lab.evaluation.questions import Question, hotpotqa
+from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bolt_server import bolt_server  # noqa: F401  (a fixture)
-from loopback import started
-from oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
+from support.bolt_server import bolt_server  # noqa: F401  (a fixture)
+from support.loopback import started
+from support.oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """An embedded PostgreSQL with pgvector, in a folder that the user it drops to can reach."""
-    from kgot_lab.stores.postgres_server import Server
+    from kgot_lab.stores.postgres.server import Server
 
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_postgres_") as folder:
         Path(folder).chmod(0o755)

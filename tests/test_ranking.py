@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kgot_lab.embedding.embeddings import meaning, sentences
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.embeddings import meaning, sentences
 from kgot_lab.retrieval.fusion import columns, fused, gathered, rows_of, scores_of, weighted
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked

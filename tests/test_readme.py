@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from kgot_lab.cli import app
+from kgot_lab.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

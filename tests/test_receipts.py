@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.evaluation.benchmark import WRITTEN_BEFORE
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.svg import Picture, svg
 from kgot_lab.draw.table import CELL, LEFT, Sheet, Table, cell
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
 from kgot_lab.loop.render import HIDDEN
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.stores.cypher import CYPHER
+from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.stores.sparql import SPARQL
+from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 
 NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation import datasets
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
@@ -21,6 +20,7 @@ from kgot_lab.evaluation.receipts import fingerprints, load_run
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped
+from kgot_lab.experiments.recall import datasets
 from kgot_lab.types import Json
 
 PLAN = "plan.json"  # its name in a folder of receipts

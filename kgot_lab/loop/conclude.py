@@ -62,6 +62,7 @@ def _facts(run: Run, candidate: Candidate) -> Steps[str]:
 
 def row_lines(rows: Rows) -> list[str]:
     """Rows as lines, triples from one sentence together."""
+
     def pair(row: Json) -> tuple[str, str]:
         sentence = str(row.get("sentence") or "") if isinstance(row, dict) else ""
         return row_text({**row, "sentence": ""} if sentence else row), sentence

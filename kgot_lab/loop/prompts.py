@@ -85,7 +85,10 @@ def names(situation: str) -> tuple[Message, ...]:
 def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     """Ask to fuse several reasons into one."""
     listed = joined(f"- {reason}" for reason in reasons)
-    return _say(SYSTEM, f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}')
+    return _say(
+        SYSTEM,
+        f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}',
+    )
 
 
 def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
@@ -94,7 +97,7 @@ def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools:
     return _say(
         SYSTEM,
         f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
-                "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
+        "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
         "never repeat a call made before; do not ask for what the graph already holds.\n"
         'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
     )
@@ -151,7 +154,7 @@ def mend(statement: str, error: str, graph: str, dialect: Dialect, *, writing: b
     return _say(
         SYSTEM,
         f"Knowledge graph so far:\n{graph or 'empty'}\n\nThis {dialect.name} failed:\n{statement}\n\nError: {error}\n\n"
-        f"{how}\nWrite it again, corrected.\nReply as JSON: {{\"statement\": \"...\"}}",
+        f'{how}\nWrite it again, corrected.\nReply as JSON: {{"statement": "..."}}',
     )
 
 

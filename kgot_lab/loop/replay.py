@@ -12,8 +12,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.memory import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.recording import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load
 from kgot_lab.loop.walk import think

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from kgot_lab.embedding.embeddings import Embedder
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.names import Titles, called, capitalised
 from kgot_lab.retrieval.stage import checked
 from kgot_lab.types import Document, Edge, Node, Triple

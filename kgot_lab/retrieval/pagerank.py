@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.embedding.embeddings import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
 from kgot_lab.retrieval.links import phrase_id
 from kgot_lab.retrieval.names import Titles

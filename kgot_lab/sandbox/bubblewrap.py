@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from kgot_lab.sandbox.languages import Language
-from kgot_lab.sandbox.process import HERE, OPTIONS, Launch, clean
+from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 # where shared libraries are
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/lib32", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
@@ -32,13 +32,13 @@ def interpreter() -> Path:
 def launch(program: Path, language: Language, memory_mb: int) -> Launch:
     """How to start a language's worker under a bubblewrap program; raises NotInstalled."""
     packages = language.folders()
-    folders = dict.fromkeys([*map(Path, _SYSTEM), Path(sys.base_prefix), interpreter(), interpreter().resolve(), *packages, HERE])
+    folders = dict.fromkeys([*map(Path, _SYSTEM), Path(sys.base_prefix), interpreter(), interpreter().resolve(), *packages, INSIDE])
     shown = [option for folder in folders if folder.exists() for option in ("--ro-bind", str(folder), str(folder))]
     environment = [option for name, value in clean(memory_mb).items() for option in ("--setenv", name, value)]
     devices = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp") if language.devices else ()
     command = (
         str(program), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", *environment,
         *devices, *shown, "--remount-ro", "/", "--chdir", "/", "--",
-        str(interpreter()), *OPTIONS, str(HERE), language.module, *map(str, packages),
+        str(interpreter()), *OPTIONS, str(INSIDE), language.module, *map(str, packages),
     )  # fmt: skip
     return Launch("bubblewrap", command, {})

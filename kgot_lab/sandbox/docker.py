@@ -10,10 +10,10 @@ import shutil
 from pathlib import Path
 
 from kgot_lab.sandbox.languages import PYTHON, Language
-from kgot_lab.sandbox.process import HERE, OPTIONS, Launch, clean
+from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 IMAGE = "python:3.12-slim"
-_FOLDER, _PACKAGES = "/kgot_lab/sandbox", "/packages"
+_FOLDER, _PACKAGES = "/kgot_lab/inside", "/packages"
 
 
 def launch(language: Language, memory_mb: int, image: str = IMAGE) -> Launch | None:
@@ -29,7 +29,7 @@ def launch(language: Language, memory_mb: int, image: str = IMAGE) -> Launch | N
         program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",
         *environment,
-        "--volume", f"{HERE}:{_FOLDER}:ro", "--volume", f"{Path(networkx.origin).parent}:{_PACKAGES}/networkx:ro",
+        "--volume", f"{INSIDE}:{_FOLDER}:ro", "--volume", f"{Path(networkx.origin).parent}:{_PACKAGES}/networkx:ro",
         image, "python", *OPTIONS, _FOLDER, language.module, _PACKAGES,
     )  # fmt: skip
     return Launch("docker", command, None, patience=120.0)  # the first start fetches the image

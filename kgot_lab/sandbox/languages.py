@@ -14,7 +14,7 @@ class Language:
     """A worker program and what it imports."""
 
     name: str
-    module: str  # in this room; its main() serves requests
+    module: str  # in inside/; its main() serves requests
     packages: tuple[str, ...]  # the first is the engine, the others are used where they are installed
     probe: str  # a read that always gives a row
     extra: str = ""  # what brings the engine
@@ -30,7 +30,7 @@ class Language:
         return list(dict.fromkeys(found))
 
 
-PYTHON = Language("python", "statements", ("networkx", "numpy"), "result = [42]")
-SPARQL = Language("sparql", "sparql", ("pyoxigraph",), "ASK {}", "sparql")
+PYTHON = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
+SPARQL = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
 CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
 LANGUAGES = {language.name: language for language in (PYTHON, SPARQL, CYPHER)}

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
+from kgot_lab.graph.truth import Truth
 from kgot_lab.sandbox.replies import Malformed, claim_of, claims, part, removal_of
-from kgot_lab.sandbox.truth import Truth
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
@@ -34,17 +34,17 @@ MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the 
 
 BOOT = """
 import sys, types
-for name, path in (("kgot_lab", []), ("kgot_lab.sandbox", [sys.argv[1]])):
+for name, path in (("kgot_lab", []), ("kgot_lab.sandbox", []), ("kgot_lab.sandbox.inside", [sys.argv[1]])):
     package = types.ModuleType(name)
     package.__path__ = path
     sys.modules[name] = package
 sys.path += sys.argv[3:]
 import importlib
-importlib.import_module("kgot_lab.sandbox." + sys.argv[2]).main()
+importlib.import_module("kgot_lab.sandbox.inside." + sys.argv[2]).main()
 """  # the worker finds its sisters, and nothing else of this package
 OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
 CLEAN = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-HERE = Path(__file__).parent
+INSIDE = Path(__file__).parent / "inside"  # all that the worker is shown of this package
 
 
 def clean(memory_mb: int) -> dict[str, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 from kgot_lab.sandbox.languages import Language
-from kgot_lab.sandbox.process import HERE, OPTIONS, Launch, clean
+from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 
 def launch(language: Language, memory_mb: int) -> Launch:
     """How to start a language's worker as an ordinary process; raises NotInstalled."""
-    return Launch("unsafe", (sys.executable, *OPTIONS, str(HERE), language.module, *map(str, language.folders())), clean(memory_mb))
+    return Launch("unsafe", (sys.executable, *OPTIONS, str(INSIDE), language.module, *map(str, language.folders())), clean(memory_mb))

@@ -10,21 +10,22 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 
-_HOMES = {
-    "in_memory": "InMemory",
-    "cypher_embedded": "CypherEmbedded",
-    "cypher_server": "CypherServer",
-    "sparql_embedded": "SparqlEmbedded",
-    "sparql_server": "SparqlServer",
-    "sqlite": "Sqlite",
-    "postgres": "Postgres",
+_HOMES = {  # module and class of each kind
+    "in_memory": ("in_memory", "InMemory"),
+    "cypher_embedded": ("cypher.embedded", "CypherEmbedded"),
+    "cypher_server": ("cypher.server", "CypherServer"),
+    "sparql_embedded": ("sparql.embedded", "SparqlEmbedded"),
+    "sparql_server": ("sparql.server", "SparqlServer"),
+    "sqlite": ("sqlite.store", "Sqlite"),
+    "postgres": ("postgres.store", "Postgres"),
 }
 _LANGUAGES = {"Python (NetworkX)": "in_memory", "Cypher": "cypher_embedded", "SPARQL": "sparql_embedded"}
 
 
 def _opener(kind: str) -> Callable[..., Store]:
     def opened(**where: Any) -> Store:
-        store: Store = getattr(import_module(f"kgot_lab.stores.{kind}"), _HOMES[kind])(**where)
+        module, name = _HOMES[kind]
+        store: Store = getattr(import_module(f"kgot_lab.stores.{module}"), name)(**where)
         return store
 
     return opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
-from kgot_lab.sandbox.truth import inverse
+from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.truth import inverse
+from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node, Triple

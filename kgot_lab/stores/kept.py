@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.sandbox.truth import Truth, inverse
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.protocol import Dialect, Execute, Schema
 from kgot_lab.stores.walks import path_between, reached

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.sandbox.replies import claim_of, removal_of
-from kgot_lab.sandbox.truth import Identity, Truth
 from kgot_lab.types import Diff, Edge, Json, Node
 
 HEAD = {"format": "kgot_lab diff log", "version": 1}

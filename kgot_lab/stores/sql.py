@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from kgot_lab.changes import same
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.sandbox.truth import Identity, Truth
+from kgot_lab.graph.changes import same
+from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Diff, Edge, Json, Node
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kgot_lab.documents.files import text_of
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
-from kgot_lab.retrieval.files import text_of
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 

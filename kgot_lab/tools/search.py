@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
+from kgot_lab.embedding.embeddings import meaning
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.embeddings import meaning
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.stage import Stage, checked
-from kgot_lab.retrieval.vectors import minilm
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 

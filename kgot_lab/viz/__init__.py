@@ -1,7 +1,11 @@
 """Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the command line."""
 
-from kgot_lab.draw import Picture, Table, pipeline, plots, structure, svg, table
+from kgot_lab.draw import plots
+from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.languages import side_by_side
+from kgot_lab.draw.pipeline import pipeline
+from kgot_lab.draw.structure.view import structure
+from kgot_lab.draw.table import Table, table
 from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.export import export
 from kgot_lab.viz.graph_view import GraphView, show_graph

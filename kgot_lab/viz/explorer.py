@@ -10,9 +10,9 @@ from functools import cached_property
 from kgot_lab.draw.drawing import Drawing
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Table
+from kgot_lab.embedding.embeddings import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, Qrels
-from kgot_lab.retrieval.embeddings import Embedder
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage, best, checked
 from kgot_lab.types import Document, Json, Query, Ranking
@@ -55,15 +55,15 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     Lanes: MiniLM (or another embedder), the stronger of BM25 and FTS5, and what the documents that LIKE finds are linked to. There is no
     intent lane. Locked questions are not shown. Raises what `load`, `minilm` and `fts5` raise.
     """
-    from kgot_lab.evaluation.datasets import load  # here, since whoever explores lanes of their own needs none of this
-    from kgot_lab.evaluation.systems import systems
+    from kgot_lab.embedding.embeddings import meaning
+    from kgot_lab.embedding.vectors import minilm
+    from kgot_lab.experiments.recall.datasets import load  # here, since whoever explores lanes of their own needs none of this
+    from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.retrieval.bm25 import bm25
-    from kgot_lab.retrieval.embeddings import meaning
     from kgot_lab.retrieval.fulltext import fts5, like
     from kgot_lab.retrieval.fusion import strongest
     from kgot_lab.retrieval.links import title_graph
     from kgot_lab.retrieval.neighbours import around
-    from kgot_lab.retrieval.vectors import minilm
 
     develop = (load(dataset) if isinstance(dataset, str) else dataset).develop
     vectors, documents = embedder or minilm(), develop.documents

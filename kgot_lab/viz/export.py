@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.draw.bundles import counted
-from kgot_lab.draw.large_layout import large_layout
-from kgot_lab.draw.layout import Points
+from kgot_lab.draw.graph.bundles import counted
+from kgot_lab.draw.graph.large_layout import large_layout
+from kgot_lab.draw.graph.layout import Points
+from kgot_lab.draw.graph.scene import Scene, scene_of
+from kgot_lab.draw.graph.shapes import ROUND, Box, Look, Place, look_of, shape
+from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.lines import harmless
 from kgot_lab.draw.markup import Markup, element, shortened, text_width
 from kgot_lab.draw.outside import references
-from kgot_lab.draw.scene import Scene, scene_of
-from kgot_lab.draw.shapes import ROUND, Box, Look, Place, look_of, shape
-from kgot_lab.draw.svg import svg
 from kgot_lab.draw.table import table
 from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled

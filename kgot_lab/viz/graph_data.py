@@ -8,12 +8,12 @@ from math import sqrt
 
 import numpy as np
 
-from kgot_lab.draw.bundles import Bundle
-from kgot_lab.draw.collapse import Community, View, collapsed
+from kgot_lab.draw.graph.bundles import Bundle
+from kgot_lab.draw.graph.collapse import Community, View, collapsed
+from kgot_lab.draw.graph.places import Place, places_of
+from kgot_lab.draw.graph.scene import Highlight, Marked, marked
+from kgot_lab.draw.graph.shapes import DIFF, ROUND, Look, look_of
 from kgot_lab.draw.markup import shortened
-from kgot_lab.draw.places import Place, places_of
-from kgot_lab.draw.scene import Highlight, Marked, marked
-from kgot_lab.draw.shapes import DIFF, ROUND, Look, look_of
 from kgot_lab.draw.table import cell
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node

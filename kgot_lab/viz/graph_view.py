@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kgot_lab.draw.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.graph.collapse import View, closed, collapsed, opened, revealed
+from kgot_lab.draw.graph.paths import links_of, shortest_path
+from kgot_lab.draw.graph.places import Place
+from kgot_lab.draw.graph.scene import Highlight, Marked, marked
+from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import shortened
-from kgot_lab.draw.paths import links_of, shortest_path
-from kgot_lab.draw.places import Place
-from kgot_lab.draw.scene import Highlight, Marked, marked
-from kgot_lab.draw.svg import Picture, svg
 from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph

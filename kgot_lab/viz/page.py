@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.svg import Picture, svg
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote

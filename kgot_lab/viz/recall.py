@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from kgot_lab.draw.figure import Plot
 from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.draw.recall_plots import pace, recall_curves, rival, scatter, shown
+from kgot_lab.draw.plots.figure import Plot
+from kgot_lab.draw.plots.recall import pace, recall_curves, rival, scatter, shown
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.viz.page import STYLE

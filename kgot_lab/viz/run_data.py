@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+from kgot_lab.draw.graph.svg import Place, svg
 from kgot_lab.draw.markup import Markup, element, joined
-from kgot_lab.draw.svg import Place, svg
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.forks import aligned, change_of, changeable, said

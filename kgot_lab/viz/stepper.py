@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from kgot_lab.draw.graph.svg import Picture, Place, svg
 from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
-from kgot_lab.draw.svg import Picture, Place, svg
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph

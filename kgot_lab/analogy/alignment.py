@@ -1,0 +1,242 @@
+"""How well the telling of one text runs along that of another: their sentences and events are paired in order, whatever they are about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.analogy.linguistic import Read, Sentence, read
+from kgot_lab.analogy.verdict import Alignment, Limits, Match, judged
+from kgot_lab.embedding.embeddings import Embedder, Matrix, clean, encodable, unit
+from kgot_lab.errors import BadInput
+
+Numbers = NDArray[np.int64]
+Vector = NDArray[np.float64]
+AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times as much, about 50 MB
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they hardly matter.
+
+    The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar by
+    (1 - form) x cosine of their masked texts + form x cosine of their forms, less the share `denial` when one denies and one does not.
+    """
+
+    form: float = 0.3
+    denial: float = 0.1
+    events: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not all(0 <= weight <= 1 for weight in (self.form, self.denial, self.events)):
+            raise BadInput(f"each weight is a share from 0 to 1: {self}")
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is compared of one text: vectors and forms of its masked sentences, vectors of its events."""
+
+    sentences: Matrix  # (n, dimension)
+    denied: NDArray[np.bool_]  # (n,)
+    grams: Numbers  # the n-grams of all forms, sentence after sentence
+    counts: Matrix  # how often each occurs, over the length of its sentence's row: the squares of a sentence's sum to 1
+    owners: Numbers  # the sentence of each
+    events: Matrix  # (k, dimension)
+
+
+class Aligner:
+    """Scores and shows how well one text's structure answers another's; it knows nothing of what they are about.
+
+    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align` always keeps it.
+    `similarity` is the fast score, `align` shows everything behind it and says whether an edge between the two texts stands.
+    """
+
+    def __init__(self, embedder: Embedder, *, weights: Weights | None = None, limits: Limits | None = None, ordered: bool = True) -> None:
+        self.weights, self.limits, self.ordered = weights or Weights(), limits or Limits(), ordered
+        self._embedder = embedder
+        self._units: dict[str, Units] = {}
+        self._grams: dict[tuple[str, ...], int] = {}
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Read and embed everything in some texts at once; texts not prepared are when they are first needed.
+
+        Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
+        """
+        fresh = [text for text in dict.fromkeys(clean(texts)) if text not in self._units]
+        found = read(fresh)
+        lines = sorted({line for each in found for line in (*(sentence.masked for sentence in each.units), *_lines(each))})
+        rows = {line: row for row, line in enumerate(lines)}
+        vectors = unit(self._embedder.embed(lines), self._embedder.name) if lines else np.zeros((0, self._embedder.dimension), np.float32)
+        for text, each in zip(fresh, found, strict=True):
+            sentences = vectors[[rows[sentence.masked] for sentence in each.units]]
+            denied = np.array([sentence.denied for sentence in each.units], bool)
+            self._units[text] = Units(sentences, denied, *self._forms(each.units), vectors[[rows[line] for line in _lines(each)]])
+
+    def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
+        """The score of a text against each candidate, shape (len(candidates),), from 0 to 1; 0 where one has no unit, 1 for the same text.
+
+        score = 2 x best / (n + k) for n units against k, where best is the largest sum of similarities over pairs of units taken in
+        order: the longest common subsequence (Wagner and Fischer 1974) with similarities for matches, which is the global alignment
+        of Needleman and Wunsch (1970) without a cost for gaps. Negative similarities count as 0. It is symmetric.
+        """
+        source, candidates = encodable(source), clean(candidates)
+        self.prepare([source, *candidates])
+        one, others = self._units[source], [self._units[text] for text in candidates]
+        scores = np.zeros(len(candidates))
+        for some in _blocks(one, others):
+            part = [others[index] for index in some]
+            events = one.events @ np.concatenate([each.events for each in part]).T
+            of_sentences, of_events = [len(each.sentences) for each in part], [len(each.events) for each in part]
+            scores[some] = self._blend(self._sentences(one, part), events, of_sentences, of_events)
+        same = [bool(text.strip()) and text.split() == source.split() for text in candidates]
+        return np.where(same, 1.0, scores)
+
+    def align(self, source: str, target: str) -> Alignment:
+        """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what speaks against an edge."""
+        source, target = clean([source, target])
+        score = float(self.similarity(source, [target])[0])
+        (one, other), ours, theirs = read([source, target]), self._units[source], self._units[target]
+        sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
+        told = all(text.units and text.events for text in (one, other))
+        alignment = Alignment(
+            one,
+            other,
+            tuple(Match(i, j, float(sentences[i, j])) for i, j in matched(sentences)),
+            tuple(Match(i, j, float(events[i, j])) for i, j in matched(events)) if told else (),
+            score,
+            float(self._blend(sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)])[0]),
+            agreement(events if told and min(events.shape) > 1 else sentences),
+        )
+        return judged(alignment, self.limits)
+
+    def _blend(self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]) -> Vector:
+        """The scores of a text against others whose similarities lie side by side."""
+        scores = _in_order if self.ordered else _in_any_order
+        told = self.weights.events * scores(events, of_events)
+        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
+
+    def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
+        """The similarities of a text's sentences to those of others, side by side: (n, sum of theirs)."""
+        meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
+        clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
+        blend = (1 - self.weights.form) * meaning + self.weights.form * self._same_form(one, others)
+        return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
+
+    def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
+        """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum of theirs)."""
+        own = np.unique(one.grams)
+        table = np.zeros((len(own), len(one.sentences)), np.float32)
+        table[np.searchsorted(own, one.grams), one.owners] = one.counts
+        starts = np.cumsum([0, *(len(each.sentences) for each in others)])
+        owners = np.concatenate([each.owners + start for each, start in zip(others, starts[:-1], strict=True)])
+        grams, counts = np.concatenate([each.grams for each in others]), np.concatenate([each.counts for each in others])
+        shared = np.isin(grams, own)
+        grams, counts, owners = np.searchsorted(own, grams[shared]), counts[shared], owners[shared]
+        cosines = np.zeros((starts[-1], len(one.sentences)), np.float32)
+        if len(owners):
+            firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+            cosines[owners[firsts]] = np.add.reduceat(table[grams] * counts[:, None], firsts)
+        return cosines.T
+
+    def _forms(self, sentences: Sequence[Sentence]) -> tuple[Numbers, Matrix, Numbers]:
+        """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the row, and whose."""
+        grams: list[int] = []
+        counts: list[float] = []
+        owners: list[int] = []
+        for owner, sentence in enumerate(sentences):
+            found = Counter(sentence.form[at : at + n] for n in (1, 2, 3) for at in range(len(sentence.form) - n + 1))
+            length = sum(times**2 for times in found.values()) ** 0.5
+            grams += [self._grams.setdefault(gram, len(self._grams)) for gram in found]
+            counts += [times / length for times in found.values()]
+            owners += [owner] * len(found)
+        return np.array(grams, np.int64), np.array(counts, np.float32), np.array(owners, np.int64)
+
+    def __repr__(self) -> str:
+        return f"<Aligner on {self._embedder.name}: {len(self._units)} texts, {self.weights}>"
+
+
+def in_order(similarities: Matrix) -> Vector:
+    """The largest sum of similarities over pairs taken in order, for each of several matrices: (several, n, k) to (several,).
+
+    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]): all of a row and all matrices at once. Columns of
+    zeros change nothing, so matrices of unequal width are padded with them.
+    """
+    several, rows, columns = similarities.shape
+    best = np.zeros((several, columns + 1))
+    for row in range(rows):
+        best[:, 1:] = np.maximum.accumulate(np.maximum(best[:, 1:], best[:, :-1] + np.maximum(similarities[:, row], 0)), axis=1)
+    return np.asarray(best[:, -1])
+
+
+def matched(similarities: Matrix) -> list[tuple[int, int]]:
+    """The pairs (row, column) behind `in_order` for one matrix; of equal ways the one that pairs earlier units."""
+    rows, columns = similarities.shape
+    best = np.zeros((rows + 1, columns + 1))
+    for row in range(rows):
+        best[row + 1, 1:] = np.maximum.accumulate(np.maximum(best[row, 1:], best[row, :-1] + np.maximum(similarities[row], 0)))
+    pairs = []
+    while rows and columns:
+        if best[rows, columns] == best[rows - 1, columns]:
+            rows -= 1
+        elif best[rows, columns] == best[rows, columns - 1]:
+            columns -= 1
+        else:
+            rows, columns = rows - 1, columns - 1
+            pairs.append((rows, columns))
+    return pairs[::-1]
+
+
+def agreement(similarities: Matrix) -> float:
+    """Kendall's tau between the order of the rows and that of their best columns: 1 in order, -1 turned round; 1 for fewer than two rows.
+
+    Two rows whose best column is the same count 0 (tau-a).
+    """
+    if similarities.shape[0] < 2 or not similarities.shape[1]:
+        return 1.0
+    best = similarities.argmax(axis=1)
+    later = np.triu_indices(len(best), 1)
+    return float(np.sign(best[later[1]] - best[later[0]]).mean())
+
+
+def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
+    """The scores 2 x best / (n + k) for matrices of n rows that lie side by side, k wide each."""
+    rows, owners = similarities.shape[0], np.repeat(np.arange(len(widths)), widths)
+    starts = np.cumsum([0, *widths])[:-1]
+    padded = np.zeros((len(widths), rows, max(widths, default=0)), np.float32)
+    padded[owners, :, np.arange(len(owners)) - starts[owners]] = similarities.T
+    return np.asarray(2 * in_order(padded) / np.maximum(1, rows + np.asarray(widths)))
+
+
+def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
+    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones count as 0."""
+    rows, starts = similarities.shape[0], np.cumsum([0, *widths])
+    parts = [np.maximum(similarities[:, start:end], 0) for start, end in pairwise(starts.tolist())]
+    sums = [part.max(axis=1).sum() + part.max(axis=0).sum() if part.size else 0.0 for part in parts]
+    return np.asarray(sums / np.maximum(1, rows + np.asarray(widths)))
+
+
+def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
+    """The candidates in blocks of like length, so that little is padded and no block holds too many similarities."""
+    order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
+    rows = max(1, len(one.sentences), len(one.events))
+    block: list[int] = []
+    widest = 1
+    for index in order:
+        wide = max(widest, len(others[index].sentences), len(others[index].events))
+        if block and rows * wide * (len(block) + 1) > AT_ONCE:
+            yield block
+            block, wide = [], max(1, len(others[index].sentences), len(others[index].events))
+        block.append(index)
+        widest = wide
+    if block:
+        yield block
+
+
+def _lines(each: Read) -> list[str]:
+    """The events of a text without their nouns; where it tells none, its masked sentences stand in."""
+    return [event.line for event in each.events if each.units] or [sentence.masked for sentence in each.units]

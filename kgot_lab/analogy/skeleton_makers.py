@@ -1,0 +1,249 @@
+"""Two makers of skeletons: a language model that is asked, and a file of those that were made earlier."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kgot_lab.analogy.leaks import LeakCheck
+from kgot_lab.analogy.skeletons import Skeletons, one_line
+from kgot_lab.embedding.embeddings import encodable
+from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+LONGEST = 60  # words of a skeleton that a model wrote
+RULES = """\
+You rewrite a text as its skeleton: one plain sentence that could be about anything, with the same events in the same order.
+Replace each person by "someone", each group by "a group", each thing or substance by "something", "a part" or "a whole", \
+each place by "a place", each tool by "a means", each feeling by "a state", each amount by "a quantity".
+Replace each verb by the most general verb that keeps what happens: begin, move, join, separate, give, take, change, grow, shrink, \
+repeat, block, allow, contain, cause, reach, lose.
+No names, no numbers, no word that shows what the text is about. Reply with the sentence alone, at most 25 words."""
+EXAMPLES = (  # their nouns are rare ones, so that a skeleton which copies one shows it
+    ("The ringer tugged the rope too early. The whole peal lost its rhythm.",
+     "Someone acts at the wrong moment, and the whole group loses its order."),
+    ("Termites tunnel through the beam unseen. One evening the ceiling gives way.",
+     "Something weakens a whole slowly from within, until it suddenly fails."),
+    ("A cheesemaker washes the rind in brine every few days. The brine feeds a red mould that keeps other moulds away, and each washing "
+     "spreads it further.",
+     "Someone treats something again and again, which helps one part that blocks its rivals and grows with every repetition."),
+    ("Nadia had longed for a seat in the choir since girlhood. When the envelope came she ran down the lane singing.",
+     "Someone wants something for long, then receives it and shows a strong state."),
+    ("When the flywheel spins too fast, the weights of the governor rise and throttle the steam. When it slows they sink and let more in.",
+     "A part senses a quantity and lets in less when it is too large and more when it is too small, so that it stays steady."),
+    ("Rinse the lentils in a sieve. Then pick out the grit.",
+     "First treat a collection of things with a means, then take out the parts that do not belong."),
+    ("Saffron is dear because each crocus yields only three threads.",
+     "Something has a high value because every source gives very little of it."),
+    ("The widow lodges a piano tuner. He mends her clocks for her, and she darns his coats for him.",
+     "Two members stay together, and each gives what the other lacks."),
+    ("A mosaic consists of hundreds of tesserae. No two tesserae have quite the same tint.",
+     "A whole contains many small parts, and every part differs from the others."),
+    ("Rumours that paraffin was scarce made the villagers hoard it. The hoarding emptied the shelves, and the rumours grew louder.",
+     "Fear of a lack makes a group take more, which causes the lack and makes the fear grow."),
+    ("Heather dreaded the audition. She hummed a lullaby, and her hands stopped trembling.",
+     "Someone is in a bad state, does something familiar, and the state passes."),
+    ("The falconer never lets the hawk fly on a full crop. A sated hawk does not come back to the lure.",
+     "Someone allows something to act only while it lacks what it wants, because once it is satisfied it no longer returns."),
+    ("The ferry was late. The passengers sat on the quay and grumbled.",
+     "Something does not come in time, and a group waits in a bad state."),
+    ("Peat forms where moss dies faster than it rots. Every layer presses the one below and makes room for the next, until after millennia "
+     "the bog stands above the valley.",
+     "Something is added faster than it is lost, and each part rests on the one before, so that a whole slowly rises above its "
+     "surroundings."),
+)  # fmt: skip
+AGAIN_RULES = """\
+You are given a sentence and words that it may not hold. Write the sentence again without them.
+Say what they are in general instead: someone, something, a part, a whole, a group, a place, a means, a state, a quantity; \
+act, change, move, join, cause. Where that says nothing, leave them out. Keep everything else, and the order.
+Reply with the sentence alone."""
+AGAIN_EXAMPLES = (
+    ("Something is soaked in brine again and again, which feeds a mould that keeps others away.", "soaked, brine, mould",
+     "Something is treated again and again, which feeds one part that keeps others away."),
+    ("Someone tugs the rope too early, and the peal loses its order.", "tugs, rope, peal",
+     "Someone acts too early, and the whole loses its order."),
+    ("A whole is made of many parts, which can be tesserae or beads.", "tesserae, beads",
+     "A whole is made of many parts of several kinds."),
+    ("The flywheel spins faster until the governor throttles it.", "flywheel, spins, governor, throttles",
+     "A part moves faster until another part holds it back."),
+    ("Someone dreads something, hums a lullaby and stops trembling.", "dreads, hums, lullaby, trembling",
+     "Someone is in a bad state, does something familiar, and the state passes."),
+    ("Two things squeeze each other, which can raise a dune or a cliff.", "squeeze, raise, dune, cliff",
+     "Two things act on each other, which can form something new."),
+    ("A group waits gloomily on the quay because the ferry is late.", "gloomily, quay, ferry",
+     "A group waits in a bad state because something does not come in time."),
+    ("Moss dies and rots slowly, so that the bog rises above its surroundings.", "moss, dies, rots, bog",
+     "Something is lost more slowly than it is added, so that it rises above its surroundings."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has read reads only the text.
+
+    `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With `leaks`, a skeleton that
+    holds words of the text's field is given back once to be said without them, by itself, so that the text cannot leak again; of the two
+    the one with fewer such words stays, or else the first.
+    """
+
+    llm: LLM
+    _: KW_ONLY
+    examples: Sequence[tuple[str, str]] = EXAMPLES
+    max_tokens: int = 60
+    temperature: float = 0.0
+    leaks: LeakCheck | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self.llm.name
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the leak check."""
+        model = [self.llm.name, *(str(getattr(self.llm, part, "")) for part in ("sha256", "engine"))]
+        asked = [asdict(self._prompt("")), asdict(self._again("", ()))] if self.leaks else [asdict(self._prompt(""))]
+        return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """A skeleton for each text, at most 60 words long. Raises LLMError, and BadReply when a reply holds no skeleton."""
+        return [self._skeleton(text) for text in texts]
+
+    def _skeleton(self, text: str) -> str:
+        first = _line(self.llm(self._prompt(text)).text)
+        leaked = self._leaked(text, first)
+        if not leaked:
+            return first
+        try:
+            second = _line(self.llm(self._again(first, leaked)).text)
+        except BadReply:  # an empty one: the first is still good
+            return first
+        return second if len(self._leaked(text, second)) < len(leaked) else first
+
+    def _leaked(self, text: str, skeleton: str) -> tuple[str, ...]:
+        return self.leaks.check(text, skeleton) if self.leaks else ()
+
+    def _prompt(self, text: str) -> Prompt:
+        """The prompt that asks for the skeleton of a text."""
+        return self._conversation(RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}")
+
+    def _again(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
+        """The prompt that asks for a skeleton without the words that leaked."""
+        told = [(_without(given, words), made) for given, words, made in AGAIN_EXAMPLES]
+        return self._conversation(AGAIN_RULES, told, _without(skeleton, ", ".join(leaked)))
+
+    def _conversation(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
+        turns = [Message(*turn) for asked, said in examples for turn in (("user", asked), ("assistant", said))]
+        seed = 0 if self.temperature else None
+        messages = Message("system", rules), *turns, Message("user", last)
+        return Prompt(messages, temperature=self.temperature, seed=seed, max_tokens=self.max_tokens)
+
+    def __repr__(self) -> str:
+        return f"<skeletons by {self.name}, {len(self.examples)} examples{', asked again about leaks' if self.leaks else ''}>"
+
+
+class Stored:
+    """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput for a text without one."""
+
+    def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
+        if isinstance(source, Mapping):
+            self.head: Mapping[str, Json] = {"maker": name}
+            self._lines = {_sha256(text): skeleton for text, skeleton in source.items()}
+        else:
+            self.head, self._lines = _read(Path(source))
+
+    @property
+    def name(self) -> str:
+        """The name of the maker that made them."""
+        return str(self.head["maker"])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the texts and their skeletons."""
+        return _sha256(json.dumps(sorted(self._lines.items())))
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """The stored skeleton of each text."""
+        return [self._skeleton(text) for text in texts]
+
+    def _skeleton(self, text: str) -> str:
+        key = _sha256(text)
+        if key not in self._lines:
+            raise BadInput(f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it")
+        return self._lines[key]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __repr__(self) -> str:
+        date = self.head.get("date")
+        return f"<{len(self):,} stored skeletons by {self.name}{f', {date}' if date else ''}>"
+
+
+def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
+    """Write skeletons as JSON lines, by the hash of their text: the same bytes for the same skeletons; gzipped if the path ends in .gz.
+
+    First the head {"skeletons": 1, "maker", "model", "date"}, then {"text_sha256", "skeleton"} for each, in the order of the hashes.
+    """
+    head = {"skeletons": 1, "maker": skeletons.maker, "model": model, "date": date}
+    lines = sorted((_sha256(text), skeleton) for text, skeleton in skeletons.items())
+    rows = [head, *({"text_sha256": key, "skeleton": skeleton} for key, skeleton in lines)]
+    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def stored(path: str | Path) -> Stored:
+    """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be read."""
+    return Stored(path)
+
+
+def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
+    """The head of a file of skeletons, and its skeletons by the hash of their text; a line may give the text itself instead."""
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise BadInput(f"the skeletons in {path} cannot be read: {error}") from None
+    rows = [_row(path, number, line) for number, line in enumerate(text.strip("\n").split("\n"), start=1)]
+    head = rows[0]
+    if head.get("skeletons") != 1 or not isinstance(head.get("maker"), str):
+        raise BadInput(f'{path} does not begin with the head of a file of skeletons, {{"skeletons": 1, "maker": …}}')
+    return head, dict(_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
+
+
+def _row(path: Path, number: int, line: str) -> Mapping[str, Json]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"line {number} of {path} is not JSON ({error.msg})") from None
+    if not isinstance(row, Mapping):
+        raise BadInput(f"line {number} of {path} is not a JSON object")
+    return row
+
+
+def _entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
+    key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
+    if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
+        raise BadInput(f'line {number} of {path} is not {{"text_sha256": …, "skeleton": …}}, nor with "text" instead of its hash')
+    return key, row["skeleton"]
+
+
+def _without(skeleton: str, words: str) -> str:
+    return f"Sentence: {skeleton}\nNot these words: {words}"
+
+
+def _line(reply: str) -> str:
+    """The skeleton in a reply, cut after its 60th word."""
+    return " ".join(one_line(reply).split()[:LONGEST])
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(encodable(text).encode()).hexdigest()

@@ -1,0 +1,267 @@
+"""Two texts side by side, and what speaks against calling them analogous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from textwrap import wrap
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.analogy.linguistic import Read
+from kgot_lab.analogy.roles import RoleMap, role_map
+from kgot_lab.errors import BadInput
+
+WIDE = 48  # characters of a column
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with all-MiniLM; the others are set."""
+
+    partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
+    turned: float = 0.03  # by more than this the two line up better when one is read backwards
+    same: float = 0.8  # a larger share of roles is filled by the same nouns: the same story
+    consistency: float = 0.6  # a smaller share of roles agrees with a mapping of one noun to one
+    score: float = 0.34  # they run less alike
+    partner: float = 0.3  # how similar two aligned events must be to be partners
+    denial: float = 0.6  # how similar two aligned sentences must be for a denial in only one of them to count
+    votes: int = 2  # how many roles it takes before their nouns are judged
+
+
+@dataclass(frozen=True)
+class Match:
+    """A unit of the source and one of the target, by their places, with their similarity."""
+
+    source: int
+    target: int
+    similarity: float
+
+
+@dataclass(frozen=True, repr=False)
+class Alignment:
+    """Two texts side by side: which sentences and which events answer each other, and what that says of their nouns.
+
+    `score` is the similarity that `Aligner` gives; `backward` is the same with the target's units read from the last to the first.
+    `order` is Kendall's tau between the source's units and their best matches: 1 in order, -1 turned round. The units are events where
+    both texts tell several, else sentences. `veto` says what speaks against an edge; it is "" when the edge stands.
+    """
+
+    source: Read
+    target: Read
+    sentences: tuple[Match, ...]  # places among the `units`
+    events: tuple[Match, ...]  # none when a text tells no event
+    score: float
+    backward: float
+    order: float
+    veto: str = ""
+
+    @cached_property
+    def roles(self) -> RoleMap:
+        """Which noun answers to which, as fillers of the same role in aligned events."""
+        return role_map((self.source.events[match.source], self.target.events[match.target]) for match in self.events)
+
+    @property
+    def fewer(self) -> int:
+        """How many events the text with fewer of them tells; its sentences when a text tells no event."""
+        texts = (self.source, self.target)
+        return min(len(text.events) for text in texts) or min(len(text.units) for text in texts)
+
+    def partners(self, similarity: float) -> int:
+        """How many of these are aligned with a partner at least so similar."""
+        return sum(match.similarity >= similarity for match in self.events or self.sentences)
+
+    def denials(self, similarity: float) -> int:
+        """How many aligned sentences are at least so similar though one denies and the other does not."""
+        return sum(match.similarity >= similarity and self._clash(match) for match in self.sentences)
+
+    def _clash(self, match: Match) -> bool:
+        return self.source.units[match.source].denied != self.target.units[match.target].denied
+
+    def __str__(self) -> str:
+        lines = [f"<Alignment {self.score:.2f}, order {self.order:+.2f}: {self.veto or 'the edge stands'}>"]
+        texts = (self.source, self.target)
+        lines += _columns(
+            [[unit.text for unit in text.units] for text in texts], [(each, "!" * self._clash(each)) for each in self.sentences]
+        )
+        if self.events:
+            lines.append("events")
+            lines += _columns([[event.told for event in text.events] for text in texts], [(each, "") for each in self.events])
+        roles = self.roles
+        if roles.votes:
+            lines.append(f"roles: {roles.consistency:.0%} agree one to one, {roles.same} of {roles.votes} with the same noun")
+        for noun in roles.counterparts:
+            lines += _row(noun.source, f"{noun.times}x" if noun.agrees else f"({noun.times}x)", noun.target)
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def judged(alignment: Alignment, limits: Limits) -> Alignment:
+    """An alignment with its verdict under some limits: every reason against an edge, or none."""
+    settled = _settled(alignment)
+    return replace(alignment, veto=settled or "; ".join(_reasons(alignment, limits)))
+
+
+def _settled(alignment: Alignment) -> str:
+    """What speaks against an edge before anything is measured."""
+    texts = {"first": alignment.source, "second": alignment.target}
+    for place, text in texts.items():
+        if not text.text.strip():
+            return f"the {place} text is blank"
+    if " ".join(alignment.source.text.casefold().split()) == " ".join(alignment.target.text.casefold().split()):
+        return "the same text"
+    bare = [place for place, text in texts.items() if not text.units]
+    return f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned" if bare else ""
+
+
+LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
+
+
+def _measured(alignment: Alignment, limits: Limits) -> dict[str, float]:
+    """What the first five limits are compared with. Few roles say nothing about their nouns, so they pass."""
+    roles, few = alignment.roles, alignment.roles.votes < max(1, limits.votes)
+    return {
+        "partners": alignment.partners(limits.partner) / max(1, alignment.fewer),
+        "turned": alignment.backward - alignment.score,
+        "same": 0.0 if few else roles.same / roles.votes,
+        "consistency": 1.0 if few else roles.consistency,
+        "score": alignment.score,
+    }
+
+
+def _reasons(alignment: Alignment, limits: Limits) -> Iterator[str]:
+    measured, roles, of = _measured(alignment, limits), alignment.roles, alignment.fewer
+    unit, found = "event" if alignment.events else "sentence", alignment.partners(limits.partner)
+    sentence = {
+        "partners": f"{f'only {found}' if found else 'none'} of {of} {unit}{'s' * (of > 1)} finds a partner",
+        "turned": f"the order of {unit}s is turned round (tau {alignment.order:.2f}): "
+        f"backwards they line up better ({alignment.backward:.2f}) than in order ({alignment.score:.2f})",
+        "same": f"{roles.same} of {roles.votes} roles are filled by the same nouns: the same story, not an analogy",
+        "consistency": f"the nouns do not answer one to one: {roles.consistency:.0%} of {roles.votes} roles agree",
+        "score": f"they do not run alike (score {alignment.score:.2f})",
+    }
+    for name, value in measured.items():
+        if value < getattr(limits, name) if name in LEAST else value > getattr(limits, name):
+            yield sentence[name]
+    if _denied(alignment, limits):
+        yield "one denies what the other says"
+
+
+def _denied(alignment: Alignment, limits: Limits) -> bool:
+    """Whether one text denies what the other says in more than half of the aligned sentences."""
+    return alignment.denials(limits.denial) * 2 > len(alignment.sentences)
+
+
+def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
+    """The units of two texts in two columns: a match on one line with its similarity and mark, the others alone, where they stand."""
+    (ours, theirs), left, right = units, 0, 0
+    for match, mark in matches:
+        yield from (line for unit in ours[left : match.source] for line in _row(unit, "", ""))
+        yield from (line for unit in theirs[right : match.target] for line in _row("", "", unit))
+        yield from _row(ours[match.source], f"{match.similarity:.2f}{mark}", theirs[match.target])
+        left, right = match.source + 1, match.target + 1
+    yield from (line for unit in ours[left:] for line in _row(unit, "", ""))
+    yield from (line for unit in theirs[right:] for line in _row("", "", unit))
+
+
+def _row(one: str, middle: str, other: str) -> Iterator[str]:
+    """Two texts in two columns, with something between them on the first line."""
+    for number, (left, right) in enumerate(zip_longest(wrap(one, WIDE), wrap(other, WIDE), fillvalue="")):
+        yield f"  {left:{WIDE}}  {middle if number == 0 else '':^5}  {right}"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One calibrated limit: its value, and the shares of analogies and of other pairs that it vetoes by itself."""
+
+    limit: str
+    value: float
+    analogies: float
+    others: float
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration:
+    """The limits chosen, each by itself and all together, with what they do to the pairs they were chosen on."""
+
+    limits: Limits
+    chosen: tuple[Chosen, ...]
+    kept: float  # share of the analogies
+    vetoed: float  # share of the other pairs
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the two shares: .5 for a verifier that keeps all."""
+        return (self.kept + self.vetoed) / 2
+
+    def __repr__(self) -> str:
+        lines = [f"<Calibration: balanced accuracy {self.balanced_accuracy:.3f}; {self.kept:.1%} kept, {self.vetoed:.1%} vetoed>"]
+        lines.append(f"  {'limit':12} {'value':>5}  vetoed analogies  others")
+        lines += [f"  {each.limit:12} {each.value:5.2f} {each.analogies:17.1%} {each.others:7.1%}" for each in self.chosen]
+        return "\n".join(lines)
+
+
+GRIDS: dict[str, tuple[float, ...]] = {  # from one that vetoes nothing to the strictest
+    "partners": (0, 0.1, 0.2, 0.25, 0.34, 0.4, 0.5, 0.6, 0.67, 0.75, 1),
+    "turned": (1, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0),
+    "same": (1, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.4),
+    "consistency": (0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
+    "score": (0, *(hundredth / 100 for hundredth in range(10, 91))),
+}
+
+
+def calibrated(
+    alignments: Sequence[Alignment], analogous: Sequence[bool], *, harm: float = 0.03, start: Limits | None = None
+) -> Calibration:
+    """The limits for an embedder, from aligned pairs of which it is known whether they are analogous.
+
+    Each of the first four limits becomes the strictest of its grid that by itself vetoes at most the share `harm` of the analogies, and
+    a larger share of the other pairs; the score then becomes the one with the highest balanced accuracy together with them, the lowest
+    of equal ones. The rest stays as in `start`. Raises BadInput unless there are pairs of both kinds.
+    """
+    truth = np.asarray(analogous, bool)
+    if len(truth) != len(alignments) or not 0 < truth.sum() < len(truth):
+        raise BadInput(f"calibrating takes pairs of both kinds and a word on each; {truth.sum()} of {len(alignments)} are analogous")
+    limits = start or Limits()
+    measured = [_measured(alignment, limits) for alignment in alignments]
+    gone = np.array([bool(_settled(each)) or _denied(each, limits) for each in alignments])
+    chosen: dict[str, Chosen] = {}
+    for name, grid in GRIDS.items():
+        values = np.array([each[name] for each in measured])
+        vetoes = {limit: values < limit if name in LEAST else values > limit for limit in grid}
+        value = _most_exact(vetoes, truth, gone) if name == "score" else _strictest(vetoes, truth, harm)
+        gone = gone | vetoes[value]
+        chosen[name] = Chosen(name, value, *_shares(vetoes[value], truth))
+    partners, turned, same, consistency, score = (each.value for each in chosen.values())
+    limits = replace(limits, partners=partners, turned=turned, same=same, consistency=consistency, score=score)
+    analogies, others = _shares(gone, truth)
+    return Calibration(limits, tuple(chosen.values()), 1 - analogies, others)
+
+
+def _strictest(vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], harm: float) -> float:
+    """The last limit of a grid that does little harm, and more good than harm; the first where none does."""
+    value, *grid = vetoes
+    for limit in grid:
+        analogies, others = _shares(vetoes[limit], truth)
+        if analogies <= harm and others > analogies:
+            value = limit
+    return value
+
+
+def _most_exact(vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], gone: NDArray[np.bool_]) -> float:
+    """The limit with the highest balanced accuracy together with what is vetoed already; the first of equal ones."""
+
+    def gain(limit: float) -> float:
+        analogies, others = _shares(vetoes[limit] | gone, truth)
+        return others - analogies
+
+    return max(vetoes, key=gain)
+
+
+def _shares(vetoed: NDArray[np.bool_], truth: NDArray[np.bool_]) -> tuple[float, float]:
+    """The shares of analogies and of other pairs that are vetoed."""
+    return float(vetoed[truth].mean()), float(vetoed[~truth].mean())

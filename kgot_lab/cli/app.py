@@ -1,0 +1,313 @@
+"""The command line: ask, demo, extract, resume, show, verify, bench, model, doctor."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgot_lab import __version__
+from kgot_lab.cli import terminal
+from kgot_lab.cli.bench import bench
+from kgot_lab.cli.sharing import export, pages
+from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
+
+if TYPE_CHECKING:
+    from kgot_lab.loop.limits import Limits
+    from kgot_lab.loop.replay import Live
+    from kgot_lab.stores.protocol import Store
+
+HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
+MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, or http://host/v1#MODEL"
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+Model = Annotated[str, typer.Option("--model", help=MODELS)]
+Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
+Preset = Annotated[str, typer.Option("--preset", help="limits: local (for small models), reference (the published defaults), or auto")]
+TraceFile = Annotated[Path | None, typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)")]
+Documents = Annotated[Path | None, typer.Option("--documents", help="a folder with text, Markdown, HTML, PDF or Word files")]
+Attach = Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")]
+Html = Annotated[Path | None, typer.Option("--html", help="write the run as one HTML page")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model than this")]
+MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer than this")]
+MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before a model would have cost more than this")]
+STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
+StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {STORES}")]
+AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
+At = Annotated[str | None, typer.Option("--at", help=AT)]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on standard error and exit code 1, an interruption 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
+    try:
+        app()
+    except LabError as error:
+        terminal.say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(terminal.INTERRUPTED)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="print the version and stop")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="what to answer")],
+    documents: Documents = None,
+    model: Model = "local",
+    execution: Execution = None,
+    preset: Preset = "auto",
+    answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
+    attach: Attach = None,
+    trace: TraceFile = None,
+    html: Html = None,
+    as_json: AsJson = False,
+    max_calls: MaxCalls = None,
+    max_seconds: MaxSeconds = None,
+    max_dollars: MaxDollars = None,
+    store: StoreKind = None,
+    at: At = None,
+    unsafe: Unsafe = False,
+) -> None:
+    """Answer a question with a graph grown from your documents."""
+    from kgot_lab.llm.budget import Budget
+    from kgot_lab.loop.replay import Live
+
+    if not question.strip():
+        raise BadInput("the question is empty; ask something")
+    if documents is None and not attach:
+        raise BadInput("there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE")
+    limits = terminal.limits_for(preset, model, answer_format)
+    path = trace or terminal.new_trace()
+    terminal.check_writable(html)
+    passages = terminal.read_folder(documents) if documents is not None else []
+    tools = terminal.tools_for(passages, attach or [])
+    budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
+    planning = terminal.connect(model, budget)
+    live = Live(tools, planning, terminal.connect(execution, budget) if execution else None)
+    options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
+    again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
+    opened = terminal.empty_store(store or "in_memory", at, unsafe)
+    _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, store=opened)
+
+
+@app.command()
+def demo(
+    more: Annotated[int, typer.Option("--more", help="how many further questions to ask (up to 2)", min=0, max=2)] = 0,
+    replayed: Annotated[bool, typer.Option("--replay", help="show the recorded run, without the model")] = False,
+) -> None:
+    """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
+    from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
+    from kgot_lab.loop.limits import LOCAL
+    from kgot_lab.loop.replay import Live
+
+    if not replayed:
+        try:
+            llm = terminal.local_model()
+        except (ModelMissing, NotInstalled) as error:
+            terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
+            replayed = True
+    if replayed:
+        _replay_demo()
+        return
+    live = Live(terminal.tools_for(hotpotqa().documents, []), llm)
+    for question in demo_questions()[: 1 + more]:
+        path = terminal.new_trace()
+        html = path.with_suffix(".html")
+        _answer(question.text, live, LOCAL, path, terminal.command("resume", path, html=html), html=html, bundled=True)
+        typer.echo(f"gold answer: {question.answer}\n")
+    if not more:
+        typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
+
+
+@app.command()
+def extract(
+    documents: Annotated[Path, typer.Argument(help="a folder with text, Markdown, HTML, PDF or Word files")],
+    model: Model = "local",
+    preset: Preset = "auto",
+    out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path("graph.jsonl"),
+    trace: TraceFile = None,
+    go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
+) -> None:
+    """Grow a graph from all facts of your documents, without a question."""
+    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.loop.extract import extract as extracting
+    from kgot_lab.loop.replay import started
+    from kgot_lab.loop.trace import append, load, record
+    from kgot_lab.stores import InMemory
+
+    if go_on and trace is None:
+        raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
+    if out.exists() and not go_on:
+        raise BadInput(f"{out} exists already: name another file with --out FILE")
+    terminal.check_writable(out)
+    limits = terminal.limits_for(preset, model)
+    path = trace or terminal.new_trace()
+    done = load(path).events if go_on else ()
+    if done and started(done).question:
+        raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
+    passages = terminal.read_folder(documents)
+    again = {"model": model if model != "local" else None, "preset": preset if preset != "auto" else None, "out": out, "trace": path}
+    with InMemory() as store:
+        events = extracting(passages, terminal.connect(model), store, limits, done=done)
+        begun = time.perf_counter()
+        kept = append(events, path) if go_on else record(events, path)
+        for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
+            terminal.show_event(event, begun)
+        write_snapshot(store.graph(), out, variant="networkx")
+        terminal.say(f"{store.graph()!r} written to {out}; the run is in {path}")
+
+
+@app.command()
+def resume(
+    trace: Annotated[Path, typer.Argument(help="the trace of a run that was stopped")],
+    documents: Documents = None,
+    model: Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")] = None,
+    execution: Execution = None,
+    attach: Attach = None,
+    html: Html = None,
+    as_json: AsJson = False,
+    max_calls: MaxCalls = None,
+    max_seconds: MaxSeconds = None,
+    max_dollars: MaxDollars = None,
+    store: StoreKind = None,
+    at: At = None,
+    unsafe: Unsafe = False,
+) -> None:
+    """Go on with a run where it was stopped: nothing that was answered is asked again."""
+    from kgot_lab.llm.budget import Budget
+    from kgot_lab.loop.replay import Live
+    from kgot_lab.loop.replay import resume as resuming
+
+    run, begun = terminal.run_of(trace)
+    terminal.check_writable(html)
+    if run.finished:
+        terminal.say("this run has its answer; nothing is left to do")
+        terminal.conclude(run.events, trace, as_json=as_json)
+        terminal.write_page(run.events, html)
+        return
+    tools = terminal.tools_for(terminal.documents_of(run, documents), attach or [])
+    if missing := set(begun.tools) - {tool.name for tool in tools}:
+        files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+        raise BadInput(f"the run used {', '.join(sorted(missing))}: name its documents again with --documents DIR{files}")
+    budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
+    planning = terminal.connect(model, budget) if model else terminal.connect_again(begun.planning, budget)
+    other = begun.execution if begun.execution != begun.planning else None
+    executing = terminal.connect(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
+    live = Live(tools, planning, executing)
+    options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
+    with closing(terminal.empty_store(store, at, unsafe, again=run.events) if store else terminal.store_of(begun, unsafe)) as opened:
+        again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
+        terminal.finish(resuming(trace, opened, live), trace, again, html=html, as_json=as_json)
+
+
+@app.command()
+def show(
+    trace: Annotated[Path, typer.Argument(help="a run on file")],
+    html: Html = None,
+    costs: Annotated[bool, typer.Option("--ledger", help="show what each role cost")] = False,
+) -> None:
+    """Show a recorded run again: no model, no sandbox."""
+    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.trace import load
+
+    terminal.check_writable(html)
+    run = load(trace)
+    for event in run.events:
+        terminal.show_event(event)
+    if costs:
+        typer.echo(repr(ledger(run.events, run.run)))
+    terminal.write_page(run.events, html)
+
+
+@app.command()
+def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None:
+    """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
+    from kgot_lab.loop.replay import verify as verifying
+
+    run, begun = terminal.run_of(trace)
+    with closing(terminal.store_of(begun)) as store:
+        difference = verifying(run.events, store)
+    if difference is not None:
+        raise LabError(str(difference))
+    typer.echo(f"{len(run.events)} events, every one the same")
+
+
+app.command()(bench)
+app.command()(export)
+app.command()(pages)
+
+
+@app.command()
+def model() -> None:
+    """Fetch the local model's file, once, and check it."""
+    typer.echo(f"the model is at {terminal.fetched()}")
+
+
+@app.command()
+def doctor() -> None:
+    """Try each piece for real, and say how to get what is missing."""
+    from kgot_lab.viz.diagnosis import examine
+
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        typer.echo(str(finding))
+    if any(finding.needed and not finding.works for finding in findings):
+        raise typer.Exit(1)
+
+
+def _answer(
+    question: str,
+    live: Live,
+    limits: Limits,
+    path: Path,
+    again: str,
+    *,
+    attach: list[Path] | None = None,
+    html: Path | None = None,
+    as_json: bool = False,
+    store: Store | None = None,
+    bundled: bool = False,
+) -> None:
+    """Walk the loop, on file and on screen."""
+    from kgot_lab.loop.forecast import forecast
+    from kgot_lab.loop.trace import record
+    from kgot_lab.loop.walk import think
+
+    assert live.planning is not None
+    if live.planning.name.startswith("local"):
+        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2)}")
+    with closing(store or terminal.empty_store("in_memory")) as opened:
+        names = [file.name for file in attach or []]
+        events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
+        kept = record(events, path, about={"documents": terminal.DEMO} if bundled else None)
+        terminal.finish(kept, path, again, html=html, as_json=as_json)
+
+
+def _replay_demo() -> None:
+    from kgot_lab.bundled import bundled
+    from kgot_lab.loop.trace import load
+
+    path = bundled("tapes/hotpotqa_demo.jsonl")
+    run = load(path)
+    terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
+    for event in run.events:
+        terminal.show_event(event)
+    terminal.conclude(run.events, path)
+    terminal.write_page(run.events, terminal.RUNS / "demo.html")

@@ -1,0 +1,138 @@
+"""`kgot-lab bench`: the recall benchmark on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput, NotInstalled
+
+if TYPE_CHECKING:
+    from kgot_lab.evaluation.reports import Report
+    from kgot_lab.evaluation.tables import Grid
+    from kgot_lab.experiments.recall.benchmark import Progress
+    from kgot_lab.experiments.recall.growth import Row
+
+T = TypeVar("T")
+FOLDER = Path("runs/recall")
+NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "benchmark"
+STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
+FEWEST = 4  # synthetic passages for one query
+Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
+Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; runs there are kept: take another after a change")]
+Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
+Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
+Scale = Annotated[bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")]
+Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")]
+
+
+def bench(
+    names: Names = None,
+    folder: Folder = FOLDER,
+    only: Only = None,
+    develop: Develop = False,
+    scale: Scale = False,
+    sizes: Sizes = None,
+) -> None:
+    """Measure every retrieval system on the bundled questions, or on yours, and write the report."""
+    terminal.check_writable(folder / "plan.json")
+    if scale:
+        if names or only or develop:
+            raise BadInput("--scale makes its own passages; leave out data sets, --only and --develop")
+        if sizes and min(sizes) < FEWEST:
+            raise BadInput(f"--size takes {FEWEST} passages or more, not {min(sizes)}")
+        rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
+        typer.echo(growth_grid(rows).text)
+        for row in rows:
+            if "error" in row:
+                terminal.say(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
+        return
+    if sizes:
+        raise BadInput("--size goes with --scale")
+    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop)):
+        typer.echo(f"{report}\n")
+    typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
+
+
+def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: bool) -> list[Report]:
+    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
+    for package in NEEDED:
+        if find_spec(package) is None:
+            raise NotInstalled("benchmark", package)
+    from kgot_lab.embedding.vectors import minilm
+    from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
+
+    with bar("the benchmark") as progress, bar("vectors") as embedding:
+        vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
+        reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, progress=progress)
+    write(reports, folder)
+    return reports
+
+
+def write(reports: Sequence[Report], folder: Path) -> None:
+    """The reports in every form, and the claims where all systems were run."""
+    from kgot_lab.experiments.recall.claims import CLAIMS, verdicts
+    from kgot_lab.viz.recall import html
+
+    whole = [report for report in reports if report.dataset.name != STEPS]
+    complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in CLAIMS)]
+    claims = [verdicts(complete).markdown()] if complete else []
+    (folder / "report.md").write_text("\n\n".join([*(report.markdown() for report in reports), *claims]), encoding="utf-8")
+    (folder / "report.tex").write_text("\n\n".join(report.latex() for report in reports), encoding="utf-8")
+    heads = [report.csv().split("\n", 1) for report in reports]
+    (folder / "report.csv").write_text("\n".join([heads[0][0], "".join(rest for _, rest in heads)]), encoding="utf-8")
+    (folder / "report.json").write_text("[\n" + ",\n".join(report.json() for report in reports) + "]\n", encoding="utf-8")
+    html(reports, folder / "report.html")
+
+
+def grown(file: Path, sizes: Sequence[int] | None) -> list[Row]:
+    """Measure the growth, with a progress bar."""
+    from kgot_lab.experiments.recall.growth import SIZES, growth
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with bar("growth") as progress:
+        return growth(sizes or SIZES, file=file, progress=progress)
+
+
+def growth_grid(rows: Sequence[Row]) -> Grid:
+    """The growth as a table."""
+    from kgot_lab.evaluation.tables import Cell, Grid
+
+    shown = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
+    columns = ("lane", "passages", "index, s", "peak, MB", "index, MB", "median, ms", "p95, ms", "recall@10")
+
+    def cells(row: Row) -> tuple[Cell, ...]:
+        measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in shown]
+        return Cell(row["lane"]), Cell(f"{row['passages']:,}"), *map(Cell, measured)
+
+    return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
+
+
+def _stoppable(folder: Path, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except KeyboardInterrupt:
+        terminal.say(f"\nStopped. Everything so far is in {folder}; the same command goes on from there.")
+        raise typer.Exit(terminal.INTERRUPTED) from None
+
+
+def _told(progress: Progress, done: int, total: int) -> None:
+    progress(done, total, "computing vectors, once")
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Progress]:
+    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at the first word."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        task = shown.add_task(name, total=None, visible=False)
+        yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)

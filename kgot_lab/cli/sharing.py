@@ -1,0 +1,40 @@
+"""The commands that make files to pass on: a graph, or notebooks, as HTML that fetches nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgot_lab.errors import BadInput
+
+
+def export(
+    source: Annotated[Path, typer.Argument(help="a graph snapshot (JSON lines, as `extract` writes), or the trace of a run")],
+    out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
+) -> None:
+    """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
+    from kgot_lab.errors import TraceError
+    from kgot_lab.graph.snapshots import read_snapshot
+    from kgot_lab.loop.trace import graph_after, load
+    from kgot_lab.viz import export as exporting
+
+    if not source.is_file():
+        raise BadInput(f"there is no file {source}: name a snapshot or a trace")
+    try:
+        graph = graph_after(load(source).events)
+    except TraceError:
+        graph = read_snapshot(source)
+    typer.echo(f"{graph!r}: {exporting(graph, out, title=source.stem)}")
+
+
+def pages(
+    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
+    folder: Annotated[Path, typer.Option("--folder", help="where the pages go")] = Path("pages"),
+) -> None:
+    """Write notebooks as HTML pages that link to nothing outside, with links between them."""
+    from kgot_lab.viz.notebook_page import write_notebook_pages
+
+    for page in write_notebook_pages(notebooks, folder):
+        typer.echo(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")

@@ -1,0 +1,1 @@
+"""Read folders and files into documents and passages."""

@@ -1,0 +1,110 @@
+"""Reading a folder of files into passages that can be searched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.documents.files import CONVERTED, PLAIN, text_of
+from kgot_lab.documents.passages import first_heading, passages, without_heading
+from kgot_lab.errors import BadInput
+from kgot_lab.types import Document
+
+READ = (*PLAIN, *CONVERTED)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What there is to say of one file: its path inside the folder, and why it was skipped or how it had to be read."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, repr=False)
+class Library:
+    """The passages of a folder, the files that could not be read with the reasons, and the files whose text had to be guessed."""
+
+    documents: tuple[Document, ...]
+    skipped: tuple[Remark, ...] = ()
+    doubtful: tuple[Remark, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self.documents)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __repr__(self) -> str:
+        files = len({document.id.rpartition("#")[0] for document in self.documents})
+        lines = [f"<Library: {len(self.documents)} passages from {files} files, {len(self.skipped)} skipped>"]
+        lines += [f"  skipped {remark}" for remark in self.skipped[:10]] + [f"  note {remark}" for remark in self.doubtful[:10]]
+        hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
+        return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
+
+
+def read_documents(folder: str | Path) -> Library:
+    """Every file of a folder that holds text, cut into passages of at most about 150 words, ids `path#number`, in the order of the paths.
+
+    Hidden files are passed over, links are not followed. Raises BadInput when nothing could be read, with the reasons,
+    and NotInstalled when a file needs the converter and it is not there.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder; give one with {', '.join(READ)} files")
+    documents: list[Document] = []
+    skipped, doubtful = [], []
+    for path, name, refusal in sorted(_files(folder), key=lambda item: item[1]):
+        try:
+            if refusal:
+                raise BadInput(refusal)
+            found = text_of(path)
+        except BadInput as error:
+            skipped.append(Remark(name, str(error)))
+            continue
+        if found.remark:
+            doubtful.append(Remark(name, found.remark))
+        title = first_heading(found.text) or found.title[:200] or path.stem
+        body = without_heading(found.text)
+        documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)]
+    if not documents:
+        reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
+        raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(READ)} files are read")
+    return Library(tuple(documents), tuple(skipped), tuple(doubtful))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """Each visible file: its path, its name inside the folder, and why it must not be opened ('' if it may)."""
+    refused: list[OSError] = []
+    root = folder.resolve()
+    for parent, folders, files in os.walk(folder, onerror=refused.append):
+        folders[:] = [name for name in folders if not _hidden(name)]
+        linked = [name for name in folders if (Path(parent) / name).is_symlink()]
+        for name in [*linked, *(name for name in files if not _hidden(name))]:
+            path = Path(parent) / name
+            yield path, _inside(path, folder), _refusal(path, root)
+    for error in refused:
+        path = Path(error.filename)
+        yield path, _inside(path, folder), f"the folder cannot be opened ({error.strerror})"
+
+
+def _refusal(path: Path, root: Path) -> str:
+    if path.is_symlink():
+        inside = path.resolve().is_relative_to(root)
+        return "a link to something else in the folder" if inside else "a link that leaves the folder"
+    if path.suffix.lower() not in READ:
+        return f"{path.suffix or 'a file without extension'} is not read"
+    return "" if path.is_file() else "not a regular file"
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "~$"))  # ~$ is Word's lock file beside an open document
+
+
+def _inside(path: Path, folder: Path) -> str:
+    return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace")

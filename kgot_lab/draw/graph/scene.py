@@ -1,0 +1,111 @@
+"""What a picture shows of a graph: which nodes and edges, and what is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgot_lab.draw.graph.paths import links_of
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Diff, Edge, Node
+
+EDGES_PER_NODE = 4  # more would be a black cloud
+
+Identity = tuple[str, str, str, str]
+Highlight = Diff | Sequence[str] | None  # a write, or a path: the ids of its nodes in order
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A graph together with what a write took away, and the marks of nodes and edges: "added", "removed", "changed" or "path"."""
+
+    graph: PropertyGraph
+    nodes: Mapping[str, str]
+    edges: Mapping[Identity, str]
+    said: str  # what is marked, in words; "" for nothing
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """First labels in order of first use, over the whole graph: so that colours stay as it grows."""
+        return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The ids of marked nodes, and of the ends of marked edges."""
+        return frozenset(self.nodes) | {end for source, _, target, _ in self.edges for end in (source, target)}
+
+
+def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
+    """A graph with what a write or a path marks in it; raises UnknownName and BadInput for a path that is not in the graph."""
+    if highlight is None or (not isinstance(highlight, Diff) and not highlight):
+        return Marked(graph, {}, {}, "")
+    if isinstance(highlight, Diff):
+        return Marked(_with_removed(graph, highlight), _node_marks(highlight), _edge_marks(highlight), f"The last write: {highlight}.")
+    if isinstance(highlight, str):
+        raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
+    names = [graph.node(id).text for id in highlight]
+    edges = links_of(graph, highlight)
+    return Marked(graph, dict.fromkeys(highlight, "path"), {edge.identity: "path" for edge in edges}, f"The path: {' – '.join(names)}.")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The part of a graph that is drawn, and the marks of its nodes and edges."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    node_marks: Mapping[str, str]
+    edge_marks: Mapping[Identity, str]
+    labels: tuple[str, ...]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
+    all_nodes: int
+    all_edges: int
+    said: str = ""  # what is marked, in words
+
+
+def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
+    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are shown too."""
+    told = marked(graph, highlight)
+    whole, touched = told.graph, told.touched
+    degree = (np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))).tolist()
+    best = sorted(range(len(whole)), key=lambda row: (whole.ids[row] not in told.nodes, whole.ids[row] not in touched, -degree[row], row))
+    part = whole.subgraph(whole.ids[row] for row in best[:limit])
+    marked_first = sorted(part.edges, key=lambda edge: edge.identity not in told.edges)
+    return Scene(
+        nodes=tuple(part.nodes),
+        edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
+        node_marks=told.nodes,
+        edge_marks=told.edges,
+        labels=told.labels,
+        all_nodes=len(whole),
+        all_edges=len(whole.edges),
+        said=told.said,
+    )
+
+
+def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
+    """The graph after a write, together with what the write took away."""
+    if not (diff.removed_nodes or diff.removed_edges):
+        return graph
+    nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
+    edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
+    ordered = [*graph.ids, *(id for id in nodes if id not in graph)]  # ghosts last: the others keep their colours
+    return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
+
+
+def _node_marks(diff: Diff) -> dict[str, str]:
+    return (
+        {node.id: "removed" for node in diff.removed_nodes}
+        | {node.id: "changed" for _, node in diff.changed_nodes}
+        | {node.id: "added" for node in diff.added_nodes}
+    )
+
+
+def _edge_marks(diff: Diff) -> dict[Identity, str]:
+    return (
+        {edge.identity: "removed" for edge in diff.removed_edges}
+        | {edge.identity: "changed" for _, edge in diff.changed_edges}
+        | {edge.identity: "added" for edge in diff.added_edges}
+    )

@@ -1,0 +1,1 @@
+"""Draw two texts, their skeletons and what answers what."""

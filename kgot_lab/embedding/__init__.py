@@ -1,0 +1,1 @@
+"""Turn texts into vectors."""

@@ -1,0 +1,120 @@
+"""Embeddings from a server that speaks the OpenAI protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kgot_lab.embedding.embeddings import Matrix, clean, unit
+from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.llm.presets import PRESETS, Preset, server_at
+
+
+class API:
+    """Embeds texts with a model on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL".
+
+    The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server faults are tried again
+    `retries` times with growing waits. Raises UnknownName; LLMError when the key is missing, with the server's own message, or for an
+    answer that does not fit; BadInput for a blank text, which servers refuse.
+    `dimension` asks a server for shorter vectors; without it the first answer says how long they are.
+    """
+
+    def __init__(self, model: str, *, dimension: int | None = None, batch: int = 128, timeout: float = 60.0, retries: int = 5) -> None:
+        import openai
+
+        preset, self._model = _server(model)
+        key = os.environ.get(preset.key_variable, "").strip()
+        if not key and preset.key_needed:
+            raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
+        self.name, self._preset = f"{preset.name}:{self._model}", preset
+        self._asked, self._seen, self._batch = dimension, dimension, batch
+        self._client = openai.OpenAI(api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the address, the model's name and the dimension: a server does not say which weights it has."""
+        return hashlib.sha256(f"{self._preset.base_url}\0{self._model}\0{self._asked}".encode()).hexdigest()
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has; where nobody said, one word is sent to find out."""
+        if self._seen is None:
+            self._vectors(["dimension"])
+        return self._seen or 0
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        texts = clean(texts)
+        blank = [row for row, text in enumerate(texts) if not text.strip()]
+        if blank:
+            raise BadInput(f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}")
+        vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
+        for start in range(0, len(texts), self._batch):
+            vectors.append(unit(self._vectors(texts[start : start + self._batch]), self.name))
+        return np.concatenate(vectors)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _vectors(self, texts: list[str]) -> list[list[float]]:
+        items = list(getattr(self._request(texts), "data", None) or [])
+        rows = {getattr(item, "index", place): getattr(item, "embedding", None) or [] for place, item in enumerate(items)}
+        if sorted(rows) != list(range(len(texts))):
+            raise LLMError(f"{self.name} sent {len(items)} vectors for {len(texts)} texts")
+        expected, lengths = self._seen or len(rows[0]), {len(row) for row in rows.values()}
+        if lengths != {expected} or not expected:
+            raise LLMError(f"{self.name} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers where {expected} were expected")
+        self._seen = expected
+        return [rows[place] for place in range(len(texts))]
+
+    def _request(self, texts: list[str]) -> Any:
+        """Send one request. The client's errors stay inside: they hold the key."""
+        import openai
+
+        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}  # not every server knows base64
+        if self._asked:
+            body["dimensions"] = self._asked
+        try:
+            return self._client.embeddings.create(**body)
+        except openai.APITimeoutError:
+            told = f"no answer within {self._client.timeout} s"
+        except openai.APIConnectionError as error:
+            told = f"no connection to {self._preset.base_url}: {error.__cause__ or error}. Is the server running?"
+        except openai.APIStatusError as error:
+            told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
+        except (openai.APIError, ValueError) as error:  # ValueError: no vectors in the answer, or no JSON
+            told = f"the answer holds no embeddings: {error}"
+        raise LLMError(self._keyless(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
+
+    def _advice(self, status: int) -> str:
+        return {
+            401: f"Check the key in the environment variable {self._preset.key_variable}.",
+            404: f"Check the model name {self._model!r}, and that the server at {self._preset.base_url} embeds.",
+            429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
+        }.get(status, "")
+
+    def _keyless(self, text: str) -> str:
+        """A text without the key, nor anything that looks like one; servers echo keys in their messages."""
+        key = self._client.api_key
+        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[:600].strip()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, embeddings>"
+
+
+def _server(model: str) -> tuple[Preset, str]:
+    kind, _, rest = model.partition(":")
+    if kind in {"http", "https"}:
+        return server_at(model)
+    if kind not in PRESETS:
+        raise UnknownName("server", kind, [*PRESETS, "http", "https"])
+    if not rest:
+        raise BadInput(f"{model!r} says no more than the server: write {kind}:MODEL")
+    return PRESETS[kind], rest

@@ -1,0 +1,151 @@
+"""Vectors that were computed once, kept on this computer under a hash of the text."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+import numpy as np
+
+from kgot_lab.embedding.embeddings import Embedder, Matrix, clean, encodable
+
+log = logging.getLogger(__name__)
+
+
+def text_key(digest: str, text: str) -> bytes:
+    """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
+    return hashlib.sha256(f"{digest}\0{encodable(text)}".encode()).digest()
+
+
+class Cached:
+    """An embedder that remembers every text in a SQLite file, which several programs may share.
+
+    Texts are computed a few at a time, the longest first, and written at once, so an interruption loses little; before the first and
+    after each lot `progress(done, total)` is told how many of the texts that were missing are there.
+    The cache is never needed: where it cannot be read or written the vectors are computed, and a warning says so.
+    A broken file is put aside and a new one begun.
+    """
+
+    _chunk = 256  # texts computed between two writes: what an interruption can lose
+
+    def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> None:
+        self._embedder, self._folder, self._progress = embedder, folder, progress
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def digest(self) -> str:
+        return self._embedder.digest
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        keys = [text_key(self.digest, text) for text in clean(texts)]
+        wanted = dict(zip(keys, texts, strict=True))
+        known = self._read(list(wanted))
+        missing = sorted((key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key))
+        for start in range(0, len(missing), self._chunk):
+            self._tell(start, len(missing))
+            some = missing[start : start + self._chunk]
+            fresh = dict(zip(some, self._embedder.embed([wanted[key] for key in some]), strict=True))
+            self._write(fresh)
+            known.update(fresh)
+        self._tell(len(missing), len(missing))
+        return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._progress and total:
+            self._progress(done, total)
+
+    def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
+        known: dict[bytes, Matrix] = {}
+        if not self._path.exists():
+            return known
+        try:
+            with closing(self._open()) as connection:
+                for some in _groups(keys, 500):
+                    marks = ",".join("?" * len(some))
+                    rows = connection.execute(f"SELECT key, CAST(vector AS BLOB) FROM vectors WHERE key IN ({marks})", some)
+                    known.update(self._sound(rows))
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+        return known
+
+    def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
+        """The rows that hold a vector of this size and of length 1; damaged ones are computed again."""
+        whole = {key: blob for key, blob in rows if isinstance(blob, bytes) and len(blob) == 4 * self.dimension}
+        matrix = np.frombuffer(b"".join(whole.values()), np.float32).reshape(-1, self.dimension)
+        sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
+        yield from ((key, row) for key, row, good in zip(whole, matrix, sound, strict=True) if good)
+
+    def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
+        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items()]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(self._open()) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+
+    @property
+    def _path(self) -> Path:
+        return (self._folder or _cache_folder()) / "embeddings-2.sqlite"
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=30)
+        try:  # with row ids, two vectors share a page; without, each would spill over one of its own
+            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _give_up(self, error: Exception) -> None:
+        broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+        what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; vectors are computed"
+        if broken:
+            with suppress(OSError):
+                self._path.replace(self._path.with_suffix(".broken"))
+        log.warning("the embedding cache %s: %s", what, error)
+        warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions, cached>"
+
+
+def _groups(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    yield from (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _cache_folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("kgot_lab")
+
+
+class Remembered:
+    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark times the search alone."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
+        self._embedder, self._known = embedder, dict[str, Matrix]()
+
+    def remember(self, texts: Sequence[str]) -> None:
+        """Compute and keep the vectors of some texts."""
+        self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        if all(text in self._known for text in texts):
+            return np.array([self._known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
+        return self._embedder.embed(texts)

@@ -1,0 +1,188 @@
+"""Vectors that are kept in a file, such as those that come with the data sets."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kgot_lab.bundled import bundled
+from kgot_lab.embedding.cache import Cached, text_key
+from kgot_lab.embedding.embeddings import Embedder, Matrix, MiniLM, clean, unit
+from kgot_lab.errors import BadInput, UnknownName
+
+__all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
+
+log = logging.getLogger(__name__)
+
+SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101")  # folders of data that come with MiniLM's vectors
+
+
+def minilm(folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> Embedder:
+    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache folder by default).
+
+    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises NotInstalled.
+    """
+    paths = []
+    for name in SHIPPED:
+        with suppress(UnknownName):
+            paths.append(bundled(f"{name}/vectors.npz"))
+    return Shelf(Cached(MiniLM(), folder, progress=progress), *paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without meaning), and their embedder."""
+
+    ids: tuple[str, ...]
+    keys: tuple[bytes, ...]
+    matrix: Matrix
+    model: str
+    digest: str
+
+    @staticmethod
+    def of(ids: Sequence[str], texts: Sequence[str], embedder: Embedder) -> Vectors:
+        """The vectors of some texts, computed now."""
+        keys = tuple(text_key(embedder.digest, text) for text in texts)
+        return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
+
+    def save(self, path: Path, bits: int = 16) -> None:
+        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8 (by about .002).
+
+        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back to length 1.
+        """
+        if bits not in {8, 16}:
+            raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
+        keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
+        numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
+        model, digest = np.array(self.model), np.array(self.digest)
+        np.savez_compressed(path, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
+
+    @staticmethod
+    def load(path: Path, embedder: Embedder) -> Vectors:
+        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from this embedder."""
+        file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
+        _checked_origin(path, file, embedder)
+        ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
+        if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
+            raise BadInput(f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected")
+        return Vectors(ids, keys, unit(matrix, path.name), embedder.name, embedder.digest)
+
+
+class Stocked:
+    """An embedder that already has the vectors of some texts; it computes only the others.
+
+    Raises BadInput when those vectors come from another embedder.
+    """
+
+    def __init__(self, embedder: Embedder, stock: Vectors) -> None:
+        if (stock.digest, stock.matrix.shape[1]) != (embedder.digest, embedder.dimension):
+            raise BadInput(f"these vectors come from {stock.model} {stock.digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+        self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
+        self._embedder, self._stock = embedder, dict(zip(stock.keys, stock.matrix, strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        return _filled(self._embedder, texts, self._stock)
+
+
+class Shelf:
+    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are computed.
+
+    Files of another embedder, and broken ones, are left aside with a warning: slower, not wrong.
+    """
+
+    def __init__(self, embedder: Embedder, *paths: Path) -> None:
+        self._embedder, self._paths = embedder, paths
+        self._stock: dict[bytes, Matrix] = {}
+        self._opened: set[Path] = set()
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def digest(self) -> str:
+        return self._embedder.digest
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        wanted = {text_key(self.digest, text) for text in clean(texts)}
+        for path, keys in self._keys.items():
+            if path not in self._opened and not wanted.isdisjoint(keys):
+                self._opened.add(path)
+                self._open(path)
+        return _filled(self._embedder, texts, self._stock)
+
+    @cached_property
+    def _keys(self) -> dict[Path, frozenset[bytes]]:
+        """Which texts each file holds: a small part of it."""
+        keys = {}
+        for path in self._paths:
+            try:
+                file = _read(path, ("keys", "model", "digest"))
+                _checked_origin(path, file, self._embedder)
+                keys[path] = frozenset(map(bytes, file["keys"]))
+            except BadInput as error:
+                _say(error)
+        return keys
+
+    def _open(self, path: Path) -> None:
+        try:
+            found = Vectors.load(path, self._embedder)
+            self._stock.update(zip(found.keys, found.matrix, strict=True))
+        except BadInput as error:
+            _say(error)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions, {len(self._paths)} files of vectors>"
+
+
+def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
+    """The vectors of some texts: those in stock, and the others computed."""
+    keys = [text_key(embedder.digest, text) for text in clean(texts)]
+    vectors = np.zeros((len(texts), embedder.dimension), np.float32)
+    missing = [row for row, key in enumerate(keys) if key not in stock]
+    for row, key in enumerate(keys):
+        if key in stock:
+            vectors[row] = stock[key]
+    if missing:
+        vectors[missing] = embedder.embed([texts[row] for row in missing])
+    return vectors
+
+
+def _bytes(matrix: Matrix) -> Any:
+    largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
+    return np.round(matrix * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return {name: file[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BadInput(f"{path.name} does not hold vectors ({error})") from error
+
+
+def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
+    model, digest = str(file["model"]), str(file["digest"])
+    if (model, digest) != (embedder.name, embedder.digest):
+        raise BadInput(f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}")
+
+
+def _say(error: BadInput) -> None:
+    log.warning("stored vectors are not used, the texts are embedded again: %s", error)
+    warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)

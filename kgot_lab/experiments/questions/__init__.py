@@ -1,0 +1,1 @@
+"""Does the loop answer questions?"""

@@ -1,0 +1,144 @@
+"""Data sets to measure retrieval on: documents, queries, and which documents are relevant to which query."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.bundled import bundled
+from kgot_lab.evaluation.dataset import Dataset, Qrels
+from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
+
+
+def load(name: str) -> Dataset:
+    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
+
+    Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.
+    """
+    if name in BUNDLED:
+        return BUNDLED[name]()
+    from kgot_lab.evaluation.fetched import fetched
+
+    return fetched(name, BUNDLED)
+
+
+# --- bundled ----------------------------------------------------------------------------------------------------------
+
+
+def _hotpotqa() -> Dataset:
+    return _read("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
+
+
+def _musique() -> Dataset:
+    whole = _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+    return replace(whole, isomorphic=_delta_edges("musique-train-100/delta_edges.jsonl.gz"))
+
+
+def _twowiki() -> Dataset:
+    return _read("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
+
+
+def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
+    """The part of 2wiki that the published systems searched: the passages and questions that carry these marks."""
+    whole = _twowiki()
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
+    asked = [row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)]
+    part = replace(whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)).only(asked)
+    return replace(part, types={id: part.types[id] for id in asked}, locked=whole.locked.intersection(asked))
+
+
+def _musique_steps() -> Dataset:
+    whole = _musique()
+    rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
+    queries = tuple(Query(row["text"], row["_id"]) for row in rows)
+    qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _new_ids("musique-train-100"))
+    locked = frozenset(row["_id"] for row in rows if row["parent"] in whole.locked)
+    return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
+
+
+BUNDLED: Mapping[str, Callable[[], Dataset]] = {
+    "musique": _musique,
+    "musique-steps": _musique_steps,
+    "2wiki": _twowiki,
+    "hotpotqa": _hotpotqa,
+    "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
+    "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
+}
+SYSTEMS = {"vdb": "vector database", "lightrag": "LightRAG", "nano": "nano-graphrag", "graph": "fast-graphrag"}
+
+
+def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
+    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101 of "2wiki-780".
+
+    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank with an id that is no
+    passage's, so that what stood behind it does not move up. Three hits of LightRAG are passages of "2wiki" that it did not search.
+    Source: the results in the fast-graphrag repository.
+    """
+    ids = _new_ids("2wiki-fastgraphrag-101")
+    queries = {query.id: query for query in _twowiki().queries}
+    runs: dict[tuple[int, str], tuple[Ranking, ...]] = {}
+    for row in _rows("2wiki-fastgraphrag-101/published_runs.jsonl.gz"):
+        key, found = (row["subset"], SYSTEMS[row["system"]]), row["ranking"]
+        hits = tuple(Hit(_slot(found, rank, ids), 1 / rank) for rank in range(1, len(found) + 1))
+        runs[key] = (*runs.get(key, ()), Ranking(queries[row["query_id"]], hits, key[1]))
+    return runs
+
+
+def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
+    old = found[rank - 1]
+    if old is None:
+        return f"garbled title at rank {rank}"
+    return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
+
+
+def _read(name: str, folder: str, type_of: Callable[[Json], str]) -> Dataset:
+    rows = {row["_id"]: row for row in _rows(f"{folder}/corpus.jsonl.gz")}
+    ids = _new_ids(folder)
+    documents = sorted((Document(ids[old], row["text"], row["title"]) for old, row in rows.items()), key=lambda document: document.id)
+    questions = list(_rows(f"{folder}/queries.jsonl.gz"))
+    triples: dict[str, tuple[Triple, ...]] = {}
+    if folder == "musique-train-100":
+        for row in _rows(f"{folder}/openie_gpt35.jsonl.gz"):
+            triples[ids[row["doc_id"]]] = tuple(Triple(*parts) for parts in row["triples"])
+    return Dataset(
+        name,
+        tuple(documents),
+        tuple(Query(row["text"], row["_id"]) for row in questions),
+        _qrels(f"{folder}/qrels.tsv", ids),
+        {row["_id"]: type_of(row) for row in questions},
+        triples,
+        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"]),
+    )
+
+
+def _new_ids(folder: str) -> dict[str, str]:
+    """Ids from a hash of the content: the files number the passages in the order of the questions, which would tell a tie where to look."""
+    return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
+
+
+def content_id(title: str, text: str) -> str:
+    """An id that says nothing but which text it is."""
+    return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
+
+
+def _delta_edges(path: str) -> tuple[Edge, ...]:
+    _, *rows = _rows(path)  # the first line says how they were made
+    return tuple(Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")}) for row in rows)
+
+
+def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:
+    qrels: dict[str, dict[str, int]] = {}
+    for line in bundled(path).read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        qrels.setdefault(query, {})[ids[document]] = int(grade)
+    return qrels
+
+
+def _rows(name: str) -> list[Json]:
+    with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

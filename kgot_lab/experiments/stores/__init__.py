@@ -1,0 +1,1 @@
+"""How fast are the stores, and what do they survive?"""

@@ -1,0 +1,1 @@
+"""Can a system tell that two texts share a mechanism?"""

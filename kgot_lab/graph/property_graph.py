@@ -1,0 +1,306 @@
+"""The one in-memory graph that every analysis reads: columns of nodes and typed edges, and their adjacency."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph.changes import changes, patch, same
+from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
+from kgot_lab.types import Diff, Edge, Json, Node, Triple
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+Direction = Literal["out", "in", "both"]
+Properties = Mapping[str, Json]
+NOTHING: Properties = {}  # shared by every node and edge without properties; never handed out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PropertyGraph:
+    """A graph that never changes: nodes with labels and properties, typed edges with properties; build it with `of` or a `from_…`.
+
+    Row r of the node columns is one node, row e of the edge columns one edge; `sources` and `targets` hold node rows.
+    """
+
+    ids: tuple[str, ...]
+    node_labels: tuple[tuple[str, ...], ...]
+    node_properties: tuple[Properties, ...]
+    sources: Ints
+    targets: Ints
+    type_codes: Ints
+    type_names: tuple[str, ...]
+    edge_properties: tuple[Properties, ...]
+    edge_keys: tuple[str, ...]
+
+    # --- building ---
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node] = (), edges: Iterable[Edge] = (), *, dangling: Literal["refuse", "add"] = "refuse") -> PropertyGraph:
+        """The graph of some nodes and edges; the same one given twice counts once.
+
+        Raises BadInput when two nodes or edges share an identity and differ, and, unless dangling="add" makes
+        bare nodes of them, when an edge ends at a node that is not there.
+        """
+        columns = _Columns()
+        for node in nodes:
+            columns.add_node(node)
+        for edge in edges:
+            columns.add_edge(edge, bare_ends=dangling == "add")
+        return columns.graph()
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[Triple]) -> PropertyGraph:
+        """The graph of some triples: bare nodes, one edge for each different triple."""
+        return cls.of((), (Edge(triple.subject, triple.relation, triple.object) for triple in triples), dangling="add")
+
+    def to_triples(self) -> tuple[Triple, ...]:
+        """One triple for each edge, in edge order; nodes without edges have none."""
+        return tuple(Triple(source, relation, target) for source, relation, target, _ in self._identities())
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph[Any]) -> PropertyGraph:
+        """The graph of any NetworkX graph; see `kgot_lab.graph.exchange.from_networkx` for what its attributes mean."""
+        from kgot_lab.graph import exchange
+
+        return exchange.from_networkx(graph)
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """A NetworkX MultiDiGraph that `from_networkx` reads back without loss."""
+        from kgot_lab.graph import exchange
+
+        return exchange.to_networkx(self)
+
+    @classmethod
+    def from_pandas(cls, nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
+        """The graph of two data frames, one row a node and one row an edge; see `kgot_lab.graph.exchange.from_pandas`."""
+        from kgot_lab.graph import exchange
+
+        return exchange.from_pandas(nodes, edges)
+
+    def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Data frames of the nodes and of the edges that `from_pandas` reads back without loss."""
+        from kgot_lab.graph import exchange
+
+        return exchange.to_pandas(self)
+
+    # --- looking ---
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._row_of
+
+    def __repr__(self) -> str:
+        counts = (len(self), "node"), (len(self.edges), "edge"), (len(self.labels()), "label"), (len(self.types()), "relation")
+        return f"<PropertyGraph: {', '.join(f'{count} {noun}' + 's' * (count != 1) for count, noun in counts)}>"
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """All nodes, made when looked at."""
+        return Items(len(self.ids), self._node)
+
+    @property
+    def edges(self) -> Sequence[Edge]:
+        """All edges, made when looked at."""
+        return Items(len(self.edge_keys), self._edge)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """What a reader would call each node, in node order."""
+        return tuple(node.text for node in self.nodes)
+
+    def node(self, id: str) -> Node:
+        """The node with this id; raises UnknownName."""
+        return self._node(self.row(id))
+
+    def row(self, id: str) -> int:
+        """The row of a node in the columns; raises UnknownName, naming at most twenty of the ids there are."""
+        if id not in self._row_of:
+            raise UnknownName("node", id, islice(self.ids, 20))
+        return self._row_of[id]
+
+    def labels(self) -> dict[str, int]:
+        """How many nodes carry each label, most used first."""
+        return _by_use(Counter(label for labels in self.node_labels for label in labels))
+
+    def types(self) -> dict[str, int]:
+        """How many edges there are of each type, most used first."""
+        counts = np.bincount(self.type_codes, minlength=len(self.type_names)).tolist()
+        return _by_use({name: count for name, count in zip(self.type_names, counts, strict=True) if count})
+
+    @cached_property
+    def out_csr(self) -> Csr:
+        """Outgoing adjacency: for each node its targets, in edge order."""
+        return csr(self.sources, self.targets, len(self))
+
+    @cached_property
+    def in_csr(self) -> Csr:
+        """Incoming adjacency: for each node the sources that point at it, in edge order."""
+        return csr(self.targets, self.sources, len(self))
+
+    def neighbours(self, id: str, direction: Direction = "out", types: Collection[str] | None = None) -> tuple[Edge, ...]:
+        """The edges that leave a node, enter it, or both (a loop once), perhaps only of some types; raises UnknownName."""
+        row = self.row(id)
+        numbers = [e for csr in self._csrs(direction) for e in csr.edges[csr.indptr[row] : csr.indptr[row + 1]].tolist()]
+        edges = map(self._edge, dict.fromkeys(numbers))
+        return tuple(edge for edge in edges if types is None or edge.type in types)
+
+    def degree(self, id: str, direction: Direction = "both") -> int:
+        """How many edge ends touch a node; a loop has two, as in NetworkX. Raises UnknownName."""
+        row = self.row(id)
+        return sum(int(csr.indptr[row + 1] - csr.indptr[row]) for csr in self._csrs(direction))
+
+    # --- smaller and other graphs ---
+
+    def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
+        """These nodes and every edge between two of them, in the order of this graph; raises UnknownName."""
+        rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
+        new_row = np.full(len(self), -1, dtype=np.int32)
+        new_row[rows] = np.arange(len(rows), dtype=np.int32)
+        kept = np.flatnonzero((new_row[self.sources] >= 0) & (new_row[self.targets] >= 0))
+        return PropertyGraph(
+            ids=tuple(self.ids[r] for r in rows),
+            node_labels=tuple(self.node_labels[r] for r in rows),
+            node_properties=tuple(self.node_properties[r] for r in rows),
+            sources=frozen(new_row[self.sources[kept]]),
+            targets=frozen(new_row[self.targets[kept]]),
+            type_codes=frozen(self.type_codes[kept]),
+            type_names=self.type_names,
+            edge_properties=tuple(self.edge_properties[e] for e in kept),
+            edge_keys=tuple(self.edge_keys[e] for e in kept),
+        )
+
+    def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
+        """The subgraph within some hops of the given nodes, whichever way the edges point; raises UnknownName."""
+        frontier = reached = {self.row(id) for id in ids}
+        for _ in range(hops):
+            slices = [csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in self._csrs("both") for r in frontier]
+            frontier = set(np.concatenate(slices).tolist()) - reached if slices else set()
+            reached = reached | frontier
+        return self.subgraph(self.ids[r] for r in reached)
+
+    def diff(self, other: PropertyGraph) -> Diff:
+        """What must change in this graph to make it the other one. 1, 1.0 and True are different values; a list and a tuple are not."""
+        nodes = changes(
+            {id: r for r, id in enumerate(self.ids)},
+            {id: r for r, id in enumerate(other.ids)},
+            lambda r, s: self.node_labels[r] == other.node_labels[s] and same(self.node_properties[r], other.node_properties[s]),
+        )
+        edges = changes(
+            {identity: e for e, identity in enumerate(self._identities())},
+            {identity: e for e, identity in enumerate(other._identities())},
+            lambda e, f: same(self.edge_properties[e], other.edge_properties[f]),
+        )
+        return Diff(
+            added_nodes=tuple(map(other._node, nodes.added)),
+            removed_nodes=tuple(map(self._node, nodes.removed)),
+            changed_nodes=tuple((self._node(r), other._node(s)) for r, s in nodes.changed),
+            added_edges=tuple(map(other._edge, edges.added)),
+            removed_edges=tuple(map(self._edge, edges.removed)),
+            changed_edges=tuple((self._edge(e), other._edge(f)) for e, f in edges.changed),
+        )
+
+    def apply(self, diff: Diff) -> PropertyGraph:
+        """The graph after a diff; raises BadInput when the diff does not fit: its old values must be here, its additions must not."""
+        nodes = {node.id: node for node in self.nodes}
+        patch(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
+        edges = {edge.identity: edge for edge in self.edges}
+        patch(edges, diff.removed_edges, diff.changed_edges, diff.added_edges, key=lambda edge: edge.identity)
+        return PropertyGraph.of(nodes.values(), edges.values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PropertyGraph):
+            return NotImplemented
+        return len(self.ids) == len(other.ids) and len(self.edge_keys) == len(other.edge_keys) and not self.diff(other)
+
+    def __hash__(self) -> int:
+        return hash((len(self.ids), len(self.edge_keys)))  # equal graphs may differ in order, so their contents cannot be hashed cheaply
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {id: r for r, id in enumerate(self.ids)}
+
+    def _node(self, r: int) -> Node:
+        return Node(self.ids[r], self.node_labels[r], dict(self.node_properties[r]))
+
+    def _edge(self, e: int) -> Edge:
+        source, target, type = self.ids[self.sources[e]], self.ids[self.targets[e]], self.type_names[self.type_codes[e]]
+        return Edge(source, type, target, dict(self.edge_properties[e]), self.edge_keys[e])
+
+    def _identities(self) -> Iterator[tuple[str, str, str, str]]:
+        sources, targets = map(self.ids.__getitem__, self.sources.tolist()), map(self.ids.__getitem__, self.targets.tolist())
+        return zip(sources, map(self.type_names.__getitem__, self.type_codes.tolist()), targets, self.edge_keys, strict=True)
+
+    def _csrs(self, direction: Direction) -> tuple[Csr, ...]:
+        wanted = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
+        if direction not in wanted:
+            raise UnknownName("direction", direction, wanted)
+        return tuple(getattr(self, name) for name in wanted[direction])
+
+
+class _Columns:
+    """Columns while they grow."""
+
+    def __init__(self) -> None:
+        self.row_of: dict[str, int] = {}
+        self.labels: list[tuple[str, ...]] = []
+        self.node_properties: list[Properties] = []
+        self.edge_of: dict[tuple[int, int, int, str], int] = {}
+        self.code_of: dict[str, int] = {}
+        self.sources, self.targets, self.codes = array("i"), array("i"), array("i")
+        self.edge_properties: list[Properties] = []
+
+    def add_node(self, node: Node) -> None:
+        labels = tuple(node.labels)
+        row = self.row_of.setdefault(node.id, len(self.labels))
+        if row == len(self.labels):
+            self.labels.append(labels)
+            self.node_properties.append(dict(node.properties) if node.properties else NOTHING)
+        elif labels != self.labels[row] or not same(node.properties, self.node_properties[row]):
+            raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
+
+    def add_edge(self, edge: Edge, bare_ends: bool) -> None:
+        for end in (edge.source, edge.target):
+            if end not in self.row_of:
+                if not bare_ends:
+                    raise BadInput(f"no node {end!r} for {edge.source!r} --[{edge.type}]--> {edge.target!r}; add it, or say dangling='add'")
+                self.add_node(Node(end))
+        source, target = self.row_of[edge.source], self.row_of[edge.target]
+        code = self.code_of.setdefault(edge.type, len(self.code_of))
+        number = self.edge_of.setdefault((source, code, target, edge.key), len(self.edge_properties))
+        if number == len(self.edge_properties):
+            self.sources.append(source)
+            self.targets.append(target)
+            self.codes.append(code)
+            self.edge_properties.append(dict(edge.properties) if edge.properties else NOTHING)
+        elif not same(edge.properties, self.edge_properties[number]):
+            raise BadInput(f"two different edges are {edge.identity}; give each its own key")
+
+    def graph(self) -> PropertyGraph:
+        return PropertyGraph(
+            ids=tuple(self.row_of),
+            node_labels=tuple(self.labels),
+            node_properties=tuple(self.node_properties),
+            sources=frozen(np.array(self.sources, dtype=np.int32)),
+            targets=frozen(np.array(self.targets, dtype=np.int32)),
+            type_codes=frozen(np.array(self.codes, dtype=np.int32)),
+            type_names=tuple(self.code_of),
+            edge_properties=tuple(self.edge_properties),
+            edge_keys=tuple(key for *_, key in self.edge_of),
+        )
+
+
+def _by_use(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

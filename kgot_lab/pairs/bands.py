@@ -1,0 +1,133 @@
+"""What two similarities of a pair of texts say together: its delta, the band of that delta, and the thresholds of an edge."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embeddings import Embedder, Matrix
+from kgot_lab.errors import BadInput
+from kgot_lab.types import Json
+
+DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
+NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
+STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
+ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
+
+Cosines = NDArray[np.float64]
+
+
+def band(delta: float) -> str:
+    """The band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high. Raises BadInput for what is no number.
+
+    The delta is first rounded to six places, so that .3 - .25 is in the band of .05, whatever binary fractions say.
+    """
+    if not math.isfinite(delta):
+        raise BadInput(f"a delta is a finite number, not {delta}")
+    return BANDS[sum(round(delta, DIGITS) >= step for step in STEPS)]
+
+
+def cosines(some: Matrix, others: Matrix) -> Cosines:
+    """The cosine of each row with the row beside it, both of length 1, rounded to six places.
+
+    Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and whichever of the two comes first.
+    """
+    return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)  # + 0.0 makes 0 of -0
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a threshold passes.
+
+    Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds are: what is printed decides.
+    The defaults were set for a model of 3072 dimensions. Raises BadInput outside -1..1 (skeleton) and -2..2 (delta).
+    """
+
+    skeleton: float = 0.45
+    delta: float = 0.08
+
+    def __post_init__(self) -> None:
+        for what, value, most in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
+            if not abs(value) <= most:
+                raise BadInput(f"the threshold of the {what} lies between -{most} and {most}, not at {value}")
+            object.__setattr__(self, what, round(float(value), DIGITS))
+
+    def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
+        """Whether both thresholds are reached, for one pair or for many."""
+        return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
+
+    def told(self, embedder: Embedder) -> str:
+        """The thresholds in words, with a warning where they are the defaults and the embedder is not the one they were set for."""
+        line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
+        if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
+            return line
+        if ORIGIN in embedder.name and embedder.dimension == 3072:  # a server may shorten its vectors
+            return f"{line}, the defaults"
+        return f"{line}: the defaults, set for a 3072-dimensional model; {embedder.name} has {embedder.dimension}, so calibrate them"
+
+
+SPECIFIED = Thresholds()  # what is used unless one says otherwise
+
+
+class Alignment(Protocol):
+    """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty where they are one."""
+
+    @property
+    def score(self) -> float: ...
+    @property
+    def veto(self) -> str: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Pair:
+    """Two texts (or nodes, by id), how alike they are as they stand, and how alike their skeletons are."""
+
+    source: str
+    target: str
+    raw: float  # cosines, at six places
+    skeleton: float
+    skeletons: tuple[str, str] = ("", "")
+    alignment: Alignment | None = None
+
+    @property
+    def delta(self) -> float:
+        """The similarity of the skeletons minus that of the texts."""
+        return round(self.skeleton - self.raw, DIGITS) + 0.0
+
+    @property
+    def band(self) -> str:
+        """Where the delta lies."""
+        return band(self.delta)
+
+    @property
+    def veto(self) -> str:
+        """Why a verifier refuses the pair; empty where it does not, and where none was asked."""
+        return self.alignment.veto if self.alignment is not None else ""
+
+    def properties(self) -> dict[str, Json]:
+        """What an edge says of the pair: the delta is its weight."""
+        said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
+        said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
+        if self.alignment is not None:
+            said |= {"alignment": str(self.alignment), "alignment_score": self.alignment.score, "veto": self.veto}
+        return said
+
+    def __str__(self) -> str:
+        numbers = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
+        return numbers + f"; vetoed: {self.veto}" * bool(self.veto)
+
+    def __repr__(self) -> str:
+        ends = (f"\n  {text}\n    {skeleton}" for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True))
+        return f"<{self}{''.join(ends)}>"
+
+
+def per_band(bands: Iterable[str]) -> dict[str, int]:
+    """How many there are in each band, from negative to high."""
+    counted = Counter(bands)
+    return {name: counted[name] for name in BANDS}

@@ -1,0 +1,265 @@
+"""Every pair of vectors that is near, found exactly: by a threshold, or by skeletons more alike than texts; and the nearest of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.errors import BadInput
+from kgot_lab.pairs.bands import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
+from kgot_lab.pairs.blocks import (
+    CELL,
+    EXACT_BYTES,
+    MEMORY,
+    Asked,
+    Columns,
+    Flags,
+    Numbers,
+    Tile,
+    Values,
+    checked,
+    exactly,
+    margin,
+    roughly,
+    rounded,
+    side_within,
+    stacked,
+)
+from kgot_lab.pairs.nearest import Similar, nearest, told
+from kgot_lab.pairs.work import Effort, Progress, Stopped
+
+__all__ = ["MEMORY", "MOST", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
+
+MOST = 1_000_000
+FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
+LOT = 4096  # candidates that are decided together
+HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
+TYPES = (np.int32, np.int32, np.float32, np.float32)  # row, column, similarity, raw similarity of a pair that is kept
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Pairs of rows, row < column, the highest delta first, ties by row and column; all columns have shape (pairs,).
+
+    `skeleton` and `raw` are cosines at six places, `delta` is their difference. `dropped` counts the pairs that passed but were beyond
+    `most`; `candidates`, by the band of their delta, all pairs whose skeletons are alike enough.
+    """
+
+    rows: Numbers
+    columns: Numbers
+    skeleton: Values
+    raw: Values
+    delta: Values
+    dropped: int = 0
+    candidates: tuple[int, ...] = (0,) * len(BANDS)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return told(len(self), "delta", self.delta, self.dropped)
+
+
+def similar_pairs(
+    matrix: ArrayLike,
+    threshold: float,
+    *,
+    new: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    most: int = MOST,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> Similar:
+    """All pairs of rows, row < column, whose similarity is at least the threshold; the most similar first, ties by row and column.
+
+    `matrix`: vectors of length 1, shape (n, d), 32 bits; a row of zeros (a blank text) has no pair. Similarities are added up in 64 bits
+    and rounded to six places before they are compared: block size, threads and client do not show in the result.
+    `new`: only pairs with one of these rows. `groups`: a number for each row; rows of one group are no pair.
+    `most`: so many of the best are kept, the others counted. `memory`: bytes held at a time beside the vectors, the result included.
+    `threads`: of the products; by default what is fastest here. `client`: a Dask client, whose workers share the blocks, each with this
+    memory and one thread. `progress(done, total)` counts blocks. When interrupted raises Stopped, a KeyboardInterrupt that can go on.
+    Raises BadInput for NaN or another length than 1 or 0, naming the row; and for a memory that is too small, naming the least possible.
+    """
+    if not abs(threshold) <= 1:
+        raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
+    vectors = checked(matrix)
+    found: Similar = _joined(
+        [vectors], Thresholds(threshold, -2.0), Asked.of([vectors], new, groups), most, Effort(memory, threads, client, progress)
+    )
+    return found
+
+
+def delta_pairs(
+    raw: ArrayLike,
+    skeleton: ArrayLike,
+    thresholds: Thresholds = SPECIFIED,
+    *,
+    new: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    most: int = MOST,
+    memory: int = MEMORY,
+    threads: int | None = None,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> Pairs:
+    """All pairs of rows whose skeletons are alike enough, and enough more alike than the texts: skeleton - raw = delta.
+
+    `raw` and `skeleton`: the vectors of the texts, (n, d), and of their skeletons, (n, d'), of length 1; a row of zeros in either has no
+    pair. What equals a threshold passes. Where few pairs of a block are alike in skeleton, only these are compared as texts.
+    Options and errors are those of similar_pairs(), and BadInput where the matrices differ in their number of rows.
+    """
+    matrices = [checked(skeleton, "skeleton"), checked(raw, "raw")]
+    found: Pairs = _joined(matrices, thresholds, Asked.of(matrices, new, groups), most, Effort(memory, threads, client, progress))
+    return found
+
+
+def _joined(matrices: Sequence[Matrix], thresholds: Thresholds, asked: Asked, most: int, effort: Effort) -> Any:
+    """The pairs of one matrix or of two that pass the thresholds."""
+    if most < 1:
+        raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
+    most = min(most, max(1, asked.pairs))
+    thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
+    fixed = EXACT_BYTES + 16 * asked.size + KEPT * most
+    side = side_within(effort.memory, fixed, CELL, 4 * matrices[0].shape[1], f"{KEPT * most:,} of them are for most={most:,} kept pairs.")
+    job = _Passing(asked, thresholds, most, margin(max(matrix.shape[1] for matrix in matrices)))
+    return effort.walk(job, matrices, asked.tiles(side)).run()
+
+
+# --- pairs that pass --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The pairs found so far, in parts; those under `bar` are not among the best any more.
+
+    `waiting` are candidates that are still to be decided: rows, columns, both similarities to within the margin (NaN: not yet known).
+    """
+
+    parts: tuple[Columns, ...]
+    passed: int
+    candidates: Numbers
+    held: int = 0
+    bar: float = -np.inf
+    waiting: tuple[Columns, ...] = ()
+
+    @property
+    def undecided(self) -> int:
+        return sum(len(part[0]) for part in self.waiting)
+
+
+@dataclass(frozen=True, eq=False)
+class _Passing:
+    """The pairs that pass both thresholds; of one matrix, the similarity counts as the delta."""
+
+    asked: Asked
+    thresholds: Thresholds
+    most: int
+    margin: float
+
+    def nothing(self) -> _Found:
+        return _Found((), 0, np.zeros(len(BANDS), np.int64))
+
+    def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found:
+        """What is found with one more block."""
+        block = self.asked.product(matrices[0], tile, rooms[0])
+        if tile.top == tile.left and self.asked.new is None:
+            np.fill_diagonal(block, -np.inf)
+        least = self.thresholds.skeleton - self.margin
+        if block.max() < least:  # most blocks end here
+            return found
+        places = np.flatnonzero(block >= least)
+        rows, columns = self.asked.pairs_at(tile, places)
+        wanted = self.asked.wanted(rows, columns)
+        if not wanted.all():
+            places, rows, columns = places[wanted], rows[wanted], columns[wanted]
+        alike = block.reshape(-1)[places].astype(np.float64)
+        raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
+        if len(matrices) > 1 and len(places) > FEW * block.size:
+            raw = self.asked.product(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
+        found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
+        return self._decided(found, matrices) if found.undecided > LOT else found
+
+    def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
+        """What is found once those that wait are decided: where the similarities leave a doubt, they are made exact."""
+        rows, columns, alike, raw = stacked(found.waiting, (np.int64, np.int64, np.float64, np.float64))
+        some = np.flatnonzero(np.isnan(raw))
+        if len(some):
+            raw[some] = roughly(matrices[1], rows[some], columns[some])
+        delta = alike - raw
+        unsure = self._unsure(alike, delta, found.bar)
+        some = np.flatnonzero(unsure)
+        alike[some] = rounded(exactly(matrices[0], rows[some], columns[some]))
+        if len(matrices) > 1:
+            raw[some] = rounded(exactly(matrices[1], rows[some], columns[some]))
+        delta[some] = rounded(alike[some] - raw[some])
+        enough = alike >= self.thresholds.skeleton - HAIR
+        passes = enough & (delta >= self.thresholds.delta - HAIR)
+        kept = np.flatnonzero(passes & unsure & (delta >= found.bar - HAIR))
+        ends = np.sort(np.stack((rows[kept], columns[kept])).astype(np.int32), axis=0)
+        part = (*ends, alike[kept].astype(np.float32), raw[kept].astype(np.float32))
+        more = _Found((part,), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
+        return self.together(replace(found, waiting=()), more)
+
+    def _unsure(self, alike: Values, delta: Values, bar: float) -> Flags:
+        """Which similarities must be exact: those near a threshold or the end of a band, and those that may be kept."""
+        unsure = abs(alike - self.thresholds.skeleton) <= self.margin
+        unsure |= delta >= max(self.thresholds.delta, bar) - 2 * self.margin
+        for edge in (*STEPS, self.thresholds.delta):
+            unsure |= abs(delta - edge) <= 2 * self.margin
+        return unsure
+
+    def together(self, found: _Found, more: _Found) -> _Found:
+        """What two parts of the work found; the best are picked when twice as many as may stay are held."""
+        bar = max(found.bar, more.bar)
+        candidates, held = found.candidates + more.candidates, found.held + more.held
+        both = _Found(found.parts + more.parts, found.passed + more.passed, candidates, held, bar, found.waiting + more.waiting)
+        return both if both.held <= 2 * self.most else self._picked(both)
+
+    def _picked(self, found: _Found) -> _Found:
+        """The best that may stay."""
+        columns = stacked(found.parts, TYPES)
+        delta = rounded(columns[2].astype(np.float64) - columns[3])
+        extra = len(delta) - self.most
+        if extra <= 0:
+            return replace(found, parts=(columns,))
+        bar = np.partition(delta, extra)[extra]
+        tied = np.flatnonzero(delta == bar)
+        tied = tied[np.lexsort((columns[1][tied], columns[0][tied]))]
+        above = np.flatnonzero(delta > bar)
+        kept = np.concatenate((above, tied[: self.most - len(above)]))
+        return replace(found, parts=(tuple(column[kept] for column in columns),), held=self.most, bar=float(bar))
+
+    def result(self, found: _Found, matrices: Sequence[Matrix]) -> Similar | Pairs:
+        """The best pairs in order."""
+        found = self._picked(self._decided(found, matrices))
+        columns = found.parts[0]
+        alike, raw = (rounded(column.astype(np.float64)) for column in columns[2:])
+        rows, others = (column.astype(np.int64) for column in columns[:2])
+        dropped = found.passed - len(rows)
+        if len(matrices) > 1:
+            return ordered(rows, others, alike, raw, dropped, found.candidates)
+        order = np.lexsort((others, rows, -alike))
+        return Similar(rows[order], others[order], alike[order], dropped)
+
+
+def banded(delta: Values) -> Numbers:
+    """How many deltas lie in each band."""
+    over = [len(delta), *(int(np.count_nonzero(delta >= step - HAIR)) for step in STEPS), 0]
+    return np.array([more - less for more, less in pairwise(over)], np.int64)
+
+
+def ordered(rows: Numbers, columns: Numbers, skeleton: Values, raw: Values, dropped: int, candidates: Numbers) -> Pairs:
+    """Pairs in their order: the highest delta first, ties by row and column."""
+    delta = rounded(skeleton - raw)
+    order = np.lexsort((columns, rows, -delta))
+    counts = tuple(candidates.tolist())
+    return Pairs(rows[order], columns[order], skeleton[order], raw[order], delta[order], dropped, counts)

@@ -1,0 +1,170 @@
+"""From a journal to what a statement claims to have changed, in the one form the store keeps.
+
+A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last parts it says "this one is gone".
+In the graph, a label is the attribute `label` (several: also `labels`), and an edge's key is its type, which it repeats as `relation`.
+Runs inside the sandbox: imports the standard library and its sisters only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plain, plant_edge, plant_node
+from kgot_lab.sandbox.inside.values import Refused, canonical, json_value, node_id
+
+Claim = list[Any]
+TYPE_NAMES = ("relation", "relationship", "label", "type")  # where models put an edge's type, in order of trust
+DEFAULT_TYPE = "related_to"
+
+
+def key_of(type: str, key: str) -> str:
+    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need it."""
+    return f"{type}#{key}" if key else type
+
+
+def put(journal: Journal, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+    """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before their edges."""
+    graph, nodes, edges = journal.graph, list(nodes), list(edges)
+    for claim in edges:
+        if len(claim) == 4:
+            source, type, target, key = claim
+            if graph.has_edge(source, target, key_of(type, key)):  # else it came and went since the last statement
+                graph.remove_edge(source, target, key_of(type, key))
+    graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
+    for claim in nodes:
+        if len(claim) == 3:
+            id, labels, properties = claim
+            plant_node(journal, id, {**properties, **_label_attributes(labels)})
+    for claim in edges:
+        if len(claim) == 5:
+            source, type, target, key, properties = claim
+            plant_edge(journal, (source, target, key_of(type, key)), {**properties, "relation": type})
+
+
+def _label_attributes(labels: list[str]) -> dict[str, Any]:
+    several = {"labels": list(labels)} if len(labels) > 1 else {}
+    return {"label": labels[0], **several} if labels else {}
+
+
+def changes(journal: Journal) -> dict[str, list[Claim]]:
+    """What the statement changed, in journal order, after ids and types were brought into their one form; raises Refused."""
+    _name_nodes(journal)
+    _type_edges(journal)
+    graph = journal.graph
+    nodes = [claim for id, before in journal.nodes.items() if (claim := _node_claim(id, before, graph._node.get(id)))]
+    edges = [claim for ends, before in journal.edges.items() if (claim := _edge_claim(*ends, before, _edge(graph, *ends)))]
+    return {"nodes": nodes, "edges": edges}
+
+
+def _edge(graph: TrackedGraph, source: Hashable, target: Hashable, key: Hashable) -> dict[str, Any] | None:
+    found = graph._succ.get(source, {}).get(target, {}).get(key)
+    return found if isinstance(found, dict) else None
+
+
+def _name_nodes(journal: Journal) -> None:
+    """Replace every touched node whose id is not text by one whose id is, edges included."""
+    graph = journal.graph
+    for raw in [raw for raw in journal.nodes if raw in graph._node and not isinstance(raw, str)]:
+        name = node_id(raw)
+        graph.add_node(name)
+        graph._node[name].update(graph._node[raw])
+        for source, target, key, attributes in [*graph.out_edges(raw, keys=True, data=True), *graph.in_edges(raw, keys=True, data=True)]:
+            ends = (name if source == raw else source, name if target == raw else target)
+            new_key = graph.add_edge(*ends, key if isinstance(key, str) else None)
+            graph._succ[ends[0]][ends[1]][new_key].update(attributes)
+        graph.remove_node(raw)
+
+
+def _type_edges(journal: Journal) -> None:
+    """Give every touched edge its type as key and as `relation`; an edge that becomes one already there is merged into it."""
+    graph = journal.graph
+    for source, target, key in list(journal.edges):
+        attributes = _edge(graph, source, target, key)
+        if attributes is None:
+            continue
+        type, own_key = _edge_type(key, attributes, journal.edges[source, target, key])
+        wanted = key_of(type, own_key)
+        if wanted == key:
+            if attributes.get("relation") != type:
+                attributes["relation"] = type
+            continue
+        moved = plain(attributes)
+        graph.remove_edge(source, target, key)
+        graph.add_edge(source, target, wanted)
+        graph._succ[source][target][wanted].update({**moved, "relation": type})
+
+
+def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before) -> tuple[str, str]:
+    """An edge's type and own key. The attribute that named the type of a keyless edge is taken out of its properties."""
+    relation = attributes.get("relation")
+    relation = relation if isinstance(relation, str) and relation.strip() else ""
+    if before is not None:
+        type, own_key = _split(str(key), before)
+        return relation or type, own_key
+    if isinstance(key, str) and key.strip():
+        if not relation or relation == key:
+            return key, ""
+        return relation, key.removeprefix(f"{relation}#")
+    for name in TYPE_NAMES:
+        if isinstance(attributes.get(name), str) and attributes[name].strip():
+            return str(attributes.pop(name)), ""
+    return DEFAULT_TYPE, ""
+
+
+def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
+    relation = attributes.get("relation", key)
+    return (relation, key[len(relation) + 1 :]) if key.startswith(f"{relation}#") else (key, "")
+
+
+def _node_claim(id: Hashable, before: Before, after: Any) -> Claim | None:
+    if after is None:
+        return [id] if before is not None else None
+    name, old = node_id(id), before or {}
+    claim = [name, _labels(name, old, after), _properties(after, f"of {name!r}", ("label", "labels"))]
+    was = [name, _labels(name, {}, old), _properties(old, "before", ("label", "labels"))]
+    return None if before is not None and canonical(claim) == canonical(was) else claim
+
+
+def _labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """A node's labels: `label` first, then `labels`; when only one of the two was changed, it wins over the stale other."""
+    first, several = _texts(after.get("label"), name), _texts(after.get("labels"), name)
+    old_first, old_several = _texts(before.get("label"), name), _texts(before.get("labels"), name)
+    if several and first == old_first and several != old_several:
+        first = []
+    elif first != old_first and several == old_several:
+        several = [label for label in several if label not in old_first]
+    return list(dict.fromkeys([*first, *several]))
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if value is None or value == "":
+        return []
+    items = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    texts = [str(item) for item in items if isinstance(item, str | int | float)]
+    if len(texts) != len(items):
+        raise Refused(f"the label of {name!r} must be text")
+    return sorted(texts) if isinstance(value, set | frozenset) else texts
+
+
+def _edge_claim(source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before) -> Claim | None:
+    if after is None:
+        return [source, *_between(str(key), before, target)] if before is not None else None
+    ends, what = [node_id(source), *_between(str(key), after, node_id(target))], f"of {source} -> {target}"
+    properties = _properties(after, what, ("relation",))
+    if before is not None and canonical(properties) == canonical(_properties(before, what, ("relation",))):
+        return None
+    return [*ends, properties]
+
+
+def _between(key: str, attributes: Mapping[str, Any], target: Any) -> list[Any]:
+    type, own_key = _split(key, attributes)
+    return [type, target, own_key]
+
+
+def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...]) -> dict[str, Any]:
+    kept = {name: value for name, value in attributes.items() if name not in reserved}
+    for name in kept:
+        if not isinstance(name, str | int | float):
+            raise Refused(f"a property's name must be text, not {type(name).__name__} ({of})")
+    return {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in kept.items()}

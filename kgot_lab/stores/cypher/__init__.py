@@ -1,0 +1,1 @@
+"""Graphs in Cypher: ArcadeDB in the sandbox, or a server that speaks Bolt."""

@@ -1,0 +1,189 @@
+"""Makes a diff true in a Bolt server's database, in a few statements for many elements, without reading the rest of the graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, quoted, stored_edge, stored_node
+from kgot_lab.stores.cypher.dump import check_texts
+from kgot_lab.stores.cypher.link import Ask, reason_of
+from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.types import Diff, Edge, Node
+
+BATCH = 5_000  # rows that one statement takes
+
+Locate = Callable[[Iterable[str]], dict[str, str]]  # where the nodes of some ids are, as far as there are any
+Rows = list[list[Any]]
+
+_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row RETURN n.id, labels(n), properties(n)"
+_BETWEEN = (
+    "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] "
+    "RETURN a.id, type(r), b.id, properties(r), elementId(r)"
+)
+_TOUCHING = (
+    "UNWIND $rows AS row MATCH (n)-[r]-() WHERE elementId(n) = row "
+    "RETURN startNode(r).id, type(r), endNode(r).id, properties(r), elementId(r)"
+)
+_DELETE_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] DELETE r"
+_DELETE_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row DELETE n"
+_CREATE_NODES = "UNWIND $rows AS row CREATE (n{labels}) SET n = row RETURN n.id, elementId(n), labels(n)"
+_CREATE_EDGES = (
+    "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1] "
+    "CREATE (a)-[r:{type}]->(b) SET r = row[2] RETURN type(r), count(r)"
+)
+_CHANGE_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n = row[1]"
+_CHANGE_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r = row[2]"
+_CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change}"
+
+
+class Application:
+    """One diff on its way into the database: `ask` speaks inside of its transaction, `aside` outside, where a refusal does no harm."""
+
+    def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
+        self._ask, self._aside, self._locate, self._namespace = ask, aside, locate, namespace
+        self._places: dict[str, str] = {}  # of nodes
+        self._edge_places: dict[Identity, str] = {}
+        self.moved: set[str] = set()  # nodes that need not be where they were
+
+    def run(self, diff: Diff) -> dict[str, str]:
+        """Check a diff and make it true; returns where the nodes of it are. Raises BadInput when it does not fit."""
+        check_texts(
+            (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
+            (*diff.added_edges, *(after for _, after in diff.changed_edges)),
+        )
+        self._check(diff)
+        self._remove(diff)
+        self._add_nodes(diff.added_nodes)
+        self._add_edges(diff.added_edges)
+        self._change(diff)
+        return self._places
+
+    # --- does it fit? ---
+
+    def _check(self, diff: Diff) -> None:
+        """The rules of Truth.check, over what the diff touches."""
+        nodes, edges = _touched(diff)
+        new = {node.id for node in diff.added_nodes}
+        ends = {end for identity in edges for end in (identity[0], identity[2])}
+        self._places = self._locate(dict.fromkeys(chain(nodes, ends)))
+        known = Truth()
+        for place_of_all in _batches([self._places[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._places]):
+            for id, labels, stored in self._ask(_NODES, {"rows": place_of_all}):
+                known.nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))
+                known.incident[id] = {}
+        old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
+        between = {identity[:3]: None for identity in old if identity[0] in known.nodes and identity[2] in known.nodes}
+        wanted = [[self._places[source], type, self._places[target]] for source, type, target in between]
+        gone = [self._places[node.id] for node in diff.removed_nodes if node.id in known.nodes]
+        for query, rows in ((_BETWEEN, wanted), (_TOUCHING, gone)):
+            for batch in _batches(rows):
+                for row in self._ask(query, {"rows": batch}):
+                    self._learn(known, row)
+        known.check(diff)
+
+    def _learn(self, known: Truth, row: list[Any]) -> None:
+        source, type, target, stored, place = row
+        edge = Edge(source, type, target, edge_properties(timeless(stored)), stored.get("_key", ""))
+        self._edge_places[edge.identity] = place
+        known.edges[edge.identity] = edge
+        for end in (source, target):
+            known.incident.setdefault(end, {})[edge.identity] = None
+
+    # --- making it true ---
+
+    def _remove(self, diff: Diff) -> None:
+        self._all(_DELETE_EDGES, [[self._places[edge.source], self._edge_places[edge.identity]] for edge in diff.removed_edges])
+        self._all(_DELETE_NODES, [self._places.pop(node.id) for node in diff.removed_nodes])
+        self.moved |= {node.id for node in diff.removed_nodes}
+
+    def _add_nodes(self, nodes: Iterable[Node]) -> None:
+        groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for node in nodes:
+            groups[tuple(sorted(set(node.labels)))].append(self._stored(node))
+        for names, rows in groups.items():
+            labels = list(names)
+            made = self._all(_CREATE_NODES.format(labels=self._pattern(labels)), rows, f"the labels {', '.join(labels) or '(none)'}")
+            self._places.update({id: place for id, place, _ in made})
+            for kept in made[:1]:
+                _require_same(sorted(kept[2]), labels, "the labels")
+
+    def _add_edges(self, edges: Iterable[Edge]) -> None:
+        groups: dict[str, Rows] = defaultdict(list)
+        for edge in edges:
+            groups[edge.type].append([self._places[edge.source], self._places[edge.target], self._stored_edge(edge)])
+        for type, rows in groups.items():
+            made = self._all(_CREATE_EDGES.format(type=self._spelt(type)), rows, f"the relation {type!r}")
+            _require_same({kept for kept, _ in made}, {type}, "the relation")
+            _require_same(sum(number for _, number in made), len(rows), "the number of edges")
+
+    def _change(self, diff: Diff) -> None:
+        """Labels last, because a server may move a node when its labels change."""
+        rows = [[self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)] for _, edge in diff.changed_edges]
+        self._all(_CHANGE_EDGES, rows)
+        self._all(_CHANGE_NODES, [[self._places[node.id], self._stored(node)] for _, node in diff.changed_nodes])
+        groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
+        for before, after in diff.changed_nodes:
+            new, old = set(after.labels) - set(before.labels), set(before.labels) - set(after.labels)
+            if new or old:
+                groups[tuple(sorted(new)), tuple(sorted(old))].append(self._places.pop(after.id))
+                self.moved.add(after.id)
+        for changed, places in groups.items():
+            parts = [f"{verb} n{self._pattern(names)}" for verb, names in zip(("SET", "REMOVE"), changed, strict=True) if names]
+            self._all(_CHANGE_LABELS.format(change=" ".join(parts)), places, f"the labels {', '.join(changed[0])}")
+
+    def _all(self, query: str, rows: list[Any], what: str = "") -> Rows:
+        """Run a statement over all rows, in batches; raises BadInput naming what the server does not take."""
+        from neo4j.exceptions import Neo4jError
+
+        try:
+            return [row for batch in _batches(rows) for row in self._ask(query, {"rows": batch})]
+        except Neo4jError as error:
+            if not what or error.is_retryable():
+                raise
+            raise BadInput(f"the server does not take {what}, or what lies there: {reason_of(error)}") from None
+
+    def _pattern(self, labels: Iterable[str]) -> str:
+        return "".join(f":{self._spelt(label)}" for label in labels)
+
+    def _spelt(self, name: str) -> str:
+        """A label or relation in backticks; servers differ in what a backslash means there, so one with it is tried out."""
+        if "\\" not in name:
+            return quoted(name)
+        for spelling in (name, name.replace("\\u", "\\u005Cu"), name.replace("\\", "\\\\")):
+            if self._reads_as(spelling, name):
+                return quoted(spelling)
+        raise BadInput(f"this server cannot be told the name {name!r}; leave the backslash out")
+
+    def _reads_as(self, spelling: str, name: str) -> bool:
+        from neo4j.exceptions import ClientError
+
+        try:
+            return self._aside(f"RETURN {{{quoted(spelling)}: 1}} AS map", {}) == [[{name: 1}]]
+        except ClientError:
+            return False
+
+    def _stored(self, node: Node) -> dict[str, Any]:
+        return {**stored_node(node.id, node.labels, node.properties), "_run": self._namespace}
+
+    def _stored_edge(self, edge: Edge) -> dict[str, Any]:
+        return {**stored_edge(edge.key, edge.properties), "_run": self._namespace}
+
+
+def _touched(diff: Diff) -> tuple[list[str], list[Identity]]:
+    nodes = chain(diff.added_nodes, diff.removed_nodes, (before for before, _ in diff.changed_nodes))
+    edges = chain(diff.added_edges, diff.removed_edges, (before for before, _ in diff.changed_edges))
+    return [node.id for node in nodes], [edge.identity for edge in edges]
+
+
+def _batches(rows: list[Any]) -> Iterator[list[Any]]:
+    return (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
+
+
+def _require_same(kept: object, given: object, what: str) -> None:
+    if kept != given:
+        raise BadInput(f"the server keeps {what} {given!r} as {kept!r}, so that nothing was changed")

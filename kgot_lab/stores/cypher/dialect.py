@@ -1,0 +1,113 @@
+"""Cypher, as the prompts describe it, and the clauses that a statement written by a model may use.
+
+The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and neither alone suffices.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from kgot_lab.sandbox.inside.cypher_mapping import quoted, stored_edge, stored_node
+from kgot_lab.stores.cypher.clauses import refuse_unless_read, refuse_unless_write
+from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.types import Edge, Json, Node
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
+_LEAST = -(2**63)
+
+
+def literal(value: Json) -> str:
+    """A value that a Cypher database can store, as Cypher spells it."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if value == _LEAST and isinstance(value, int):
+        return f"({_LEAST + 1} - 1)"  # its digits alone are too large a number
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    escaped = text.translate(_ESCAPES)
+    return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'  # some servers resolve \uXXXX wherever they see it
+
+
+def name(text: str) -> str:
+    """A label, type or property name, in backticks where it needs them."""
+    return text if _PLAIN.fullmatch(text) else quoted(text)
+
+
+def _map(properties: Mapping[str, Json]) -> str:
+    return "{" + ", ".join(f"{name(key)}: {literal(value)}" for key, value in properties.items()) + "}"
+
+
+def _add(facts: Sequence[Fact]) -> str:
+    """Nodes are found or made by id; an edge of that type between them is found or made, and its properties are added to."""
+    ids = list(dict.fromkeys(id for triple, _ in facts for id in (triple.subject, triple.object)))
+    variables = {id: f"n{number}" for number, id in enumerate(ids, start=1)}
+    lines = [f"MERGE ({variable} {{id: {literal(id)}}})" for id, variable in variables.items()]
+    for number, (triple, properties) in enumerate(facts, start=1):
+        subject, object = variables[triple.subject], variables[triple.object]
+        lines.append(f"MERGE ({subject})-[r{number}:{quoted(triple.relation)}]->({object})")
+        lines += [f"SET r{number} += {_map(stored_edge('', properties))}"] if properties else []
+    return "\n".join(lines)
+
+
+def _about(names: Sequence[str], hops: int) -> str:
+    """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
+    wanted = literal([each.lower() for each in names])
+    return (
+        f"UNWIND {wanted} AS name\n"
+        "MATCH (n) WHERE toLower(n.id) CONTAINS name\n"
+        "WITH name, collect(n) AS found\n"
+        "WITH found, [n IN found WHERE toLower(n.id) = name] AS same\n"
+        "UNWIND CASE WHEN size(same) > 0 THEN same ELSE found END AS start\n"
+        f"MATCH path = (start)-[*0..{max(1, hops) - 1}]-(near)\n"
+        "WITH near, min(length(path)) AS far\n"
+        "MATCH (near)-[r]-()\n"
+        "WITH r, min(far) AS far ORDER BY far\n"
+        "RETURN startNode(r).id AS subject, type(r) AS relation, endNode(r).id AS object, properties(r) AS properties"
+    )
+
+
+def _node(node: Node) -> str:
+    labels = "".join(f":{name(label)}" for label in node.labels)
+    return f"({labels}{' ' if labels else ''}{_map({**stored_node(node.id, (), node.properties), 'id': node.id})})"
+
+
+def _edge(edge: Edge) -> str:
+    properties = stored_edge(edge.key, edge.properties)
+    return f"({_text(edge.source)})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({_text(edge.target)})"
+
+
+CYPHER = Dialect(
+    name="Cypher",
+    how_to_write=(
+        "One statement for each fact: MERGE its two nodes by their id, which is the thing's name, then MERGE the relation between them.\n"
+        "Every node has a label. SET r.property = value; values are text, numbers, true, false, lists of these. Quote text with '.\n"
+        "To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property. A name with spaces stands between backticks."
+    ),
+    how_to_read=(
+        "Begin with MATCH, find nodes by their id, and RETURN what answers the question. No sentences. It must not change the graph.\n"
+        "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
+        "backticks. Quote text with '."
+    ),
+    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    write_example=(
+        "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
+    ),
+    read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
+    add=_add,
+    about=_about,
+    node=_node,
+    edge=_edge,
+)
+
+__all__ = ["CYPHER", "literal", "name", "refuse_unless_read", "refuse_unless_write"]

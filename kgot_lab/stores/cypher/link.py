@@ -1,0 +1,198 @@
+"""A connection to one database of a Bolt server: short sessions, time limits, and errors that say what to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable
+from kgot_lab.sandbox.inside.cypher_mapping import quoted
+
+if TYPE_CHECKING:
+    from neo4j import Driver, Session, Transaction
+
+Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]  # a query of ours and its parameters; the rows as lists of columns
+
+GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
+PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
+_ABSENT = (
+    *(f"Neo.ClientError.Security.{each}" for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")),
+    "Neo.ClientError.Database.",
+    "Neo.TransientError.Database.",
+    "Neo.TransientError.General.DatabaseUnavailable",
+)
+_USER_INFO = re.compile(r"//[^/@]*@")
+
+
+class Late(Exception):
+    """A statement took too long and was cut off."""
+
+
+class Link:
+    """A driver to one database, made at the first call and again after it was cut; the password lives in the driver only."""
+
+    def __init__(self, uri: str, user: str, password: str, database: str | None):
+        self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
+        self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
+        self._driver: Driver | None = None
+        self._closed = False
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Close the connections for good."""
+        self._closed = True
+        self.cut()
+
+    def cut(self) -> None:
+        """Close the connections, even those that wait for an answer; the next call makes new ones."""
+        with self._lock:
+            driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+
+    def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+        """The rows of a reading query of ours."""
+        with self._session("READ") as session:
+            return session.run(query, dict(parameters)).values()
+
+    @contextmanager
+    def reading(self, seconds: float) -> Iterator[Transaction]:
+        """A transaction in the driver's read mode that is taken back whatever happens in it."""
+        with self._session("READ") as session, session.begin_transaction(timeout=seconds) as transaction:
+            yield transaction
+            transaction.rollback()
+
+    @contextmanager
+    def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
+        """A transaction that is kept at the end, unless it was taken back or an error was raised in it.
+
+        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it did.
+        """
+        from neo4j.exceptions import Neo4jError
+
+        with self._session("WRITE") as session, session.begin_transaction(timeout=seconds) as transaction:
+            yield transaction
+            if transaction.closed():
+                return
+            try:
+                transaction.commit()
+            except Neo4jError:
+                raise  # the server says that it kept nothing
+            except Exception as error:
+                raise StoreUnavailable(
+                    f"{self.name} went away while it was keeping a change ({_line(error)}): the change may be there or not; "
+                    "look at the graph before you make it again"
+                ) from None
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Cut the connections when what happens here takes longer; raises Late.
+
+        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as long as they let it.
+        """
+        late = threading.Event()
+
+        def cut() -> None:
+            late.set()
+            self.cut()
+
+        timer = threading.Timer(seconds, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception:
+            if late.is_set():
+                raise Late(f"it took longer than {seconds:g} s") from None
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set():
+            raise Late(f"it took longer than {seconds:g} s")
+
+    @contextmanager
+    def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
+        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not there as StoreUnavailable."""
+        from neo4j.exceptions import DriverError, Neo4jError
+
+        try:
+            yield
+        except Late as late:
+            raise refused(f"{late} and was stopped; make it smaller, for example with LIMIT") from None
+        except UnicodeEncodeError as error:
+            raise refused(f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}") from None
+        except Neo4jError as error:
+            if (error.code or "").startswith(_ABSENT):
+                raise StoreUnavailable(f"{self.name} does not serve us: {_line(error)}") from None
+            raise refused(reason_of(error)) from None
+        except DriverError as error:
+            raise StoreUnavailable(
+                f"{self.name} cannot be reached ({_line(error)}): start the server or check the address, then try again"
+            ) from None
+
+    def reach(self) -> None:
+        """Make sure that the server has the database, and ask it for one that is missing; raises StoreUnavailable where it makes none."""
+        from neo4j.exceptions import ClientError
+
+        try:
+            self.ask("RETURN 1", {})
+        except ClientError as error:
+            if not self.database or not (error.code or "").endswith("DatabaseNotFound"):
+                raise
+            self._make_database(self.database)
+
+    def _make_database(self, name: str) -> None:
+        from neo4j.exceptions import Neo4jError
+
+        try:
+            with self._open().session(database="system") as session:
+                session.run(f"CREATE DATABASE {quoted(name)} IF NOT EXISTS WAIT").consume()
+        except Neo4jError as error:
+            raise StoreUnavailable(
+                f"the server at {self.name} has no such database and makes none over Bolt ({_line(error)}): make it with the server's own "
+                "tools, or leave the database out for the server's default one"
+            ) from None
+
+    @contextmanager
+    def _session(self, mode: str) -> Iterator[Session]:
+        with self._open().session(database=self.database, default_access_mode=mode) as session:
+            yield session
+
+    def _open(self) -> Driver:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable(f"this store of {self.name} was closed; open another one")
+            if self._driver is None:
+                self._driver = self._make()
+            return self._driver
+
+
+def _driver(uri: str, user: str, password: str) -> Driver:
+    try:
+        import neo4j
+    except ImportError:
+        raise NotInstalled("cypher", "neo4j") from None
+    notes = logging.getLogger("neo4j.notifications")
+    if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
+        notes.addHandler(logging.NullHandler())
+    try:
+        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **PATIENCE)  # type: ignore[arg-type]
+    except (neo4j.exceptions.ConfigurationError, ValueError) as error:
+        raise BadInput(f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})") from None
+
+
+def reason_of(error: Exception) -> str:
+    """The server's own words."""
+    reason = str(getattr(error, "message", None) or error).strip()
+    if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then
+        reason += " (it gives no reason; ArcadeDB refuses, for one, a relation that is named like a label)"
+    return reason
+
+
+def _line(error: Exception) -> str:
+    text = str(getattr(error, "message", None) or error).strip()
+    return text.splitlines()[0][:300] if text else type(error).__name__

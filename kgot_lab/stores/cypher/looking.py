@@ -1,0 +1,129 @@
+"""Looks around in a Bolt server's database without reading all of it: a step of a walk is one question, wherever it starts from.
+
+A node is found by the server's own id for it, its place, which is remembered since it was last seen; where another node or none is there
+now, and for a node never seen before, all nodes are scanned once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties
+from kgot_lab.stores.cypher.link import Ask
+from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.walks import path_between
+from kgot_lab.stores.words import WordIndex, words_of
+from kgot_lab.types import Edge, Node
+
+_SCAN = "MATCH (n) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"  # a map is looked up, a list would be searched for each node
+_HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] "
+_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
+_NEXT = _HERE + "OPTIONAL MATCH (n)--(m) RETURN DISTINCT m.id, elementId(m)"
+_LABELS = "MATCH (n) RETURN labels(n), count(n)"
+_TYPES = "MATCH ()-[r]->() RETURN type(r), count(r) ORDER BY type(r)"
+_FOUND = """
+MATCH (n)
+WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_labels']] AS own
+WITH n, name, reduce(found = [], key IN own | found + n[key]) AS found
+WITH n, name, toLower(reduce(text = '', value IN found | text + ' ' + coalesce(toStringOrNull(value), ''))) AS text
+WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS word THEN 2 * size(word) ELSE 0 END
+  + CASE WHEN text CONTAINS word THEN size(word) ELSE 0 END) AS score
+WHERE score > 0
+RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
+"""  # long words count more, for they are rarer
+
+
+class Looking:
+    """Questions about a graph, and the places of the nodes that were seen."""
+
+    def __init__(self, ask: Ask):
+        self._ask = ask
+        self.places: dict[str, str] = {}
+
+    def moved(self, gone: Iterable[str], places: Mapping[str, str]) -> None:
+        """Forget where some nodes were, and note where some are."""
+        for id in gone:
+            self.places.pop(id, None)
+        self.places.update(places)
+
+    def locate(self, ask: Ask, ids: Iterable[str]) -> dict[str, str]:
+        """Where the nodes of some ids are, as far as there are any."""
+        ids = list(ids)
+        known = [[id, self.places[id]] for id in ids if id in self.places]
+        found = dict(ask(_HERE + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
+        missing = {id: True for id in ids if id not in found}
+        if missing:
+            found |= dict(ask(_SCAN, {"ids": missing}))
+        self.places.update(found)
+        return found
+
+    def incident(self, ids: list[str]) -> dict[str, list[Edge]]:
+        """The edges of some nodes, by node; a node that is not there has no entry."""
+        known = [[id, self.places[id]] for id in ids if id in self.places]
+        rows = self._ask(_EDGES, {"rows": known}) if known else []
+        if len({row[0] for row in rows}) < len(ids):  # some have moved, or were never seen
+            rows = self._ask(_EDGES, {"rows": [list(each) for each in self.locate(self._ask, ids).items()]})
+        edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
+        for id, leaves, type, other, stored, place in rows:
+            if type is not None:
+                ends = (id, type, other) if leaves else (other, type, id)
+                edges[id].append(Edge(*ends, edge_properties(timeless(stored)), stored.get("_key", "")))
+                self.places[other] = place
+        return edges
+
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        kinds, relations = self._ask(_LABELS, {}), {type: int(number) for type, number in self._ask(_TYPES, {})}
+        labels: dict[str, int] = {}
+        for names, number in kinds:
+            for label in names:
+                labels[label] = labels.get(label, 0) + number
+        return Schema(dict(sorted(labels.items())), relations, sum(number for _, number in kinds), sum(relations.values()))
+
+    def search(self, words: str, limit: int) -> tuple[Node, ...]:
+        """The nodes that share words with a query, best first; the server finds letters, here it is seen which are words."""
+        wanted = words_of(words)
+        if not wanted or limit < 1:
+            return ()
+        rows = self._ask(_FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit})
+        index, nodes = WordIndex(), {}
+        for id, labels, stored in rows:
+            nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))
+            index.add(nodes[id])
+        return tuple(nodes[id] for id in index.best(wanted, limit))
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, with the least number of hops, level by level."""
+        depth: dict[str, int] = {}
+        frontier = self.locate(self._ask, [id])
+        for level in range(hops + 1):
+            depth.update(dict.fromkeys(frontier, level))
+            if level == hops or not frontier:
+                break
+            rows = self._ask(_NEXT, {"rows": [list(each) for each in frontier.items()]})
+            frontier = {end: place for end, place in rows if end is not None and end not in depth}
+            self.places.update(frontier)
+        return depth
+
+    def path(self, source: str, target: str, most: int) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        return path_between(source, target, most, _Frontiers(self.incident))
+
+
+class _Frontiers:
+    """The edges of a node, asked for together with those of all nodes that were found in the same step."""
+
+    def __init__(self, incident: Callable[[list[str]], dict[str, list[Edge]]]):
+        self._incident = incident
+        self._edges: dict[str, list[Edge]] = {}
+        self._together: dict[str, list[str]] = {}
+
+    def __call__(self, id: str) -> list[Edge]:
+        if id not in self._edges:
+            ids = self._together.get(id, [id])
+            self._edges |= {each: [] for each in ids} | self._incident(ids)
+            ends = dict.fromkeys(end for each in ids for edge in self._edges[each] for end in (edge.source, edge.target))
+            found = [end for end in ends if end not in self._edges and end not in self._together]
+            self._together |= dict.fromkeys(found, found)
+        return self._edges[id]

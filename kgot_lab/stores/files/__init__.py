@@ -1,0 +1,53 @@
+"""Graphs in files, in the form that the file's name says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kgot_lab.errors import UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.stores.files.graphml import read_graphml, write_graphml
+from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+
+Write = Callable[[PropertyGraph, Path], None]
+READERS: dict[str, Callable[[Path], PropertyGraph]] = {
+    ".json": read_snapshot,
+    ".jsonl": read_snapshot,
+    ".graphml": read_graphml,
+    ".ttl": read_turtle,
+}
+FORMS: dict[str, Write] = {  # what can be written, by name
+    "apoc": partial(write_snapshot, variant="apoc"),
+    "networkx": partial(write_snapshot, variant="networkx"),
+    "graphml": write_graphml,
+    "turtle": write_turtle,
+}
+_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
+
+
+def read_graph(path: Path | str) -> PropertyGraph:
+    """The graph in a file: a KGoT snapshot or Neo4j's APOC lines (.json, .jsonl), GraphML (.graphml) or Turtle (.ttl).
+
+    Raises UnknownName for another ending, BadInput for a file that cannot be read.
+    """
+    return READERS[_known(Path(path), READERS)](Path(path))
+
+
+def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
+    """Write a graph so that `read_graph` gives it back without loss, in the form of the file's ending or in a named one.
+
+    The forms are apoc, networkx, graphml and turtle. Raises UnknownName, and BadInput for what the form cannot hold.
+    """
+    form = form or _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)]
+    if form not in FORMS:
+        raise UnknownName("form of a graph file", form, FORMS)
+    FORMS[form](graph, Path(path))
+
+
+def _known(path: Path, endings: dict[str, Callable[[Path], PropertyGraph]] | dict[str, str]) -> str:
+    if path.suffix.lower() not in endings:
+        raise UnknownName("ending of a graph file", path.suffix or str(path), endings)
+    return path.suffix.lower()

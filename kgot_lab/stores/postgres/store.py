@@ -1,0 +1,272 @@
+"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, an index of their words, and vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.truth import inverse
+from kgot_lab.stores.postgres.link import Circle, Link
+from kgot_lab.stores.postgres.rows import EDGE, NODE, Prepared, change_of, edge_of, emptied_of_indexes, node_of, take_dicts, value_of
+from kgot_lab.stores.postgres.server import Server
+from kgot_lab.stores.postgres.statements import checked_read, checked_write, reason_of, refuse_calls
+from kgot_lab.stores.postgres import finding, tables
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.sql import diff_of, sql_dialect
+from kgot_lab.types import Diff, Edge, Json, Node, Rows
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from kgot_lab.graph import PropertyGraph
+
+    Connection = psycopg.Connection[Any]
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+POSTGRES = sql_dialect("SQL (PostgreSQL)")
+MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
+ROW = 100  # bytes that a row costs besides its text
+MANY = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
+
+
+class Postgres:
+    """A store whose statements are SQL, on the server at a URL, or else on one of our own in the folder `path`.
+
+    A namespace is a schema, made by the first store that names it; `wipe` begins it anew. Stores of one namespace see each other's writes,
+    and may write at the same time. `seconds` is how long one statement may take. What `write` and `apply` return from is committed.
+    Properties come back with the values they had, in whatever order of their names.
+    Raises BadInput for a namespace that is not ours and StoreUnavailable where there is no server; one that comes back is found again.
+    """
+
+    dialect = POSTGRES
+
+    def __init__(
+        self, url: str | None = None, *, namespace: str = "kgot", path: Path | str | None = None, seconds: float = 5.0, wipe: bool = False
+    ):
+        if url and path is not None:
+            raise BadInput("a store has a url or a path: the server that is there, or the folder of one to be started")
+        self.namespace, self.seconds = tables.fit_namespace(namespace), seconds
+        self._url, self._server = url, None if url else Server(path)
+        self._role: str | None = None
+        self._wipe, self._closed = wipe, False
+        circle = Circle()
+        self._own = Link(self._where_owner, self._greet_owner, circle)  # makes tables, loads, keeps vectors
+        self._link = Link(self._where, self._greet, circle)  # runs statements, and all that only looks
+        try:
+            for link in (self._own, self._link):
+                link.asked("SELECT")
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        try:
+            nodes, edges = self._link.asked("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
+        except StoreUnavailable:
+            return f"<Postgres {self.namespace}: {'closed' if self._closed else 'out of reach'}>"
+        return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
+
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- statements ---
+
+    def write(self, statement: str, parameters: Parameters = ()) -> Diff:
+        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing.
+
+        Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement is doubled.
+        """
+        import psycopg
+
+        sent = checked_write(statement)
+        try:
+            with self._link.transaction(f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}") as connection:
+                refuse_calls(connection, statement)
+                connection.execute(sent, parameters or None, binary=True)  # in binary the server takes no more than one statement
+                return _journalled(connection)
+        except psycopg.Error as error:
+            raise QueryFailed(statement, reason_of(error, "" if parameters else sent, seconds=self.seconds)) from None
+        except (BadInput, TypeError, UnicodeError) as error:  # a row that is no node or edge; parameters that do not fit
+            raise QueryFailed(statement, str(error)) from None
+
+    def read(self, statement: str, parameters: Parameters = ()) -> Rows:
+        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as in `write`."""
+        import psycopg
+
+        sent = checked_read(statement)
+        before = f"SELECT left(row_to_json(found)::text, {MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
+        try:
+            with self._link.transaction(f"BEGIN READ ONLY; {self._limit}", "ROLLBACK") as connection:
+                refuse_calls(connection, statement)
+                return _found(connection, f"{before}{sent}\n) AS found", parameters, statement)
+        except psycopg.Error as error:
+            raise QueryFailed(statement, reason_of(error, "" if parameters else sent, offset=len(before), seconds=self.seconds)) from None
+        except (BadInput, TypeError, UnicodeError) as error:
+            raise QueryFailed(statement, str(error)) from None
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        rows = Prepared(diff)
+        many = len(diff.added_nodes) + len(diff.added_edges) > MANY
+        with _fitting("the diff does not fit the graph"), self._own.transaction() as connection:
+            unindexed = many and emptied_of_indexes(connection)
+            rows.refuse_misfit(connection, empty=unindexed)
+            rows.put(connection)
+            if unindexed:
+                connection.execute(tables.INDEXES)
+            if many:
+                connection.execute("ANALYZE nodes, edges")
+
+    def undo(self, diff: Diff) -> None:
+        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        self.apply(inverse(diff))
+
+    def close(self) -> None:
+        """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises StoreUnavailable."""
+        self._closed = True
+        self._own.close()
+        self._link.close()
+        if self._server is not None:
+            self._server.release()
+
+    # --- looking around ---
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now, oldest first."""
+        from kgot_lab.graph import PropertyGraph
+
+        with self._link.snapshot() as connection:
+            nodes = connection.execute(f"SELECT {NODE} FROM nodes ORDER BY number").fetchall()
+            edges = connection.execute(f"SELECT {EDGE} FROM edges ORDER BY number").fetchall()
+        return PropertyGraph.of(map(node_of, nodes), map(edge_of, edges))
+
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        with self._link.snapshot() as connection:
+            labels = connection.execute(tables.LABELS).fetchall()
+            types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
+            nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
+        return Schema(dict(sorted(labels)), dict(sorted(types)), nodes[0][0], sum(count for _, count in types))
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways, oldest first; none if there is no such node."""
+        if not finding.can_be(id):
+            return ()
+        return tuple(map(edge_of, self._link.asked(f"SELECT {EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number", (id, id))))
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go to the shorter id."""
+        found = self._link.asked(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
+        return tuple(map(node_of, found))
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        with self._link.snapshot() as connection:
+            return finding.reached(connection, id, hops) if finding.can_be(id) else {}
+
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        if source == target or not (finding.can_be(source) and finding.can_be(target)):
+            return ()
+        with self._link.snapshot() as connection:
+            return finding.shortest(connection, source, target, most)
+
+    # --- vectors ---
+
+    def set_vectors(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Give nodes their vectors, all of one length; raises BadInput, changing nothing, and StoreUnavailable without pgvector.
+
+        They are in the table vectors(id, embedding), and go with their nodes. Diffs do not tell of them.
+        """
+        texts = {id: finding.vector_text(f"the vector of {id!r}", vector) for id, vector in vectors.items() if finding.can_be(id)}
+        if len(texts) < len(vectors):
+            raise BadInput("a vector needs its node, and no node can have an id with a null byte or half a surrogate pair")
+        with _fitting("the vectors cannot be kept"), self._own.transaction() as connection:
+            finding.make_vectors(connection, self.namespace, self._role)
+            finding.put_vectors(connection, self.namespace, texts)
+
+    def nearest(self, vector: Sequence[float], limit: int = 10, ids: Collection[str] | None = None) -> tuple[tuple[str, float], ...]:
+        """The ids whose vectors point most the same way, with their cosines, best first, among `ids` or all; exact, so none is missed.
+
+        Raises BadInput for a vector of another length.
+        """
+        text = finding.vector_text("the vector", vector)
+        with _fitting("the vector cannot be compared"), self._link.transaction("BEGIN READ ONLY", "ROLLBACK") as connection:
+            return finding.nearest(connection, self.namespace, text, limit, ids)
+
+    # --- inside ---
+
+    @property
+    def _limit(self) -> str:
+        return f"SET LOCAL statement_timeout = {max(1, round(self.seconds * 1000))}"
+
+    def _where_owner(self) -> str:
+        if self._closed:
+            raise StoreUnavailable(f"this store of {self.namespace!r} was closed; open another")
+        if self._server is None:
+            return self._url or ""
+        self._server.start()
+        return self._server.conninfo()
+
+    def _where(self) -> str:
+        """Our own server lets the statements' role log in, so no statement can become anyone else."""
+        owner = self._where_owner()
+        return owner if self._server is None else self._server.conninfo(self._role or tables.role_of(self.namespace))
+
+    def _greet_owner(self, connection: Connection) -> None:
+        self._role = tables.prepare(connection, self.namespace, wipe=self._wipe, login=self._server is not None)
+        self._wipe = False
+        tables.settle(connection, self.namespace)
+
+    def _greet(self, connection: Connection) -> None:
+        tables.settle(connection, self.namespace)
+        take_dicts(connection)
+        if self._server is None and self._role is not None:
+            connection.execute(tables.named("SET ROLE {role}", role=self._role))
+
+
+@contextmanager
+def _fitting(otherwise: str) -> Iterator[None]:
+    """Turn what the server says of values into BadInput, and all else it has against a change of ours into StoreUnavailable."""
+    import psycopg
+    from psycopg import errors
+
+    try:
+        yield
+    except (psycopg.IntegrityError, psycopg.DataError, errors.ProgramLimitExceeded) as error:
+        raise BadInput(f"{otherwise}: {str(error).strip()}") from None
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}") from None
+
+
+def _journalled(connection: Connection) -> Diff:
+    """The diff of the statement that was just run."""
+    lines = connection.execute(
+        "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
+    ).fetchall()
+    return diff_of(change_of(*line) for _, *line in sorted(lines))
+
+
+def _found(connection: Connection, asked: str, parameters: Parameters, statement: str) -> Rows:
+    """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two columns of one name."""
+    rows: list[Json] = []
+    size = 0
+    stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
+    with closing(stream) as texts:  # which stops the server too, if not all of it was taken
+        for (text,) in texts:
+            size += len(text) + ROW
+            if size > MAX_RESULT:
+                raise QueryFailed(statement, f"the statement returned more than {MAX_RESULT:,} bytes; ask for less, for example with LIMIT")
+            if not rows:
+                names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
+                if len(set(names)) < len(names):
+                    raise QueryFailed(statement, f"two columns have one name among {', '.join(names)}: give each its own with AS")
+            rows.append(value_of(text))
+    return tuple(rows)

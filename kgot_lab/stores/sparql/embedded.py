@@ -1,0 +1,22 @@
+"""A graph that is written to in SPARQL with Oxigraph, in the sandbox."""
+
+from __future__ import annotations
+
+from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.sparql.dialect import SPARQL
+from kgot_lab.stores.sparql.triples import require_holdable
+from kgot_lab.types import Diff
+
+
+class SparqlEmbedded(Kept):
+    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.inside.rdf` says how a property graph is RDF.
+
+    What RDF cannot hold raises BadInput, as what does not fit does.
+    """
+
+    dialect = SPARQL
+    language = "sparql"
+
+    def _keep(self, diff: Diff) -> None:
+        require_holdable(diff)
+        super()._keep(diff)

@@ -1,0 +1,290 @@
+"""A graph on a server that speaks the SPARQL 1.1 protocol: RDF4J, Oxigraph and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.inside.rdf import DOUBLE, META, NAMESPACE, Identity, Literal, Triple, iri_of, literal_of, value_of
+from kgot_lab.sandbox.inside.sparql_rows import rows_of, rows_of_triples
+from kgot_lab.sandbox.inside.sparql_text import checked, says, with_prefixes
+from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.protocol import Execute, Schema
+from kgot_lab.stores.sparql.dialect import SPARQL
+from kgot_lab.stores.sparql.link import MAX_RESULT, Answer, Limits, Link
+from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
+from kgot_lab.stores.walks import path_between
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+_VERSIONS, _VERSION = f"{META}versions", f"{META}version"
+Result = TypeVar("Result")
+_TRIES = 5  # how often a write starts again because somebody else was faster
+
+
+class _Overtaken(Exception):
+    """The graph on the server is no longer the one that a write was made for."""
+
+
+class SparqlServer(Kept):
+    """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or changed.
+
+    `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store like this is refused, unless
+    `adopt` allows to take it over, which spells it anew as `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
+
+    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is sent in one request, which
+    does nothing if the graph is no longer the one they ran on; they start again then. Looking around asks the copy, after one request
+    has shown that it is current; `graph` always reads the server's. Raises BadInput, NotInstalled, and StoreUnavailable while the
+    server is away: once it is back, the store goes on.
+    """
+
+    dialect = SPARQL
+    language = "sparql"
+
+    def __init__(
+        self,
+        query_url: str,
+        update_url: str | None = None,
+        *,
+        namespace: str = "kgot",
+        seconds: float = 5.0,
+        token: str | None = None,
+        execute: Execute | None = None,
+        open: Callable[[], Execute] | None = None,
+        adopt: bool = False,
+        wipe: bool = False,
+        unsafe: bool = False,
+    ):
+        if not namespace.strip():
+            raise BadInput("a namespace needs a name")
+        super().__init__(execute, open=open, unsafe=unsafe)
+        self.namespace, self.seconds = namespace, seconds
+        name = iri_of(namespace)
+        self._graph = f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
+        self._link: Link | None = Link.to(query_url, update_url, token)
+        self._place = str(self._link)
+        self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
+        try:
+            self._claim(adopt=adopt, wipe=wipe)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<SparqlServer {self._place}, graph {self.namespace!r}: {len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges>"
+
+    # --- statements and diffs ---
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
+        return self._until_settled(partial(super().write, statement))
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the server's graph; raises BadInput when it does not fit or RDF cannot hold it."""
+        self._until_settled(partial(super().apply, diff))
+
+    def read(self, statement: str) -> Rows:
+        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query."""
+        try:
+            found = checked("read", statement)
+            text = with_prefixes(found)
+            answer = self._server.query(text, graph=self._graph, limits=Limits(self.seconds, MAX_RESULT))
+            if answer.triples is not None:
+                return tuple(rows_of_triples(answer.triples))
+            if answer.truth is not None:
+                return (answer.truth,)
+            return tuple(rows_of(answer.variables, answer.solutions, in_order=says(found, "ORDER")))
+        except Refused as refusal:
+            raise QueryFailed(statement, str(refusal)) from None
+        except QueryFailed as error:
+            raise QueryFailed(statement, error.reason) from None
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph, read from the server."""
+        self._load()
+        return super().graph()
+
+    def close(self) -> None:
+        """End the sandbox and the connections; a later call raises StoreUnavailable."""
+        super().close()
+        if self._link is not None:
+            self._link.close()
+        self._link = None
+
+    # --- looking around, in the copy ---
+
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        self._refresh()
+        return super().schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways; none if there is no such node."""
+        self._refresh()
+        return super().neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, in their name or properties, best first."""
+        self._refresh()
+        return super().search(words, limit)
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        self._refresh()
+        return super().within(id, hops)
+
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        self._refresh()
+        return path_between(source, target, most, super().neighbours)
+
+    # --- the server's graph and the copy ---
+
+    @property
+    def _server(self) -> Link:
+        if self._link is None:
+            raise StoreUnavailable(f"the store of {self._place} is closed; open it again")
+        return self._link
+
+    def _sandbox(self) -> Execute:
+        return open_sandbox(language=self.language, seconds=self.seconds, unsafe=self._unsafe)
+
+    def _claim(self, *, adopt: bool, wipe: bool) -> None:
+        """Make sure that the graph is this store's."""
+        here = f"{self._place} already holds a graph {self.namespace!r}"
+        if not self._marked() and not adopt and self._asked(f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").truth:
+            raise BadInput(f"{here}, which no store like this made; choose another namespace, or take it over with adopt=True")
+        if wipe:
+            self._told_to(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._mark('?old')} }}")
+        self._load()
+        if not self._exact:
+            self._respell()
+
+    def _marked(self) -> str:
+        """The version of the server's graph, a text that each write replaces; empty if no store like this made the graph."""
+        solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
+        return next((term.text for solution in solutions if isinstance(term := solution["version"], Literal)), "")
+
+    def _mark(self, version: str) -> str:
+        return f"GRAPH <{_VERSIONS}> {{ <{self._graph}> <{_VERSION}> {version} }}"
+
+    def _refresh(self) -> None:
+        """Make sure that the copy is current."""
+        if not self._version or self._marked() != self._version:
+            self._load()
+
+    def _load(self) -> None:
+        """Make the copy agree with the server's graph."""
+        if not self._marked():
+            self._told_to(f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}")
+        version = self._marked()  # read before the graph: what comes in between is noticed by the next write
+        triples = self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples or ()
+        graph = graph_of(sorted(triples, key=repr))
+        diff = super().graph().diff(graph)
+        super()._keep(diff)
+        if self._told and self._execute is not None:
+            self._execute.apply(diff)
+        self._version, self._size = version, len(triples)
+        self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
+
+    def _until_settled(self, act: Callable[[], Result]) -> Result:
+        """What an act gives once nobody else changed the graph while it ran."""
+        for _ in range(_TRIES):
+            self._refresh()
+            try:
+                if not self._exact:
+                    self._respell()
+                return act()
+            except _Overtaken:
+                self._version = ""
+        raise StoreUnavailable(f"others change the graph {self.namespace!r} of {self._place} all the time; try again later")
+
+    def _keep(self, diff: Diff) -> None:
+        """Make a diff true on the server, then in the copy."""
+        self._truth.check(diff)
+        if not diff:
+            return
+        old, new = self._triples(diff)
+        self._send([triple for triple in old if triple not in new], [triple for triple in new if triple not in old])
+        super()._keep(diff)
+
+    def _triples(self, diff: Diff) -> tuple[dict[Triple, None], dict[Triple, None]]:
+        """What a diff touches, before and after it, parallel edges included; raises BadInput."""
+        edges: dict[Identity, Edge] = {}
+        for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
+            near = min((self._truth.incident.get(end, {}) for end in (edge.source, edge.target)), key=len)
+            edges.update({identity: self._truth.edges[identity] for identity in near if identity[:3] == edge.identity[:3]})
+        old = triples_of((*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)), edges.values())
+        gone = {edge.identity for edge in diff.removed_edges}
+        came = {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+        left = {identity: edge for identity, edge in edges.items() if identity not in gone} | came
+        new = triples_of((*diff.added_nodes, *(after for _, after in diff.changed_nodes)), left.values())
+        return dict.fromkeys(old), dict.fromkeys(new)
+
+    def _respell(self) -> None:
+        """Spell the server's whole graph as this store does."""
+        everything = triples_of(self._truth.nodes.values(), self._truth.edges.values())
+        clear = (
+            f"DELETE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }} WHERE {{ {self._unchanged()} GRAPH <{self._graph}> {{ ?s ?p ?o }} }} ;\n"
+        )
+        self._size = 0
+        self._send((), everything, first=clear)
+        self._exact = True
+
+    def _unchanged(self) -> str:
+        """The pattern that matches once if the server's graph is still the one of the copy."""
+        size = f"{{ SELECT (COUNT(*) AS ?size) WHERE {{ GRAPH <{self._graph}> {{ ?a ?b ?c }} }} }} FILTER(?size = {self._size})"
+        return f"{self._mark(_quoted(self._version))} {size}"
+
+    def _send(self, removed: Sequence[Triple], added: Sequence[Triple], *, first: str = "") -> None:
+        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected."""
+        new = uuid4().hex
+        parts = (
+            f"{word} {{ {self._mark(_quoted(version))} GRAPH <{self._graph}> {{\n{_lines(triples)}}} }}"
+            for word, version, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
+        )
+        text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
+        self._version = ""  # not known until the server says that the change was made
+        self._told_to(text)
+        if self._marked() != new:
+            raise _Overtaken
+        self._version, self._size = new, self._size + len(added) - len(removed)
+
+    def _asked(self, query: str) -> Answer:
+        try:
+            return self._server.query(query)
+        except QueryFailed as error:
+            raise StoreUnavailable(f"{self._place} does not answer: {error.reason}") from None
+
+    def _told_to(self, update: str) -> None:
+        try:
+            self._server.update(update)
+        except QueryFailed as error:
+            raise StoreUnavailable(f"{self._place} did not take a change: {error.reason}") from None
+
+
+def _new() -> str:
+    return _quoted(uuid4().hex)
+
+
+def _quoted(text: str) -> str:
+    return spelled(Literal(text))
+
+
+def _lines(triples: Iterable[Triple]) -> str:
+    return "".join(" ".join(spelled(term, short=False) for term in triple) + " .\n" for triple in triples)
+
+
+def _plain(triple: Triple) -> Triple:
+    """A triple with a double as we write it; servers may write it otherwise."""
+    subject, predicate, object = triple
+    if isinstance(object, Literal) and object.datatype == DOUBLE and isinstance(value := value_of(object), float):
+        return subject, predicate, literal_of(value)
+    return triple

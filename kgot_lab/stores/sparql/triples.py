@@ -1,0 +1,89 @@
+"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.inside.rdf` says how a property graph is RDF."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.sandbox.inside.rdf import EDGE, NAMESPACE, PREFIXES, STRING, XSD, Term, Triple, Values, edge_triples, node_triples
+from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
+from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.types import Diff, Edge, Node
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
+_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
+    """The triples of some nodes, and of some edges with all their parallels; raises BadInput, naming the element, for what RDF cannot hold.
+
+    That is half a surrogate pair, and a value that is not JSON.
+    """
+    groups: dict[tuple[str, str, str], dict[str, Values]] = {}
+    for edge in edges:
+        groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
+    found: list[Triple] = []
+    element = ""
+    try:
+        for node in nodes:
+            element = f"node {node.id!r}"
+            found += _encodable(node_triples(node.id, node.labels, node.properties))
+        for group, parallels in groups.items():
+            element = f"edge {group!r}"
+            found += _encodable(edge_triples(*group, parallels))
+    except (Refused, ValueError, TypeError) as error:
+        raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
+    return found
+
+
+def require_holdable(diff: Diff) -> None:
+    """Raise BadInput, naming the element, if a diff brings what RDF cannot hold."""
+    triples_of(
+        (*diff.added_nodes, *(after for _, after in diff.changed_nodes)), (*diff.added_edges, *(after for _, after in diff.changed_edges))
+    )
+
+
+def _encodable(triples: list[Triple]) -> list[Triple]:
+    for _, _, object in triples:
+        if not isinstance(object, str):
+            object.text.encode()
+    return triples
+
+
+def graph_of(triples: Iterable[Triple]) -> PropertyGraph:
+    """The graph that any triples say there is; raises BadInput."""
+    try:
+        contents = contents_of(with_names(triples))
+    except Refused as refusal:
+        raise BadInput(str(refusal)) from None
+    nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())
+    edges = (Edge(source, type, target, values, key) for (source, type, target, key), values in contents.edges.items())
+    return PropertyGraph.of(nodes, edges)
+
+
+def spelled(term: Term, *, short: bool = True) -> str:
+    """A term as SPARQL and Turtle take it; without `short`, so without prefixes and plain numbers, as N-Triples takes it."""
+    if isinstance(term, str):
+        return (short and _prefixed(term)) or f"<{term}>"
+    if short and term.datatype in (f"{XSD}integer", f"{XSD}boolean"):
+        return term.text
+    text = f'"{_SPECIAL.sub(_escape, term.text)}"'
+    return text if term.datatype == STRING else f"{text}^^{spelled(term.datatype, short=short)}"
+
+
+def _prefixed(iri: str) -> str:
+    """An IRI with its prefix, empty if it has none; what the mapping makes of a name can always follow one."""
+    for prefix, namespace in PREFIXES.items():
+        local = iri.removeprefix(namespace)
+        if iri.startswith(namespace) and (namespace in (NAMESPACE, EDGE) or _WORD.fullmatch(local)):
+            return f"{prefix}:{local}"
+    return ""
+
+
+def _escape(sign: re.Match[str]) -> str:
+    if len(sign[0]) == 2:  # \u in a text: some servers resolve \uXXXX wherever they see it
+        return f"\\\\\\u{ord(sign[0][1]):04X}"
+    return _SHORT.get(sign[0]) or f"\\u{ord(sign[0]):04X}"

@@ -1,0 +1,293 @@
+"""A graph in one SQLite file, for the layers above that search and remember: tables of nodes and edges, and an index of their words."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.truth import inverse
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.sql import diff_of, edge_row, node_row, refuse_misfit, refuse_unless_read, refuse_unless_write, sql_dialect, touched
+from kgot_lab.stores.sqlite.file import Guard, Opened, in_bulk, opened, unavailable
+from kgot_lab.stores.sqlite.rows import changes_in, edge_of, node_of, refuse_unfit, rows_of, terms_of
+from kgot_lab.stores.walks import path_between
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+SQLITE = sql_dialect("SQL (SQLite)")
+NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its properties
+STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
+COMMON = 1_000  # nodes that a word must be in before it can count as common
+TOGETHER = 500  # ids in one question
+MANY = 2_000  # rows that are quicker put in without a trigger for each
+
+_NODES = "SELECT id, labels, properties FROM nodes"
+_EDGES = "SELECT source, type, target, key, properties FROM edges"
+_SEARCH = (
+    f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
+    " ON best.rowid = number ORDER BY score DESC, length(id), id"
+)
+_ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
+
+
+class Sqlite:
+    """A store whose statements are SQL, in a file or, without a path, in memory; `seconds` is how long one statement may take.
+
+    What `write` and `apply` return from is on the disk. Threads and processes may share a file: they wait for each other.
+    Raises BadInput for a file of another kind, StoreUnavailable for one that cannot be opened.
+    """
+
+    dialect = SQLITE
+
+    def __init__(self, path: Path | str = ":memory:", *, seconds: float = 5.0):
+        self._path = None if str(path) == ":memory:" else Path(path)
+        self.seconds = seconds
+        self._lock = threading.RLock()
+        self._opened: Opened | None = opened(self._path)
+
+    def __repr__(self) -> str:
+        name = self._path.name if self._path else "in memory"
+        if self._opened is None:
+            return f"<{type(self).__name__} {name}: closed>"
+        nodes, edges = self._asked("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
+        return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
+
+    def __enter__(self) -> Sqlite:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- statements ---
+
+    def write(self, statement: str, parameters: Parameters = ()) -> Diff:
+        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
+        refuse_unless_write(statement, brackets=False)
+        with self._transaction() as graph, self._explained(statement, graph.guard), self._timed(graph.writer):
+            graph.guard.awake = True
+            try:
+                graph.writer.execute(f"EXPLAIN {statement}", parameters).close()  # the guard is asked, and nothing is run
+            finally:
+                graph.guard.awake = False  # the full-text index writes to tables of its own, which a statement may not
+            graph.writer.execute("INSERT INTO recording VALUES (1)")
+            for _ in graph.writer.execute(statement, parameters):
+                pass  # rows of RETURNING
+            diff = diff_of(changes_in(graph.writer.execute("SELECT * FROM journal ORDER BY rowid")))
+            graph.writer.execute("DELETE FROM journal")
+            graph.writer.execute("DELETE FROM recording")
+            refuse_unfit(diff)
+        return diff
+
+    def read(self, statement: str, parameters: Parameters = ()) -> Rows:
+        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed.
+
+        The columns labels and properties come as lists and objects, all others as SQLite has them.
+        """
+        refuse_unless_read(statement, brackets=False)
+        with self._lock:
+            graph = self._graph()
+            with (
+                self._explained(statement, graph.read_guard),
+                self._timed(graph.reader),
+                closing(graph.reader.execute(statement, parameters)) as cursor,
+            ):
+                return rows_of(cursor, statement)
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
+        changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
+        changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
+        many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY
+        with self._transaction() as graph, in_bulk(graph.writer) if many else nullcontext():
+            self._refuse_misfit(diff, graph.writer)
+            for statement, rows in (
+                (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
+                ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
+                ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
+                ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
+                ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
+                (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
+            ):
+                graph.writer.executemany(statement, rows)
+
+    def undo(self, diff: Diff) -> None:
+        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        self.apply(inverse(diff))
+
+    def close(self) -> None:
+        """Let go of the file; a later call raises StoreUnavailable."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
+
+    # --- looking around ---
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now, oldest first."""
+        from kgot_lab.graph import PropertyGraph
+
+        with self._snapshot():
+            nodes, edges = self._asked(f"{_NODES} ORDER BY number"), self._asked(f"{_EDGES} ORDER BY number")
+        return PropertyGraph.of(map(node_of, nodes), map(edge_of, edges))
+
+    def schema(self) -> Schema:
+        """How many nodes have each label and how many edges each type, by name."""
+        labels, count = Counter[str](), 0
+        with self._snapshot():
+            for text, times in self._asked("SELECT labels, count(*) FROM nodes GROUP BY labels"):
+                labels.update(dict.fromkeys(json.loads(text), times))
+                count += times
+            types = dict(self._asked("SELECT type, count(*) FROM edges GROUP BY type"))
+        return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways, oldest first; none if there is no such node."""
+        return tuple(map(edge_of, self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, in their name or properties, best first by BM25; ties go to the shorter id."""
+        with self._snapshot():
+            wanted = " OR ".join(self._telling(terms_of(words)))
+            found = self._asked(_SEARCH, (NAME_WEIGHT, wanted, max(0, limit))) if wanted else []
+        return tuple(map(node_of, found))
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
+        with self._snapshot():
+            if not self._asked("SELECT 1 FROM nodes WHERE id = ?", (id,)):
+                return {}
+            depth, frontier = {id: 0}, [id]
+            for level in range(1, hops + 1):
+                frontier = [end for end in self._next_to(frontier) if end not in depth]
+                depth.update(dict.fromkeys(frontier, level))
+            return depth
+
+    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        with self._snapshot():
+            steps = path_between(source, target, most, self._bare_neighbours)
+            return tuple(edge_of(row) for step in steps for row in self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+
+    # --- inside ---
+
+    def _telling(self, terms: list[str]) -> list[str]:
+        """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a common one takes long."""
+        common = max(COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
+        times = {term: self._asked("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0] for term in terms}
+        return [term for term in terms if 0 < times[term] <= common] or terms
+
+    def _next_to(self, ids: Sequence[str]) -> Iterator[str]:
+        for start in range(0, len(ids), TOGETHER):
+            some = ids[start : start + TOGETHER]
+            marks = ", ".join(f"?{number}" for number in range(1, len(some) + 1))
+            asked = f"SELECT target FROM edges WHERE source IN ({marks}) UNION SELECT source FROM edges WHERE target IN ({marks})"
+            yield from (end for (end,) in self._asked(asked, some))
+
+    def _bare_neighbours(self, id: str) -> list[Edge]:
+        """A node's edges without their properties: an index has all of that."""
+        asked = (
+            "SELECT source, type, target, key FROM edges WHERE source = ?1"
+            " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
+        )
+        return [Edge(source, type, target, key=key) for source, type, target, key in self._asked(asked, (id,))]
+
+    def _graph(self) -> Opened:
+        if self._opened is None:
+            raise StoreUnavailable(f"{self._path or 'the graph in memory'} was closed; open a new Sqlite store")
+        return self._opened
+
+    def _asked(self, statement: str, parameters: Parameters = ()) -> list[Any]:
+        """The rows of a statement of our own."""
+        with self._lock:
+            graph = self._graph()
+            try:
+                return graph.writer.execute(statement, parameters).fetchall()
+            except sqlite3.Error as error:
+                raise unavailable(error, self._path) or StoreUnavailable(f"{self._path or 'the graph in memory'}: {error}") from None
+            except UnicodeEncodeError:
+                return []  # half a surrogate pair is in no graph
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Several questions about one state of the graph, whatever another process writes meanwhile."""
+        with self._lock:
+            graph = self._graph()
+            self._asked("BEGIN")
+            try:
+                yield
+            finally:
+                if graph.writer.in_transaction:
+                    graph.writer.execute("ROLLBACK")  # nothing was written, and unlike COMMIT it works on a damaged file
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Opened]:
+        """Everything within or nothing; what is within is on the disk after it. Raises BadInput where the tables refuse a value."""
+        with self._lock:
+            graph = self._graph()
+            try:
+                graph.writer.execute("BEGIN IMMEDIATE")
+                yield graph
+                graph.writer.execute("COMMIT")
+            except BaseException as error:
+                if graph.writer.in_transaction:
+                    graph.writer.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise unavailable(error, self._path) or BadInput(f"the database refused it: {error}") from None
+                raise
+
+    @contextmanager
+    def _explained(self, statement: str, guard: Guard) -> Iterator[None]:
+        """Turn what SQLite and the checks say of a statement into QueryFailed."""
+        guard.refused = ""
+        try:
+            yield
+        except sqlite3.Error as error:
+            known = unavailable(error, self._path)
+            if known and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
+                raise known from None
+            raise QueryFailed(statement, self._reason(error, guard.refused)) from None
+        except (BadInput, TypeError, OverflowError, UnicodeError) as error:  # the last three are for parameters
+            raise QueryFailed(statement, str(error)) from None
+
+    def _reason(self, error: sqlite3.Error, refused: str) -> str:
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return f"took longer than {self.seconds:g} s and was stopped"
+        if code == sqlite3.SQLITE_FULL:
+            return f"{error}: the statement needs more room than there is"
+        if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            return f"{error}: an edge needs both its nodes; insert them first, or insert into facts"
+        return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
+
+    @contextmanager
+    def _timed(self, connection: sqlite3.Connection) -> Iterator[None]:
+        deadline = time.monotonic() + self.seconds
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    def _refuse_misfit(self, diff: Diff, writer: sqlite3.Connection) -> None:
+        """Raise BadInput unless a diff fits, having read the rows that decide it and no others."""
+        ids, identities = touched(diff)
+        if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
+            ids, identities = [], []
+        nodes = [node_of(row) for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))]
+        edges = {identity: edge_of(row) for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity)}
+        for node in diff.removed_nodes:
+            edges.update((edge.identity, edge) for edge in self.neighbours(node.id))
+        refuse_misfit(diff, nodes, edges.values())

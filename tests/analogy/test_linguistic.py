@@ -1,0 +1,185 @@
+"""Reading a text by its grammar, and the skeletons that come of it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kgot_lab.analogy import linguistic
+from kgot_lab.analogy.linguistic import Linguistic, read
+from kgot_lab.analogy.roles import Event, Role, role_map
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+
+DAM = "The dam holds back the river. As the water rises, the wall cracks."
+ROMAN = "Maria Lopez from Boston bought 300 Roman coins in 1931.\nShe sold them [4] to a museum."
+
+
+def only(text):
+    return read([text])[0]
+
+
+def roles_of(text, verb):
+    return {role.name: role.noun for event in only(text).events if event.verb == verb for role in event.roles}
+
+
+def test_every_noun_phrase_becomes_something_and_the_order_stays():
+    assert [sentence.masked for sentence in only(DAM).sentences] == [
+        "something holds back something.",
+        "As something rises, something cracks.",
+    ]
+    assert [event.line for event in only(DAM).events] == ["something hold back something", "something rise", "something crack"]
+
+
+@pytest.mark.parametrize("style", linguistic.STYLES)
+def test_a_skeleton_is_one_line_without_names_nouns_and_numbers(style):
+    (skeleton,) = Linguistic(style)([ROMAN])
+    assert "\n" not in skeleton
+    assert not {"maria", "lopez", "boston", "coin", "coins", "roman", "museum"} & set(skeleton.lower().replace(".", "").split())
+    assert not any(letter.isdigit() for letter in skeleton)
+    assert "something" in skeleton
+
+
+def test_a_lone_pronoun_stays():
+    assert only("She sold them to a museum.").sentences[0].masked == "She sold them to something."
+
+
+def test_a_predicate_that_names_a_people_is_masked():
+    assert only("The law was Roman.").sentences[0].masked == "something was something."
+
+
+@pytest.mark.parametrize("opening", ["Finally, ", "As a result, ", "However, ", "And then, ", "After that, "])
+def test_a_connective_at_the_head_of_a_sentence_is_not_read(opening):
+    plain, opened = only("the river flooded the town."), only(f"{opening}the river flooded the town.")
+    assert [(each.masked, each.form) for each in opened.units] == [(each.masked, each.form) for each in plain.units]
+    assert opened.events == plain.events
+
+
+def test_a_connective_adverb_is_not_read_anywhere():
+    assert only("The rock is then crushed.").units[0].masked == only("The rock is crushed.").units[0].masked
+    assert only("The rock is then crushed.").events == only("The rock is crushed.").events
+
+
+def test_an_introduction_that_tells_something_stays():
+    assert only("After the storm, the river flooded the town.").units[0].masked == "After something, something flooded something."
+
+
+def test_a_passive_is_told_as_the_active():
+    assert roles_of("The town was destroyed by the flood.", "destroy") == {"subject": "flood", "object": "town"}
+    assert only("The town was destroyed by the flood.").events[0].line == only("The flood destroyed the town.").events[0].line
+
+
+def test_a_relative_pronoun_stands_for_its_noun():
+    assert roles_of("The river that flooded the town is calm.", "flood") == {"subject": "river", "object": "town"}
+
+
+def test_prepositions_are_roles_and_pronouns_fill_them_without_a_name():
+    assert roles_of("The clerk gave it to the widow.", "give") == {"subject": "clerk", "object": "", "to": "widow"}
+    assert only("The clerk gave it to the widow.").events[0].told == "clerk give … to widow"
+
+
+@pytest.mark.parametrize("text", ["The wall does not hold.", "The wall never holds.", "The wall doesn't hold.", "Nobody holds the wall."])
+def test_a_denial_is_seen(text):
+    assert only(text).sentences[0].denied
+    assert not only("The wall holds.").sentences[0].denied
+
+
+def test_the_form_keeps_function_words_and_puts_tags_for_the_others():
+    assert only("The river flows under the bridge.").sentences[0].form == ("the", "NN", "VBZ", "under", "the", "NN")
+
+
+@pytest.mark.parametrize("style", linguistic.STYLES)
+@pytest.mark.parametrize("text", ["", " \n\t", "Fire", "Photosynthesis.", "Finally", "…"])
+def test_a_text_in_which_nothing_happens_gets_no_skeleton(style, text):
+    assert Linguistic(style)([text]) == [""]
+
+
+def test_one_verb_is_a_skeleton():
+    assert [Linguistic(style)(["Run!"]) for style in ("masked", "events")] == [["Run!"], ["run"]]
+
+
+def test_a_text_is_read_once():
+    assert only(DAM) is only(DAM)
+    assert read([DAM, "Run!", DAM])[0] is read([DAM])[0]
+
+
+def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
+    texts = [DAM, ROMAN, "Never trust the rising tide.", "Old friends quarrelled and parted without a word."] * 2
+    monkeypatch.setattr(linguistic, "_MEMORY", {})
+    together = read(texts)
+    for text, kept in zip(texts, together, strict=True):
+        monkeypatch.setattr(linguistic, "_MEMORY", {})
+        assert read([text]) == [kept]
+
+
+def test_what_was_read_long_ago_is_forgotten(monkeypatch):
+    monkeypatch.setattr(linguistic, "_MEMORY", {})
+    monkeypatch.setattr(linguistic, "KEPT", 2)
+    assert [each.text for each in read(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
+    assert set(linguistic._MEMORY) == {"Walk!", "Swim!"}
+
+
+def test_half_a_character_is_no_trouble():
+    assert read(["The dam \ud83d breaks."])[0].events[0].verb == "break"
+
+
+def test_the_digest_tells_styles_apart_and_nothing_else():
+    assert Linguistic("masked").digest == Linguistic().digest != Linguistic("events").digest
+    assert len(Linguistic().digest) == 64
+    assert Linguistic("events").name == "linguistic (events)"
+
+
+def test_bad_input_is_refused_with_a_word_on_what_would_do():
+    with pytest.raises(UnknownName, match="masked"):
+        Linguistic("mask")
+    with pytest.raises(BadInput, match="list of texts"):
+        read("The dam bursts.")
+    with pytest.raises(BadInput, match="too long"):
+        read(["word " * 300_000])
+
+
+def test_without_spacy_one_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, linguistic.MODEL, None)
+    monkeypatch.setattr(linguistic, "_MEMORY", {})
+    linguistic._pipeline.cache_clear()
+    try:
+        with pytest.raises(NotInstalled, match="structure"):
+            read([DAM])
+        assert read([" "])[0].sentences == ()
+    finally:
+        linguistic._pipeline.cache_clear()
+
+
+def test_importing_does_not_load_spacy():
+    code = "import sys, kgot_lab.analogy.alignment; sys.exit('spacy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def event(verb, **roles):
+    return Event(verb, tuple(Role(name, noun) for name, noun in roles.items()), (), False, 0)
+
+
+def test_fillers_of_the_same_role_answer_each_other():
+    found = role_map([(event("hold", subject="dam", object="water"), event("delay", subject="debtor", object="debt", by="trick"))])
+    assert [(each.source, each.target, each.times, each.agrees) for each in found.counterparts] == [
+        ("dam", "debtor", 1, True),
+        ("water", "debt", 1, True),
+    ]
+    assert (found.votes, found.same, found.consistency) == (2, 0, 1.0)
+
+
+def test_a_noun_that_answers_to_two_is_inconsistent():
+    twice = (event("rise", subject="water"), event("grow", subject="debt"))
+    once = (event("fall", subject="water"), event("fall", subject="debtor"))
+    found = role_map([twice, twice, twice, once])
+    assert [each.agrees for each in found.counterparts] == [True, False]
+    assert found.consistency == 0.75
+
+
+def test_a_noun_in_its_own_role_is_counted_as_the_same():
+    found = role_map([(event("rise", subject="water", under="wall"), event("climb", subject="water", under="gate"))])
+    assert (found.same, found.votes) == (1, 2)
+
+
+def test_a_pronoun_has_no_vote():
+    assert role_map([(event("rise", subject=""), event("rise", subject="water"))]).votes == 0
+    assert role_map([]).consistency == 1.0

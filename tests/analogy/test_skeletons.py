@@ -1,0 +1,382 @@
+"""One line of mechanism for each text: what is made, what is kept, and what becomes of the texts that get none."""
+
+import gzip
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.analogy.leaks import LeakCheck
+from kgot_lab.analogy.skeleton_makers import AGAIN_EXAMPLES, EXAMPLES, LONGEST, RULES, Asked, Stored, save, stored
+from kgot_lab.analogy.skeletons import LOT, Skeletons, one_line, skeletons
+from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.types import Prompt
+
+TEXTS = [f"Loaf number {number} was shaped by the baker." for number in range(40)]
+GOOD = "Someone shapes one thing after another."
+
+
+class Upside:
+    """A maker that turns the words of a text round; it breaks on the texts it is told, and counts what it was asked for."""
+
+    def __init__(self, breaks_on: Sequence[str] = (), error: BaseException | None = None, digest: str = "1") -> None:
+        self.name, self.digest = "upside", digest
+        self.breaks_on, self.error, self.asked = set(breaks_on), error or LLMError("the line is dead"), list[list[str]]()
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        self.asked.append(list(texts))
+        if self.breaks_on & set(texts):
+            raise self.error
+        return [" ".join(reversed(text.split())) for text in texts]
+
+
+def said(prompt: Prompt) -> str:
+    return prompt.messages[-1].text
+
+
+# --- the collection ---------------------------------------------------------------------------------------------------
+
+
+def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
+    found = skeletons(TEXTS, Upside(), folder=tmp_path)
+    assert list(found) == TEXTS and len(found) == 40
+    assert found[TEXTS[3]] == "baker. the by shaped was 3 number Loaf"
+    assert (found.blank, found.failed, found.leaks) == ((), {}, {})
+    assert found.get("another text") is None
+
+
+def test_equal_texts_are_made_once(tmp_path):
+    maker = Upside()
+    assert len(skeletons(["A b.", "C d.", "A b."], maker, folder=tmp_path)) == 2
+    assert maker.asked == [["A b.", "C d."]]
+
+
+def test_a_blank_text_gets_no_skeleton_and_is_counted(tmp_path):
+    maker = Upside()
+    found = skeletons(["", "A b.", " \n", "12 — 34", ""], maker, folder=tmp_path)
+    assert found.blank == ("", " \n", "12 — 34", "")
+    assert list(found) == ["A b."] and maker.asked == [["A b."]]
+    assert len(skeletons(["", "…"], maker, folder=tmp_path)) == 0
+    assert repr(skeletons([], maker, folder=tmp_path)) == "<0 skeletons by upside>"
+
+
+def test_what_was_made_is_kept_for_its_maker_alone(tmp_path):
+    first, second, other = Upside(), Upside(), Upside(digest="2")
+    made = skeletons(TEXTS, first, folder=tmp_path)
+    assert skeletons(TEXTS, second, folder=tmp_path) == made and second.asked == []
+    skeletons(TEXTS[:1], other, folder=tmp_path)
+    assert other.asked == [TEXTS[:1]]
+    skeletons(TEXTS[:1], second, folder=tmp_path, cache=False)
+    assert second.asked == [TEXTS[:1]]
+
+
+def test_without_a_cache_nothing_is_written(tmp_path):
+    skeletons(TEXTS, Upside(), folder=tmp_path / "new", cache=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_loses_one_lot_and_a_rerun_goes_on(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        skeletons(TEXTS, Upside(breaks_on=[TEXTS[LOT + 1]], error=KeyboardInterrupt()), folder=tmp_path)
+    maker = Upside()
+    skeletons(TEXTS, maker, folder=tmp_path)
+    assert [text for lot in maker.asked for text in lot] == TEXTS[LOT:]
+
+
+def test_a_text_that_fails_is_tried_alone_and_reported_and_tried_again_next_time(tmp_path):
+    maker = Upside(breaks_on=[TEXTS[2]])
+    found = skeletons(TEXTS, maker, folder=tmp_path)
+    assert found.failed == {TEXTS[2]: "the line is dead"}
+    assert list(found) == TEXTS[:2] + TEXTS[3:]
+    assert [len(lot) for lot in maker.asked] == [LOT, *[1] * LOT, *[LOT] * (40 // LOT - 1)]
+    again = Upside()
+    assert len(skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
+
+
+@pytest.mark.parametrize("error", [LLMError("no"), BadInput("no"), ValueError("no"), BadReply("no", "")], ids=repr)
+def test_no_error_of_one_text_is_fatal_to_the_others(error, tmp_path):
+    found = skeletons(TEXTS[:3], Upside(breaks_on=TEXTS[:1], error=error), folder=tmp_path)
+    assert list(found) == TEXTS[1:3] and "no" in found.failed[TEXTS[0]]
+
+
+@pytest.mark.parametrize("error", [NotInstalled("local"), ModelMissing("there is no model file")], ids=repr)
+def test_a_maker_that_is_not_there_is_told_at_once(error, tmp_path):
+    with pytest.raises(type(error)):
+        skeletons(TEXTS, Upside(breaks_on=TEXTS, error=error), folder=tmp_path)
+
+
+def test_a_maker_that_gives_too_few_is_found_out(tmp_path):
+    maker = Upside()
+    maker.__class__ = type("Lazy", (Upside,), {"__call__": lambda self, texts: ["Only one."]})
+    found = skeletons(["A b.", "C d."], maker, folder=tmp_path)
+    assert list(found.values()) == ["Only one.", "Only one."]  # alone, one is enough
+    maker.__class__ = type("Mute", (Upside,), {"__call__": lambda self, texts: []})
+    assert "0 skeletons of 1 texts" in skeletons(["E f."], maker, folder=tmp_path).failed["E f."]
+
+
+def test_progress_counts_the_missing_texts(tmp_path):
+    told = []
+    skeletons(TEXTS[:5], Upside(), folder=tmp_path)
+    skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told == [*((done, 35) for done in range(0, 35, LOT)), (35, 35)]
+    skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (35, 35) and told.count((35, 35)) == 1  # nothing was missing, so nothing is told
+
+
+def test_leaks_are_reported_by_text(tmp_path):
+    check = LeakCheck.of([*TEXTS, "The sailor sang."])
+    found = skeletons([*TEXTS[:2], "The sailor sang."], Stored({TEXTS[0]: GOOD, TEXTS[1]: "Item 1.", "The sailor sang.": "A sailor."}),
+                      folder=tmp_path, leaks=check)  # fmt: skip
+    assert found.leaks == {TEXTS[1]: ("1",), "The sailor sang.": ("sailor",)}
+
+
+def test_its_repr_counts_everything():
+    found = Skeletons(
+        {str(number): "x" for number in range(1204)}, "qwen2.5", ("", "", ""), {"a": "no"}, {str(n): ("x",) for n in range(17)}
+    )
+    assert repr(found) == "<1,204 skeletons by qwen2.5, 3 blank, 1 failed, 17 leaking>"
+    assert repr(replace(found, blank=(), failed={}, leaks={})) == "<1,204 skeletons by qwen2.5>"
+
+
+def test_half_characters_and_other_scripts_do_no_harm(tmp_path):
+    texts = ["a \ud800 b", "漢字 🙂", "Ünï\x00cödé"]
+    made = skeletons(texts, Upside(), folder=tmp_path)
+    assert skeletons(texts, Upside(), folder=tmp_path) == made and made["a \ud800 b"] == "b ? a"
+
+
+def test_bad_input_is_told(tmp_path):
+    with pytest.raises(BadInput, match="not one text"):
+        skeletons("one text", Upside(), folder=tmp_path)
+    with pytest.raises(BadInput, match="1 of 2 are not texts, the first is None"):
+        skeletons(["A b.", None], Upside(), folder=tmp_path)  # type: ignore[list-item]
+
+
+def test_a_broken_cache_is_put_aside(tmp_path):
+    (tmp_path / "skeletons-1.sqlite").write_bytes(b"not a database at all" * 50)
+    with pytest.warns(UserWarning, match="skeleton cache is broken"):
+        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
+    maker = Upside()
+    skeletons(TEXTS, maker, folder=tmp_path)
+    assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="cannot be used now"):
+        assert len(skeletons(TEXTS[:2], Upside(), folder=tmp_path / "file")) == 2
+
+
+def test_a_damaged_row_is_made_again(tmp_path):
+    skeletons(TEXTS[:2], Upside(), folder=tmp_path)
+    with sqlite3.connect(tmp_path / "skeletons-1.sqlite") as connection:
+        connection.execute("UPDATE skeletons SET skeleton = x'00ff'")
+    connection.close()
+    maker = Upside()
+    assert skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
+
+
+# --- one line ---------------------------------------------------------------------------------------------------------
+
+
+REPLIES = [
+    *(
+        GOOD,
+        f"\n\n  {GOOD}\nAnd more.",
+        f'"{GOOD}"',
+        f"“{GOOD}”",
+        f"Skeleton: {GOOD}",
+        f'**Skeleton:** "{GOOD}"',
+        f"- {GOOD}",
+        f"1. {GOOD}",
+    ),
+    *(f"Here is the skeleton:\n\n{GOOD}", f"The abstract mechanism: {GOOD}", f"```\n{GOOD}\n```", f"'Skeleton: {GOOD}'", f"> *{GOOD}*"),
+]
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+def test_a_skeleton_is_the_first_line_without_labels_and_quotes(reply):
+    assert one_line(reply) == GOOD
+
+
+@pytest.mark.parametrize("line", ["A mechanism-driven change.", 'The "whole" is "divided"', "Output grows with input.", "Someone's own."])
+def test_what_only_looks_like_a_label_or_a_quote_stays(line):
+    assert one_line(line) == line
+
+
+@pytest.mark.parametrize("reply", ["", " \n ", '""', "Skeleton:", "```\n```", "..."])
+def test_a_reply_without_words_is_bad(reply):
+    with pytest.raises(BadReply, match="no skeleton"):
+        one_line(reply)
+
+
+# --- a model that is asked --------------------------------------------------------------------------------------------
+
+
+def test_the_model_gets_rules_then_examples_then_the_text():
+    llm = Scripted([GOOD, GOOD])
+    assert Asked(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
+    first, second = (prompt.messages for prompt in llm.asked)
+    assert [message.role for message in first] == ["system", *["user", "assistant"] * len(EXAMPLES), "user"]
+    assert first[0].text == RULES and TEXTS[0] in first[-1].text
+    assert first[:-1] == second[:-1]  # so that it is read once
+    assert (llm.asked[0].temperature, llm.asked[0].seed, llm.asked[0].max_tokens) == (0, None, 60)
+
+
+def test_the_examples_do_what_the_rules_ask():
+    texts, made = zip(*EXAMPLES, strict=True)
+    check = LeakCheck.of(texts)
+    assert [leaked for text, skeleton in EXAMPLES if (leaked := check.check(text, skeleton))] == []
+    assert all(one_line(skeleton) == skeleton and len(skeleton.split()) <= 30 for skeleton in made)
+    for sentence, words, without in AGAIN_EXAMPLES:
+        assert set(words.split(", ")) <= set(re.findall(r"\w+", sentence.lower()))
+        assert not set(words.split(", ")) & set(re.findall(r"\w+", without.lower()))
+
+
+def test_a_model_that_leaks_is_told_the_words_and_the_better_skeleton_stays():
+    check = LeakCheck.of([*TEXTS, "The sailor sang a shanty."])
+    text, leaking = "The sailor sang a shanty.", "A sailor sang a thing."
+    llm = Scripted([leaking, "Someone sang."])
+    assert Asked(llm, leaks=check)([text]) == ["Someone sang."]
+    assert said(llm.asked[1]).splitlines() == [f"Sentence: {leaking}", "Not these words: sailor, sang"]
+    for second in ("The sailor sang.", "A shanty was sung by a sailor, who sang.", "", "..."):
+        assert Asked(Scripted([leaking, second]), leaks=check)([text]) == [leaking]
+    clean = Scripted([GOOD])
+    assert Asked(clean, leaks=check)([text]) == [GOOD] and len(clean.asked) == 1
+    assert Asked(Scripted([leaking]))([text]) == [leaking]  # without a check it is asked once
+
+
+def test_a_long_reply_is_cut_and_the_first_of_several_lines_taken():
+    assert len(Asked(Scripted(["word " * 200]))(["A b."])[0].split()) == LONGEST
+    assert Asked(Scripted([f"Skeleton: {GOOD}\nI hope this helps!"]))(["A b."]) == [GOOD]
+
+
+def test_an_empty_reply_fails_its_text_only(tmp_path):
+    llm = Scripted(lambda prompt: "" if TEXTS[1] in said(prompt) else GOOD)
+    found = skeletons(TEXTS[:3], Asked(llm), folder=tmp_path)
+    assert list(found) == [TEXTS[0], TEXTS[2]] and "no skeleton in it" in found.failed[TEXTS[1]]
+    assert repr(found) == "<2 skeletons by scripted, 1 failed>"
+
+
+def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
+    found = skeletons(TEXTS[:3], Asked(Scripted([GOOD] * 4)), folder=tmp_path)
+    assert len(found) == 3
+    found = skeletons(TEXTS[:8], Asked(Scripted([GOOD] * 7)), folder=tmp_path)  # the lot of five passes, and two replies are left over
+    assert len(found) == 8
+    found = skeletons(TEXTS[:20], Asked(Scripted([])), folder=tmp_path)
+    assert len(found) == 8 and len(found.failed) == 12
+
+
+def test_the_digest_follows_everything_that_decides_the_skeleton():
+    class WithFile(Scripted):
+        sha256 = "abc"
+
+    plain = Asked(Scripted([]))
+    check = LeakCheck.of(TEXTS)
+    others = [
+        Asked(Scripted([], name="other")),
+        Asked(WithFile([])),
+        Asked(Scripted([]), examples=EXAMPLES[:1]),
+        replace(plain, leaks=check),
+    ]
+    others += [replace(plain, max_tokens=50), replace(plain, temperature=0.7), replace(plain, leaks=LeakCheck.of(TEXTS, cut=1))]
+    assert len({plain.digest, *(maker.digest for maker in others)}) == 8
+    assert plain.digest == Asked(Scripted([GOOD])).digest
+    assert plain.name == "scripted"
+
+
+def test_a_warm_model_gets_a_seed():
+    llm = Scripted([GOOD])
+    Asked(llm, temperature=0.7)(["A b."])
+    assert (llm.asked[0].temperature, llm.asked[0].seed) == (0.7, 0)
+
+
+# --- stored skeletons -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "folder/made.jsonl.gz"])
+def test_what_is_saved_is_found_again(name, tmp_path):
+    made = skeletons([*TEXTS, "漢字 \u2028 🙂"], Upside(), folder=tmp_path)
+    save(made, tmp_path / name, model="m", date="2025-01-31")
+    maker = stored(tmp_path / name)
+    again = skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
+    assert again == made and maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
+    assert repr(maker) == "<41 stored skeletons by upside, 2025-01-31>"
+
+
+def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_path):
+    for name, texts in (("a.gz", TEXTS), ("b.gz", TEXTS[::-1])):
+        save(skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).decode().splitlines()
+    assert json.loads(lines[0])["maker"] == "upside" and set(json.loads(lines[1])) == {"text_sha256", "skeleton"}
+
+
+def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
+    maker = Stored({"A b.": "b. A"}, name="by hand")
+    found = skeletons(["A b.", "C d."], maker, folder=tmp_path)
+    assert dict(found) == {"A b.": "b. A"} and "no stored skeleton of 'C d.'" in found.failed["C d."]
+    assert found.maker == "by hand" and Stored({"A b.": "A"}).digest != maker.digest
+
+
+def test_a_line_may_give_the_text_itself(tmp_path):
+    path = tmp_path / "hand.jsonl"
+    path.write_text('{"skeletons": 1, "maker": "hand"}\n{"text": "A b.", "skeleton": "b. A"}\n')
+    assert stored(path)(["A b."]) == ["b. A"]
+
+
+@pytest.mark.parametrize(
+    "lines, told",
+    [
+        ("", "line 1 .* is not JSON"),
+        ("[1]", "line 1 .* not a JSON object"),
+        ('{"text": "a", "skeleton": "b"}', "head of a file of skeletons"),
+        ('{"skeletons": 1, "maker": "m"}\n{"text": "a"}', "line 2"),
+        ('{"skeletons": 1, "maker": "m"}\n{"text": "a", "skeleton": "b"}\n{"text', "line 3 .* is not JSON"),
+    ],
+)
+def test_a_broken_file_is_told_with_its_line(lines, told, tmp_path):
+    (tmp_path / "bad.jsonl").write_text(lines)
+    with pytest.raises(BadInput, match=told):
+        stored(tmp_path / "bad.jsonl")
+
+
+def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
+    (tmp_path / "bad.gz").write_text("plain")
+    for name in ("none.jsonl", "bad.gz"):
+        with pytest.raises(BadInput, match="cannot be read"):
+            stored(tmp_path / name)
+
+
+def test_importing_the_makers_brings_no_model():
+    heavy = {"spacy", "torch", "onnxruntime", "llama_cpp", "openai"}
+    code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+# --- the real local model ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.live
+def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_path: Path):
+    pytest.importorskip("llama_cpp")
+    from kgot_lab.llm.local import Local
+
+    try:
+        llm = Local(context=1024)
+    except (ModelMissing, NotInstalled) as error:
+        pytest.skip(f"no local model here: {error}")
+    texts = ["Pour water on the seeds. After a week they sprout.", "Put money in the bank. After a year it has grown."]
+    maker = Asked(llm, examples=EXAMPLES[:3])  # few, because reading them takes longer than the rest of this file
+    made = skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
+    llm.close()
+    assert list(made) == texts and made.failed == {} and made.blank == ("",)
+    assert all("\n" not in skeleton and 3 <= len(skeleton.split()) <= LONGEST for skeleton in made.values())
+    again = skeletons(texts, maker, folder=tmp_path)
+    assert again.by_text == made.by_text and repr(llm).endswith("not loaded yet>")  # kept, so the model was not needed

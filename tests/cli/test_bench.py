@@ -1,0 +1,185 @@
+"""`kgot-lab bench` as a user types it: on a folder of their own, stopped and gone on with, and with every kind of bad input."""
+
+import csv
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.tiny_collection import tiny
+
+from kgot_lab.cli.app import main
+from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.experiments.recall import benchmark
+
+TABLE = re.compile(r"[\d.–]+ +[\d.–]+$", re.MULTILINE)  # the two columns with times
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One cache of vectors for all tests of this file."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path, cache):
+    """A folder to work in, with a small collection."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr(benchmark, "WRITTEN_BEFORE", replace(benchmark.WRITTEN_BEFORE, rounds=300))
+    to_beir(tiny(), "mine")
+    return tmp_path
+
+
+@pytest.fixture
+def bench(monkeypatch, capsys):
+    """`kgot-lab bench`, run in this process: exit code, standard output, standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", "bench", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def refused(ran: tuple[int, str, str]) -> str:
+    """The one line of an error; nothing else may be said."""
+    code, out, err = ran
+    lines = [line for line in err.splitlines() if line.strip()]
+    assert code == 1 and not out and len(lines) == 1 and lines[0].startswith("error: "), ran
+    return lines[0]
+
+
+def table_of(folder: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((Path(folder) / "report.csv").read_text(encoding="utf-8").splitlines()))
+
+
+# --- whole runs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipts(bench):
+    code, out, err = bench("mine", "--folder", "out")
+    assert code == 0 and "Warning" not in err and "DEBUG" not in err, err
+    assert out.startswith("mine/test, all: 8 queries, 12 documents") and "follow, sentences" in out and "recall@5 against convex" in out
+    assert len(list(Path("out/mine-test").glob("*.jsonl.gz"))) == 36
+    page, table = Path("out/report.html").read_text(encoding="utf-8"), table_of("out")
+    assert page.count("<svg") == 3 and "Left out, all in the tables" in page
+    assert len({row["system"] for row in table}) == 36 and {row["dataset"] for row in table} == {"mine/test"}
+    [whole] = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
+    assert len(whole["systems"]) == 36 and r"\toprule" in Path("out/report.tex").read_text(encoding="utf-8")
+    assert "Claims of the KG-OS document" in Path("out/report.md").read_text(encoding="utf-8")
+    written = {path: path.stat().st_mtime_ns for path in Path("out/mine-test").iterdir()}
+    assert bench("mine", "--folder", "out")[:2] == (0, out)
+    assert written == {path: path.stat().st_mtime_ns for path in Path("out/mine-test").iterdir()}
+    assert Path("out/report.html").read_text(encoding="utf-8") == page
+
+
+def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
+    to_beir(tiny(), "yours")
+    code, out, _ = bench("mine", "yours", "--only", "bm25", "--only", "follow, sentences", "--folder", "out")
+    assert code == 0 and "mine/test, all" in out and "yours/test, all" in out and "rrf" not in out
+    assert sorted(path.name.split(".")[0] for path in Path("out/yours-test").iterdir()) == ["bm25", "convex", "follow-sentences"]
+    rows = table_of("out")
+    assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"} and "Claims" not in Path("out/report.md").read_text()
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
+    words = ["mine", "--only", "bm25", "--only", "lsa", "--only", "follow", "--only", "gate"]
+    code, whole, _ = bench(*words, "--folder", "whole")
+    assert code == 0
+    command = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", "bench", *words, "--folder", "out"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
+    limit = time.monotonic() + 30
+    while not list(Path("out").rglob("*.gz")) and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and not out and "Stopped. Everything so far is in out; the same command goes on from there." in err
+    assert "Traceback" not in err and 1 <= len(list(Path("out").rglob("*.gz"))) < 5
+    code, resumed, _ = bench(*words, "--folder", "out")
+    assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace("whole/", "out/")
+
+
+def test_killed_in_the_middle_of_a_system_it_goes_on_too(bench):
+    code, whole, _ = bench("mine", "--only", "bm25", "--folder", "out")
+    path = Path("out/mine-test/bm25.jsonl.gz")
+    head, *rows = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    names = ("format", "dataset", "documents", "questions", "qrels", "system", "description", "kept", "queries")
+    fixed = {key: json.loads(head)[key] for key in names}
+    path.unlink()
+    torn = [json.dumps(fixed) + "\n", *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]), rows[3][:20]]
+    path.with_name("bm25.jsonl.gz.partial").write_text("".join(torn), encoding="utf-8")
+    code, resumed, _ = bench("mine", "--only", "bm25", "--folder", "out")
+    assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole) and not list(Path("out").rglob("*.partial"))
+
+
+def test_growth_is_shown_as_a_table(bench):
+    code, out, _ = bench("--scale", "--size", 40, "--folder", "out")
+    assert code == 0 and out.startswith("How time and memory grow") and "title pagerank" in out and "failed" not in out
+    assert len(Path("out/scale.jsonl").read_text().splitlines()) == 6 and bench("--scale", "--size", 40, "--folder", "out")[1] == out
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["mine", "--only", "folow"], "unknown system of these data 'folow'; did you mean 'follow'?"),
+        (["nosuch"], "unknown data set 'nosuch'. Known: 2wiki"),
+        (["."], "has no corpus.jsonl"),
+        (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
+        (["mine", "--scale"], "--scale makes its own passages; leave out data sets"),
+        (["--scale", "--only", "bm25"], "--scale makes its own passages"),
+        (["--scale", "--develop"], "--scale makes its own passages"),
+        (["mine", "--size", "100"], "--size goes with --scale"),
+        (["--scale", "--size", "3"], "--size takes 4 passages or more, not 3"),
+        (["mine", "--folder", "mine/corpus.jsonl"], "cannot write mine/corpus.jsonl/plan.json"),
+        (["mine", "--folder", "mine/corpus.jsonl/out"], "cannot write"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(bench, words, why):
+    assert why in refused(bench(*words, *([] if "--folder" in words else ["--folder", "out"])))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "why"),
+    [
+        ("corpus.jsonl", lambda text: "", "there are no documents"),
+        ("corpus.jsonl", lambda text: text + text.splitlines()[0], "occur more than once, for example 'd00'"),
+        ("queries.jsonl", lambda text: text + text.splitlines()[0], "occur more than once, for example 'q0'"),
+        ("corpus.jsonl", lambda text: text[:-20], "corpus.jsonl, line 12: not JSON"),
+        ("qrels/test.tsv", lambda text: text + "q0\tnosuch\t1\n", "judgements of an unknown document or query"),
+        ("qrels/test.tsv", lambda text: text.replace("\t1", "\t0"), "no query of mine/test has a relevant document"),
+        ("queries.jsonl", lambda text: "", "there are no queries"),
+    ],
+)
+def test_broken_data_are_refused_in_one_line(bench, file, change, why):
+    path = Path("mine") / file
+    path.write_text(change(path.read_text()))
+    assert why in refused(bench("mine", "--folder", "out"))
+
+
+def test_a_broken_receipt_is_named_before_anything_is_run(bench):
+    assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
+    Path("out/mine-test/bm25.jsonl.gz").write_bytes(b"junk")
+    assert "bm25.jsonl.gz is not a receipt that can be read" in refused(bench("mine", "--folder", "out"))
+    assert len(list(Path("out/mine-test").iterdir())) == 2
+
+
+def test_a_question_without_a_word_is_refused_by_its_id(bench):
+    queries = Path("mine/queries.jsonl")
+    queries.write_text(queries.read_text().replace("Where did Alan Turing study?", "??? !!"))
+    assert "1 queries have no letter or digit, for example 'q" in refused(bench("mine", "--folder", "out"))
+    assert not Path("out/mine-test").exists()

@@ -1,0 +1,396 @@
+"""The command line: whole runs against a model server on this computer, stopped and gone on with, and every kind of bad input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support.openai_server import Answer, openai_server, refuses, says
+
+from kgot_lab.bundled import bundled
+from kgot_lab.cli.app import main
+from kgot_lab.cli.terminal import DEMO, command, documents_of
+from kgot_lab.draw.outside import references
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
+from kgot_lab.loop.trace import Trace, load
+
+QUESTION = "Where was Ada Lovelace born?"
+INSERT = {"choice": "INSERT", "text": "her place of birth"}
+RETRIEVE = {"choice": "RETRIEVE", "text": "result = facts()"}
+SEARCH = {"calls": [{"tool": "search", "arguments": {"query": "Ada Lovelace"}}]}
+WRITE = {"statements": ['add("Ada Lovelace", "born in", "London", year=1815)']}
+FIRST = [INSERT, INSERT, INSERT, SEARCH]  # what the reference preset asks before it writes
+REST = [WRITE, RETRIEVE, RETRIEVE, RETRIEVE, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+ADA = "# Ada Lovelace\n\nAda Lovelace was born in London in 1815.\n"
+
+
+def replies(*values: object) -> list[Answer]:
+    """Proper chat completions."""
+    return [says(value if isinstance(value, str) else json.dumps(value)) for value in values]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def again(self) -> list[str]:
+        """The command it says to go on with."""
+        return shlex.split(self.err.strip().splitlines()[-1].partition("Go on with: ")[2])
+
+
+@pytest.fixture
+def kgot_lab(monkeypatch, capsys):
+    """The command line, run in this process."""
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return Ran(ended.value.code or 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """A folder to work in, with documents and no model, key or cache."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "no-model.gguf"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "my papers").mkdir()
+    (tmp_path / "my papers" / "ada.md").write_text(ADA)
+    (tmp_path / "my papers" / "babbage.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def server():
+    """A model server that answers the question properly."""
+    with openai_server(*replies(*FIRST, *REST)) as serving:
+        yield serving
+
+
+def asking(server, *more: object) -> list[object]:
+    return ["ask", QUESTION, "--documents", "my papers", "--model", f"{server.url}#m", *more]
+
+
+# --- a question -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--html", "pages/run.html"))
+    assert ran.code == 0, ran.err
+    assert "Answer: London" in ran.out and "Ada Lovelace --[born in]--> London" in ran.out and "[ada.md#1]" in ran.out
+    assert load("run.jsonl").finished and "London" in Path("pages/run.html").read_text()
+    assert all(body["model"] == "m" for body in server.bodies)
+
+
+def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--json"))
+    result = json.loads(ran.out)
+    assert ran.out.count("\n") == 1 and result["answer"] == "London" and not result["forced"]
+    assert result["evidence"] == ["Ada Lovelace --[born in]--> London"] and result["calls"] == len(server.bodies) == 11
+    assert load(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
+
+
+def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
+    with openai_server(*replies(*FIRST), Answer(sleep=60), *replies(*REST)) as server:
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
+        words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli.app import main; main()", *asking(server, "--trace", "a run.jsonl")]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while len(server.bodies) < 5 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        kept = load("a run.jsonl").events
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
+        out, err = process.communicate(timeout=60)
+        ran = Ran(process.returncode, out, err)
+        assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
+        assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
+        assert load("a run.jsonl").events == kept
+        assert ran.again == ["kgot-lab", "resume", "a run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m"]
+        resumed = kgot_lab(*ran.again[1:])
+        assert resumed.code == 0 and "Answer: London" in resumed.out
+        assert len(server.bodies) == len(FIRST) + 1 + len(REST)  # only the call that was cut off is made again
+    assert load("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
+
+
+def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kgot_lab, here):
+    (here / "notes").mkdir()
+    (here / "notes" / "ada notes.md").write_text(ADA)
+    attached = {"calls": [{"tool": "read_attachment", "arguments": {"file": "ada notes.md"}}]}
+    with openai_server(*replies(INSERT, INSERT, INSERT, attached, *REST)) as server:
+        options = ["--attach", "notes/ada notes.md", "--model", f"{server.url}#m", "--trace", "run.jsonl", "--html", "run.html", "--json"]
+        ran = kgot_lab("ask", QUESTION, *options, "--max-calls", "4")
+        assert ran.code == 1 and ran.out == "" and "4 of 4 calls are spent" in ran.err and "is in run.jsonl" in ran.err
+        forgotten = kgot_lab("resume", "run.jsonl", "--model", f"{server.url}#m")
+        assert forgotten.code == 1 and "--attach" in forgotten.err and "ada notes.md" in forgotten.err
+        assert ran.again[1:4] == ["resume", "run.jsonl", "--attach"] and len(server.bodies) == 4
+        resumed = kgot_lab(*ran.again[1:])
+        assert json.loads(resumed.out)["answer"] == "London" and Path("run.html").exists() and len(server.bodies) == 4 + len(REST)
+
+
+IN_SPARQL = "INSERT DATA { :Ada_Lovelace :born_in :London }", "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
+IN_CYPHER = (
+    "MERGE (a:Person {id: 'Ada Lovelace'}) MERGE (b:City {id: 'London'}) MERGE (a)-[:`born in`]->(b)",
+    "MATCH (a {id: 'Ada Lovelace'})-[r]->(b) RETURN b.id AS place",
+)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("sparql_embedded", IN_SPARQL), ("cypher_embedded", IN_CYPHER)])
+def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab, kind, said):
+    write, read = said
+    retrieve = {"choice": "RETRIEVE", "text": read}
+    rest = [retrieve, retrieve, retrieve, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+    with openai_server(*replies(*FIRST, {"statements": [write]}, *rest)) as server:
+        ran = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5"))
+        assert ran.code == 1 and "--store" in ran.again and "graph.log" in ran.again
+        resumed = kgot_lab(*ran.again[1:])
+        assert "Answer: London" in resumed.out, resumed.err
+        assert kgot_lab("verify", "run.jsonl").code == 0
+        refused = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log"))
+        assert refused.code == 1 and "already holds a graph" in refused.err
+        assert len(server.bodies) == 5 + len(rest)
+
+
+def test_a_server_that_fails_in_the_middle_costs_nothing_that_was_answered(kgot_lab):
+    with openai_server(*replies(*FIRST), refuses(401, "who are you"), *replies(*REST)) as server:
+        ran = kgot_lab(*asking(server))
+        assert ran.code == 1 and ran.err.splitlines()[-1].startswith("error: ") and "who are you" in ran.err.splitlines()[-1]
+        assert "Answer: London" in kgot_lab(*ran.again[1:]).out
+
+
+def test_a_server_in_a_trace_must_be_named_again(kgot_lab, server):
+    kgot_lab(*asking(server, "--max-calls", "4", "--trace", "run.jsonl"))
+    ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers")
+    assert ran.code == 1 and "with --model, a server as http://HOST:PORT/v1#MODEL" in ran.err
+
+
+def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    ran = kgot_lab("resume", "run.jsonl", "--json")
+    assert json.loads(ran.out)["answer"] == "London" and "nothing is left to do" in ran.err and len(server.bodies) == 11
+
+
+def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
+    run = Trace("r", "", (), {"documents": DEMO})
+    assert len(documents_of(run, None)) == 994 and len(documents_of(run, Path("my papers"))) == 2
+    assert documents_of(Trace("r", "", ()), None) == []
+
+
+def test_a_command_is_quoted_for_the_shell_and_says_only_what_was_given():
+    said = command("resume", Path("a run.jsonl"), documents=None, attach=["x y", "z"], json=True, unsafe=False, execution_model="openai:m")
+    assert said == "kgot-lab resume 'a run.jsonl' --attach 'x y' --attach z --json --execution-model openai:m"
+
+
+def test_two_models_share_the_work(kgot_lab, server):
+    with openai_server(*replies(SEARCH, {"needed": False})) as other:
+        server.answers[:] = replies(INSERT, INSERT, INSERT, *(reply for reply in REST if reply != {"needed": False}))
+        server.answers.insert(7, replies({"needed": False})[0])
+        ran = kgot_lab(*asking(server, "--execution-model", f"{other.url}#e", "--trace", "run.jsonl", "--max-calls", "3"))
+        assert ran.code == 1 and other.url + "#e" in ran.again
+        assert kgot_lab(*ran.again[1:]).code == 0 and [body["model"] for body in other.bodies] == ["e"]
+
+
+def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
+    with openai_server(*replies(*FIRST, *REST[:-2], {"answer": "倫敦"}, {"answer": "倫敦"})) as server:
+        words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server)]
+        western = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+        done = subprocess.run(words, capture_output=True, encoding="cp1252", timeout=60, env=western)
+    assert done.returncode == 0 and "Answer: ??" in done.stdout
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------------
+
+
+def one_line(ran: Ran, *words: str) -> None:
+    """The command failed with one line on standard error that holds these words, and printed nothing else."""
+    assert ran.code == 1 and ran.out == "", ran
+    last = ran.err.strip().splitlines()[-1]
+    assert last.startswith("error: ") and all(word in last for word in words), last
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", "Q?", "--model", "openai:m"], ["--documents DIR", "--attach FILE"]),
+        (["ask", "Q?", "--documents", "nowhere", "--model", "openai:m"], ["nowhere is not a folder"]),
+        (["ask", "Q?", "--documents", "empty", "--model", "openai:m"], ["it is empty"]),
+        (["ask", "Q?", "--documents", "unreadable", "--model", "openai:m"], ["nothing in unreadable could be read", ".bin is not read"]),
+        (["ask", "Q?", "--documents", "my papers", "--model", "opnai:m"], ["unknown model 'opnai'", "did you mean 'openai'"]),
+        (["ask", "Q?", "--documents", "my papers", "--model", "openai"], ["openai:MODEL"]),
+        (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
+        (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
+        (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
+        (["ask", "Q?", "--documents", "my papers"], ["no such file" if find_spec("llama_cpp") else "pip install 'kgot_lab[local]'"]),
+        (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
+        (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
+        (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),
+        (["ask", "Q?", "--attach", "nothing.md", "--model", "http://127.0.0.1:1/v1#m"], ["not there: nothing.md"]),
+        (["ask", "Q?", "--documents", "my papers", "--html", "my papers"], ["cannot write my papers"]),
+        (["ask", "Q?", "--documents", "my papers", "--html", "text.txt/page.html"], ["cannot write text.txt/page.html"]),
+        (["ask", "Q?", "--documents", "my papers", "--trace", "text.txt", "--model", "http://127.0.0.1:1/v1#m"], ["exists already"]),
+        *[([command, "text.txt"], ["text.txt"]) for command in ("show", "verify", "resume")],
+        *[([command, "nothing.jsonl"], ["cannot read the trace nothing.jsonl"]) for command in ("show", "verify", "resume")],
+        *[([command, "my papers"], ["cannot read the trace my papers"]) for command in ("show", "verify", "resume")],
+        *[([command, "head.jsonl"], ["do not begin with Started"]) for command in ("verify", "resume")],
+        (["extract", "nowhere", "--model", "http://127.0.0.1:1/v1#m"], ["nowhere is not a folder"]),
+        (["extract", "my papers", "--resume"], ["--trace FILE"]),
+        (["extract", "my papers", "--out", "text.txt"], ["text.txt exists already"]),
+        (["extract", "my papers", "--resume", "--trace", "nothing.jsonl"], ["cannot read the trace"]),
+        (["model"], ["no such file"]),
+    ],
+    ids=lambda value: " ".join(value)[:60],
+)
+def test_bad_input_is_one_clear_line(kgot_lab, here, words, said):
+    (here / "empty").mkdir()
+    (here / "unreadable").mkdir()
+    (here / "unreadable" / "data.bin").write_bytes(b"\x00\x01")
+    (here / "text.txt").write_text("my own words\n")
+    (here / "head.jsonl").write_text('{"trace": 1, "run": "r", "created": "", "version": "", "about": {}}\n')
+    one_line(kgot_lab(*words), *said)
+    assert (here / "text.txt").read_text() == "my own words\n"
+
+
+def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(kgot_lab):
+    with openai_server(says("lorem ipsum")) as server:
+        ran = kgot_lab(*asking(server, "--preset", "local", "--trace", "run.jsonl"))
+    assert ran.code == 1 and "lorem ipsum" in ran.err.splitlines()[-1] and "is in run.jsonl" in ran.err.splitlines()[-1]
+    assert isinstance(load("run.jsonl").events[0], Started)
+
+
+def test_a_server_that_is_not_there_is_tried_in_view_and_then_given_up(kgot_lab, monkeypatch):
+    monkeypatch.setattr("kgot_lab.llm.openai_compatible.random.uniform", lambda *_: 0.0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", f"{address}#m")
+    assert ran.code == 1 and "after 6 requests" in ran.err.splitlines()[-1] and f"running at {address}" in ran.err
+    assert ran.err.count("of 6, the next in") == 5
+
+
+def test_a_damaged_trace_is_named_with_its_line(kgot_lab, here):
+    (here / "bad.jsonl").write_text('{"trace": 1}\n{"event": "Started", "nonsense": 1}\n{"event": "Nothing"}\n')
+    one_line(kgot_lab("show", "bad.jsonl"), "bad.jsonl, event 1")
+
+
+def test_a_key_is_in_no_output_and_no_trace(kgot_lab, monkeypatch):
+    key = "sk-verysecretverysecret"
+    monkeypatch.setenv("KGOT_LAB_SERVER_KEY", key)
+    with openai_server(refuses(401, f"the key {key} is wrong")) as server:
+        ran = kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    assert server.headers[0]["authorization"].endswith(key)
+    assert ran.code == 1 and key not in ran.out + ran.err + Path("run.jsonl").read_text()
+
+
+def test_an_error_of_ours_still_gives_a_traceback(kgot_lab, monkeypatch):
+    monkeypatch.setattr("kgot_lab.loop.trace.load", lambda _: 1 // 0)
+    monkeypatch.setattr(sys, "argv", ["kgot-lab", "show", "x.jsonl"])
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_an_option_that_is_not_there_and_no_command_at_all_show_the_way(kgot_lab):
+    assert kgot_lab("ask", "--nothing").code == 2 and "Usage" in kgot_lab().out + kgot_lab().err
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", kgot_lab("--version").out)
+
+
+# --- recorded runs --------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_can_be_replayed_without_a_model(kgot_lab):
+    ran = kgot_lab("demo", "--replay")
+    assert ran.code == 0 and "Answer: " in ran.out and "It rests on these facts" in ran.out and "recorded 20" in ran.err
+    assert stands_alone(Path("runs/demo.html").read_text())
+
+
+def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
+    ran = kgot_lab("demo")
+    assert ran.code == 0 and "no live model" in ran.err and "Answer: " in ran.out
+
+
+def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
+    tape = bundled("tapes/winter_storm.jsonl")
+    ran = kgot_lab("show", tape, "--html", "storm.html", "--ledger")
+    events = load(tape).events
+    assert ran.code == 0 and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
+    assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
+    assert stands_alone(Path("storm.html").read_text())
+
+
+def stands_alone(page: str) -> bool:
+    """Whether a page loads nothing, and runs no script but the ones whose hash its own policy names."""
+    runs = re.findall(r"<script(?! type=\"application/json\")[^>]*>(.*?)</script>", page, re.DOTALL)
+    hashes = [f"&#x27;sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}&#x27;" for text in runs]
+    head = page[: page.find("</head>")]
+    return references(page, beside=True) == () and all(known in head for known in hashes) and "</html>" in page
+
+
+def test_a_page_that_loads_something_would_be_seen():
+    assert stands_alone("<!DOCTYPE html><head></head><a href='#a'></html>")
+    for loads in ('<img src="//x.org/a.png">', "<script>alert(1)</script>", '<link rel="stylesheet" href="style.css">'):
+        assert not stands_alone(f"<!DOCTYPE html><head></head>{loads}</html>")
+
+
+@pytest.mark.parametrize("tape", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
+def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, tape):
+    path = bundled(f"tapes/{tape}.jsonl")
+    ran = kgot_lab("verify", path)
+    assert ran.code == 0 and ran.out == f"{len(load(path).events)} events, every one the same\n", ran.err
+
+
+def test_a_forged_run_is_found_out(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    text = Path("run.jsonl").read_text()
+    Path("forged.jsonl").write_text(text.replace('"rows":[{"subject":"Ada Lovelace"', '"rows":[{"subject":"Eve"'))
+    assert Path("forged.jsonl").read_text() != text
+    one_line(kgot_lab("verify", "forged.jsonl"), "differs", "Eve")
+
+
+# --- a graph without a question -------------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
+    babbage = {"statements": ['add("Charles Babbage", "designed", "Analytical Engine")']}
+    with openai_server(*replies(WRITE), refuses(401, "no"), *replies(babbage)) as server:
+        ran = kgot_lab("extract", "my papers", "--model", f"{server.url}#m", "--out", "out/graph.jsonl", "--trace", "run.jsonl")
+        assert ran.code == 1 and not Path("out/graph.jsonl").exists()
+        one_line(kgot_lab("resume", "run.jsonl"), "is an extraction", "kgot-lab extract DIR --resume --trace run.jsonl")
+        one_line(kgot_lab("verify", "run.jsonl"), "is an extraction")
+        again = kgot_lab(*ran.again[1:])
+        assert again.code == 0, again.err
+        assert len(server.bodies) == 3  # Ada's passage is not asked about again
+    graph = read_snapshot("out/graph.jsonl")
+    assert {(edge.source, edge.type, edge.target) for edge in graph.edges} == {
+        ("Ada Lovelace", "born in", "London"), ("Charles Babbage", "designed", "Analytical Engine"),
+    }  # fmt: skip
+    assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0 and stands_alone(Path("page.html").read_text())
+
+
+def test_the_run_of_a_question_is_not_taken_for_an_extraction(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    one_line(kgot_lab("extract", "my papers", "--resume", "--trace", "run.jsonl", "--model", "openai:m"), "is the run of a question")

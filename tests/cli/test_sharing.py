@@ -1,0 +1,53 @@
+"""`kgot-lab export` and `kgot-lab pages` as a user types them."""
+
+import json
+import sys
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.cli.app import main
+from kgot_lab.draw.outside import references
+
+
+@pytest.fixture
+def kgot_lab(monkeypatch, capsys, tmp_path):
+    """The command line in an empty folder, run in this process: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize("source", ["tapes/hotpotqa_demo.jsonl", "kgot-snapshots/data_1.json"])
+def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp_path, source):
+    code, out, _ = kgot_lab("export", bundled(source), "--out", "graph.html")
+    text = (tmp_path / "graph.html").read_text(encoding="utf-8")
+    assert code == 0 and "graph.html" in out and references(text) == () and "<script" in text
+
+
+def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
+    (tmp_path / "notes.md").write_text("# notes")
+    assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
+    assert "notes.md, line 1: not JSON" in kgot_lab("export", "notes.md")[2]
+    assert "ends in .html" in kgot_lab("export", bundled("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.md"}
+
+
+def test_a_notebook_becomes_a_page(kgot_lab, tmp_path):
+    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A question?"}]
+    (tmp_path / "one.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    code, out, _ = kgot_lab("pages", "one.ipynb", "--folder", "made")
+    assert code == 0 and "one.html" in out and "A question?" in (tmp_path / "made" / "one.html").read_text(encoding="utf-8")
+
+
+def test_a_notebook_that_is_not_there_is_refused(kgot_lab, tmp_path):
+    code, _, err = kgot_lab("pages", "nothing.ipynb")
+    assert code == 1 and "nothing.ipynb" in err and not (tmp_path / "pages").exists()

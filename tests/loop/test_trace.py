@@ -1,0 +1,233 @@
+"""Runs on file: saved, killed, resumed, replayed, verified, forked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+
+from kgot_lab.errors import BadInput, NoSandbox, TraceError
+from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
+from kgot_lab.loop.replay import Live, again, fork, replay, resume, same, verify
+from kgot_lab.loop.trace import Trace, graph_after, load, record, save
+from kgot_lab.loop.walk import think
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.stores import InMemory
+from kgot_lab.tools.search import search
+
+QUESTION = "Where was Ada Lovelace born?"
+TOOL = search(ADA, bm25(ADA), k=2)
+
+
+def model(**changed):
+    replies = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")], "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
+    return scripted(**{**replies, **changed})
+
+
+def no_sandbox():
+    raise NoSandbox("there is none in this test")
+
+
+@pytest.fixture
+def empty():
+    """A store whose sandbox must not be opened."""
+    return InMemory(open=no_sandbox)
+
+
+@pytest.fixture(scope="module")
+def events():
+    """A whole run with a repair and a refusal in it."""
+    llm = model(write={"statements": ["add(", *WRITE["statements"]]}, mend=[{"statement": f"add({n}"} for n in range(4)])
+    with InMemory() as store:
+        return tuple(think(QUESTION, llm, store, [TOOL], FEW))
+
+
+def test_every_kind_of_event_survives_the_file(events, tmp_path):
+    save(events, tmp_path / "run.jsonl", run="r1")
+    trace = load(tmp_path / "run.jsonl")
+    assert trace.run == "r1" and trace.finished and trace.question == QUESTION
+    assert all(same(was, now) for was, now in zip(events, trace.events, strict=True))
+    for kind in EVENTS.values():
+        example = next((event for event in events if type(event) is kind), None)
+        if example is not None:
+            assert same(from_json(json.loads(json.dumps(to_json(example), default=dict))), example)
+
+
+def test_each_event_is_on_disk_before_the_next_one_is_made(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with InMemory() as store:
+        for number, _ in enumerate(record(think(QUESTION, model(), store, [TOOL], FEW), path), start=1):
+            assert len(path.read_text().splitlines()) == number + 1
+
+
+def test_a_trace_that_exists_is_not_written_over(events, tmp_path):
+    save(events, tmp_path / "run.jsonl")
+    with pytest.raises(TraceError, match="exists already"):
+        save(events, tmp_path / "run.jsonl")
+
+
+def test_a_replay_needs_no_model_and_no_sandbox(events):
+    *_, (_, state) = replay(events)
+    assert state.answer.text == "London" and len(graph_after(events).edges) == 1
+    assert len(graph_after(events, step=0).edges) == 0
+
+
+def test_the_loop_walks_again_on_a_trace_without_model_tools_or_sandbox(events, empty):
+    walked = list(again(Trace("r", "", events), empty))
+    assert all(same(was, now) for was, now in zip(events, walked, strict=True))
+
+
+def test_verify_finds_nothing_in_an_honest_trace(events):
+    with InMemory() as store:
+        assert verify(events, store) is None
+
+
+def test_verify_names_the_first_event_that_was_tampered_with(events):
+    for kind, change in (
+        (Wrote, lambda event: replace(event, diff=replace(event.diff, added_nodes=event.diff.added_nodes[:1]))),
+        (Read, lambda event: replace(event, rows=("Paris",))),
+        (Voted, lambda event: replace(event, inserts=4)),
+        (Refused, lambda event: replace(event, reason="because")),
+        (Answered, lambda event: replace(event, text="Paris")),
+    ):
+        number = next(number for number, event in enumerate(events) if isinstance(event, kind))
+        forged = (*events[:number], change(events[number]), *events[number + 1 :])
+        with InMemory() as store:
+            difference = verify(forged, store)
+        assert difference is not None and difference.number == number and kind.__name__ in str(difference)
+
+
+def test_verify_notices_a_missing_end(events):
+    with InMemory() as store:
+        difference = verify(events[:-1], store)
+    assert difference is not None and difference.number == len(events) - 1 and isinstance(difference.now, Answered)
+
+
+@pytest.mark.parametrize("kept", [1, 3, 6, 9, 12, 100])
+def test_a_run_cut_off_anywhere_resumes_and_asks_nothing_twice(events, tmp_path, kept):
+    path = tmp_path / "run.jsonl"
+    save(events[:kept], path)
+    with path.open("a") as file:
+        file.write('{"event":"Asked","step":1,"ro')  # the kill came in the middle of a line
+    asked_before = len(of(Asked, list(events[:kept])))
+    left = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")]}
+    llm = scripted(
+        vote=left["vote"][min(asked_before, 3) :] if asked_before < 3 else votes("R", "R", "R"), tools=call(),
+        write={"statements": ["add(", *WRITE["statements"]]}, parse={"answer": "London"},
+        mend=[{"statement": f"add({n}"} for n in range(sum(event.role == "mend" for event in of(Asked, list(events[:kept]))), 4)],
+    )  # fmt: skip
+    with InMemory() as store:
+        again = list(resume(path, store, Live([TOOL], llm)))
+    assert all(same(was, now) for was, now in zip(events, again, strict=True))
+    assert all(same(was, now) for was, now in zip(events, load(path).events, strict=True))
+
+
+def test_a_killed_process_leaves_a_trace_that_resumes(tmp_path):
+    path = tmp_path / "run.jsonl"
+    program = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from loop.test_trace import *
+inner = model()
+class Slow:
+    name = inner.name
+    def __call__(self, prompt):
+        time.sleep(.2)
+        return inner(prompt)
+for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r}):
+    pass
+"""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") >= 5):
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = load(path)
+    assert not before.finished and len(before.events) >= 3
+    left = len(of(Asked, list(before.events)))
+    llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][min(left, 3) :])
+    with InMemory() as store:
+        events = list(resume(path, store, Live([TOOL], llm)))
+    assert events[-1].text == "London" and load(path).finished
+
+
+def test_a_run_that_no_longer_does_what_was_recorded_is_not_resumed(events, tmp_path):
+    voted = next(number for number, event in enumerate(events) if isinstance(event, Voted))
+    save((*events[:voted], replace(events[voted], inserts=5), *events[voted + 1 : -1]), tmp_path / "run.jsonl")
+    with InMemory() as store, pytest.raises(TraceError, match=f"event {voted}"):
+        list(resume(tmp_path / "run.jsonl", store, Live([TOOL], model())))
+
+
+def test_a_fork_with_a_changed_tool_text_asks_only_what_changed(events):
+    at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
+    llm = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
+    with InMemory() as store:
+        other = fork(events, at, "Ada Lovelace was born in Paris.", store, Live([TOOL], llm))
+    assert other.answer == "Paris" and other.first_difference == at and not other.stopped
+    assert other.avoided == 4 and other.asked == len(of(Asked, list(other.events))) - 4 == 5
+    assert [edge.target for edge in other.graph.edges] == ["Paris"]
+
+
+def test_a_fork_without_a_model_runs_to_the_first_missing_reply_and_keeps_the_graph(events):
+    at = next(number for number, event in enumerate(events) if isinstance(event, Wrote))
+    with InMemory() as store:
+        other = fork(events, at, 'add("Ada Lovelace", "born in", "Paris")', store)
+    assert "no reply" in other.stopped and "no live model" in other.stopped and other.answer == ""
+    assert [edge.target for edge in other.graph.edges] == ["Paris"]
+    assert other.events[at].statement == 'add("Ada Lovelace", "born in", "Paris")'
+    assert "stopped" in repr(other)
+
+
+def test_a_fork_of_a_reply_takes_exactly_that_one_of_several_equal_prompts(events):
+    ballots = [number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
+    with InMemory() as store:
+        other = fork(events, ballots[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
+    assert other.first_difference == ballots[1]
+    assert other.events[ballots[0]].reply == events[ballots[0]].reply
+    assert other.events[ballots[1]].reply != events[ballots[1]].reply
+
+
+def test_a_fork_that_changes_nothing_answers_all_from_memory(events, empty):
+    at = next(number for number, event in enumerate(events) if isinstance(event, Asked))
+    same_again = fork(events, at, events[at].reply, empty)
+    assert same_again.asked == 0 and same_again.answer == "London" and len(same_again.events) == len(events)
+
+
+def test_what_cannot_be_forked_is_said(events, empty):
+    with pytest.raises(BadInput, match="events 0 to"):
+        fork(events, 999, "", empty)
+    with pytest.raises(BadInput, match="what can be changed"):
+        fork(events, 0, "another question", empty)
+    at = next(number for number, event in enumerate(events) if isinstance(event, Wrote))
+    with InMemory() as store, pytest.raises(BadInput, match="SyntaxError"):
+        fork(events, at, "add(", store)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "not a trace"),
+        ("hello\nworld\n", "line 1"),
+        ('{"trace":1}\n{"event":"Dreamt"}\n', "event 1"),
+        ('{"trace":1}\n{"event":"Wrote","statement":"x","diff":3}\n', "damaged Wrote"),
+        ('{"trace":1}\nnot json\n{"event":"Forced","what":"read"}\n', "line 2"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_refused_with_the_place(tmp_path, text, match):
+    (tmp_path / "x.jsonl").write_text(text)
+    with pytest.raises(TraceError, match=match):
+        load(tmp_path / "x.jsonl")
+
+
+def test_a_missing_trace_is_refused(tmp_path):
+    with pytest.raises(TraceError, match="cannot read"):
+        load(tmp_path / "nowhere.jsonl")

@@ -1,0 +1,342 @@
+import gc
+import math
+import re
+import sqlite3
+import threading
+import warnings
+
+import pytest
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval import fulltext
+from kgot_lab.retrieval.bm25 import INTENT_VERBS, STOP_WORDS, bm25, words
+from kgot_lab.retrieval.dimensions import dimensions
+from kgot_lab.retrieval.fulltext import escaped, fts5, like, quoted
+from kgot_lab.retrieval.stage import Stage, full_text
+from kgot_lab.types import Document, Node, Query, ranked
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="IProgress not found")
+    import bm25s
+    from bm25s.stopwords import STOPWORDS_EN
+
+TEXTS = {
+    "build": "Build an agent from parts; deploy it later.",
+    "cache": "Prompt caching halves the costs of a long context.",
+    "cost": "To reduce the cost, reduce the length.",
+    "tax": "A tax of 100% is owed on snake_case names.",
+}
+DOCUMENTS = [Document(id, text) for id, text in TEXTS.items()]
+LANES = [bm25, like, fts5]
+
+
+@pytest.fixture(scope="module")
+def twowiki():
+    return load("2wiki")
+
+
+def scores(stage: Stage, query: str) -> dict[str, float]:
+    return dict(stage.search(query).hits)
+
+
+# --- what holds for every lane of words ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_word_finds_the_document_that_holds_it(lane):
+    assert lane(DOCUMENTS).search("Where is the AGENT?").ids == ["build"]
+    assert repr(lane(DOCUMENTS) % 3) == f"<{lane.__name__} % 3>"
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("query", ["", "  ", "the of and", "zzzz", "?!", '"', "a* OR (b", "NEAR(", "%", "_", "\0", "\ud800", "x" * 100_000])
+def test_a_query_without_a_known_word_finds_nothing(lane, query):
+    assert lane(DOCUMENTS).search(query).hits == ()
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_signs_of_a_query_language_are_words_or_nothing(lane):
+    stage = lane(DOCUMENTS)
+    for query in (
+        'agent AND NOT "',
+        "agent*",
+        "^agent",
+        "zzz:agent",
+        "agent -build'",
+        "(agent",
+        "%agent%",
+        "agent\0zebra",
+        "agent\ud800zebra",
+    ):
+        assert stage.search(query).ids == ["build"], query
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_equal_scores_come_in_the_order_of_the_ids(lane):
+    twins = [Document(id, "the same text") for id in ("m", "z", "a")] + [Document("other", "nothing")]
+    assert lane(twins).search("same text").ids == ["a", "m", "z"]
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_title_is_searched_too(lane):
+    assert lane([*DOCUMENTS, Document("t", "No such word.", title="Zanzibar")]).search("zanzibar").ids == ["t"]
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_odd_texts_do_no_harm(lane):
+    odd = {"half": "before \ud800 after", "nul": "left\0right", "empty": "", "accent": "ÉCOLE Straße"}
+    stage = lane([Document(id, text) for id, text in odd.items()])
+    assert [stage.search(word).ids for word in ("after", "right", "école")] == [["half"], ["nul"], ["accent"]]
+    assert lane([Document("only", "")]).search("anything").hits == ()
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_no_documents_or_two_with_one_id_are_refused(lane):
+    with pytest.raises(BadInput, match="no documents"):
+        lane([])
+    with pytest.raises(BadInput, match="'build'"):
+        lane([*DOCUMENTS, DOCUMENTS[0]])
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_query_of_ten_thousand_words_is_answered(lane):
+    assert set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids) == {"build", "tax"}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_several_threads_may_search_with_several_stages(lane):
+    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
+
+    def work() -> None:
+        try:
+            found = [stage.search("agent").ids for _ in range(50) for stage in stages]
+            wrong.extend(ids for ids in found if ids != ["build"])
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# --- BM25 ---------------------------------------------------------------------------------------------------------------
+
+
+def test_words_are_those_of_bm25s():
+    assert frozenset(STOPWORDS_EN) == STOP_WORDS
+    texts = [*TEXTS.values(), "Ünïcödé 漢字 🙂 it's a b c", "İstanbul", "", *(query.text for query in load("hotpotqa").develop.queries)]
+    assert [words(text) for text in texts] == [
+        bm25s.tokenize([text], stopwords="english", return_ids=False, show_progress=False)[0] for text in texts
+    ]
+
+
+@pytest.mark.parametrize("name", ["hotpotqa", "musique", "2wiki"])
+def test_bm25_equals_bm25s_ranking_for_ranking(name):
+    data = load(name).develop
+    ids = [document.id for document in data.documents]
+    index = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numpy")
+    texts = bm25s.tokenize([full_text(document) for document in data.documents], stopwords="english", show_progress=False)
+    index.index(texts, show_progress=False)
+    asked = bm25s.tokenize([query.text for query in data.queries], stopwords="english", show_progress=False)
+    rows, values = index.retrieve(asked, k=len(ids), show_progress=False)
+    ours = bm25(data.documents)
+    for query, row, value in zip(data.queries, rows.tolist(), values.tolist(), strict=True):
+        theirs = ranked(query, {ids[at]: score for at, score in zip(row, value, strict=True) if score > 0})
+        assert ours.search(query).hits == theirs.hits
+    assert len(data.queries) > 50
+
+
+def test_emphasis_multiplies_what_a_word_contributes():
+    plain, heavy = bm25(DOCUMENTS), bm25(DOCUMENTS, emphasis={"Reduce": 5})
+    reduce, cost = scores(plain, "reduce")["cost"], scores(plain, "cost")["cost"]
+    assert scores(heavy, "reduce cost")["cost"] == pytest.approx(5 * reduce + cost, rel=1e-6)
+    assert scores(heavy, "reduced costs") == scores(plain, "reduced costs")
+    assert scores(bm25(DOCUMENTS, emphasis={"reduce": 0}), "reduce") == {}
+
+
+def test_the_verb_of_an_intent_outweighs_its_subject():
+    documents = [Document("subject", "api costs api"), Document("verb", "reduce what is paid"), Document("rest", "nothing")]
+    assert bm25(documents).search("reduce api costs").ids == ["subject", "verb"]
+    assert bm25(documents, emphasis=INTENT_VERBS).search("reduce api costs").ids == ["verb", "subject"]
+    assert len(INTENT_VERBS) == 8 and set(INTENT_VERBS.values()) == {5.0}
+
+
+def test_bm25_prints_what_it_was_told():
+    assert repr(bm25(DOCUMENTS, k1=1.5, emphasis=INTENT_VERBS)) == "<bm25(k1=1.5, emphasis on 8 words)>"
+
+
+@pytest.mark.parametrize("emphasis", [{"reduce": -1}, {"reduce": math.nan}, {"reduce": math.inf}, {"reduce costs": 5}, {"the": 5}, {"": 5}])
+def test_an_emphasis_that_makes_no_sense_is_refused(emphasis):
+    with pytest.raises(BadInput, match="emphasis"):
+        bm25(DOCUMENTS, emphasis=emphasis)
+
+
+@pytest.mark.parametrize("options", [{"k1": -1}, {"k1": math.nan}, {"b": 1.1}, {"b": math.nan}])
+def test_bm25_refuses_parameters_outside_their_range(options):
+    with pytest.raises(BadInput, match="k1"):
+        bm25(DOCUMENTS, **options)
+
+
+# --- LIKE ---------------------------------------------------------------------------------------------------------------
+
+
+def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
+    assert scores(like(DOCUMENTS), "cost cost length") == {"cost": 2, "cache": 1}
+    assert scores(like(DOCUMENTS), "oste") == {}
+    assert scores(like(DOCUMENTS), "ax") == {"tax": 1}
+
+
+def test_like_takes_percent_and_underscore_for_themselves():
+    assert escaped(r"100%_\ ") == r"100\%\_\\ "
+    documents = [*DOCUMENTS, Document("plain", "snakeXcase and 1000")]
+    assert like(documents).search("snake_case").ids == ["tax"]
+    assert like(documents).search("e_c").ids == ["tax"]
+
+
+def plainly_like(documents, query: str) -> dict[str, float]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE passages (id TEXT, title TEXT, text TEXT)")
+    rows = [(document.id, document.title.lower(), document.text.lower()) for document in documents]
+    connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
+    counts: dict[str, float] = {}
+    for term in set(words(query)):
+        pattern = f"%{escaped(term)}%"
+        statement = r"SELECT id FROM passages WHERE title LIKE ? ESCAPE '\' OR text LIKE ? ESCAPE '\'"
+        for (id,) in connection.execute(statement, (pattern, pattern)):
+            counts[id] = counts.get(id, 0) + 1
+    connection.close()
+    return counts
+
+
+def test_like_over_the_vocabulary_equals_like_over_the_texts(twowiki):
+    stage = like(twowiki.documents)
+    for query in twowiki.develop.queries[::10]:
+        assert stage.search(query).hits == ranked(query, plainly_like(twowiki.documents, query.text)).hits
+
+
+def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
+    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
+    without_fts5(monkeypatch)
+    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
+
+
+# --- FTS5 ---------------------------------------------------------------------------------------------------------------
+
+
+def test_fts5_finds_a_word_by_its_stem():
+    assert fts5(DOCUMENTS).search("cache").ids == ["cache"]
+    assert set(fts5(DOCUMENTS).search("costing").ids) == {"cost", "cache"}
+
+
+def test_fts5_scores_are_sqlites_own_negated(twowiki):
+    documents, query = twowiki.documents[:500], "Who directed the film?"
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
+    connection.executemany("INSERT INTO t VALUES (?)", [(full_text(document),) for document in documents])
+    found = connection.execute("SELECT rowid, bm25(t) FROM t WHERE t MATCH 'who OR directed OR film'").fetchall()
+    connection.close()
+    expected = {documents[row - 1].id: -score for row, score in found}
+    assert scores(fts5(documents), query) == pytest.approx(expected, rel=1e-9)
+    assert len(expected) > 50 and min(expected.values()) > 0
+
+
+def test_fts5_agrees_with_its_formula_written_out():
+    lengths = {id: len(re.findall("[^\\W_]+", text)) for id, text in TEXTS.items()}  # stop words count, snake_case is two words
+    frequency, idf = 2, math.log((4 - 1 + 0.5) / (1 + 0.5))
+    saturation = frequency + 1.2 * (1 - 0.75 + 0.75 * lengths["cost"] / (sum(lengths.values()) / 4))
+    assert scores(fts5(DOCUMENTS), "reduce") == pytest.approx({"cost": idf * frequency * (1.2 + 1) / saturation})
+
+
+def test_quoted_text_has_no_syntax_in_it():
+    assert quoted('say "hi" OR') == '"say ""hi"" OR"'
+
+
+def test_fts5_says_so_where_sqlite_has_none(monkeypatch):
+    without_fts5(monkeypatch)
+    with pytest.raises(BadInput, match=r"SQLite 3.*no FTS5.*bm25\(\)"):
+        fts5(DOCUMENTS)
+
+
+def without_fts5(monkeypatch) -> None:
+    class Old(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "fts5" in statement:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return super().execute(statement, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options))
+
+
+@pytest.mark.parametrize("lane", [like, fts5])
+def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
+    closed = []
+
+    class Counting(sqlite3.Connection):
+        def close(self):
+            closed.append(self)
+            super().close()
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options))
+    stage = lane(DOCUMENTS) % 3
+    assert stage.search("agent").ids == ["build"] and closed == []
+    del stage
+    gc.collect()
+    assert len(closed) == 1
+
+
+# --- dimensions ---------------------------------------------------------------------------------------------------------
+
+GRAPH = PropertyGraph.of(
+    [
+        Node("cheap", properties={"cost": 0.1, "batch": 1}),
+        Node("edge", properties={"cost": 0.3, "batch": 0.7}),
+        Node("dear", properties={"cost": 0.9, "batch": 0.9}),
+        Node("bare", properties={"cost": 0.2}),
+        Node("text", properties={"note": "0.9", "flag": True}),
+    ]
+)
+ALL = Stage("all", lambda ranking: ranked(ranking.query, {"dear": 5, "cheap": 4, "edge": 3, "bare": 2, "text": 1, "no node": 0}))
+
+
+def test_a_dimension_filter_keeps_hits_within_inclusive_bounds_in_their_order():
+    assert (ALL >> dimensions(GRAPH, {"cost": (None, 0.3)})).search("?").ids == ["cheap", "edge", "bare"]
+    assert (ALL >> dimensions(GRAPH, {"cost": (0.3, None)})).search("?").ids == ["dear", "edge"]
+    assert (ALL >> dimensions(GRAPH, {"cost": (0.1, 0.9), "batch": (0.7, 0.9)})).search("?").ids == ["dear", "edge"]
+
+
+def test_equal_bounds_find_a_computed_value():
+    graph = PropertyGraph.of([Node("dear", properties={"cost": 0.1 + 0.2})])
+    assert (ALL >> dimensions(graph, {"cost": (0.3, 0.3)})).search("?").ids == ["dear"]
+
+
+def test_nodes_without_the_dimension_are_left_out_and_counted():
+    stage = ALL >> dimensions(GRAPH, {"batch": (None, None), "cost": (0.1, None)})
+    assert stage.search("?").ids == ["dear", "cheap", "edge"]
+    assert repr(stage) == "<all >> dimensions(batch, 0.1 <= cost, 2 nodes lack one)>"
+
+
+def test_scores_and_lanes_pass_through_a_filter():
+    kept = (ALL >> dimensions(GRAPH, {"cost": (0.5, 1)})).search(Query("?"))
+    assert [(hit.id, hit.score) for hit in kept.hits] == [("dear", 5)]
+
+
+def test_a_text_is_no_dimension_and_an_unknown_name_is_refused():
+    with pytest.raises(BadInput, match=r"'0\.9', which is not a number"):
+        dimensions(GRAPH, {"note": (0.5, None)})
+    with pytest.raises(BadInput, match="True, which is not a number"):
+        dimensions(GRAPH, {"flag": (0.5, None)})
+    with pytest.raises(UnknownName, match="did you mean 'cost'"):
+        dimensions(GRAPH, {"costs": (None, 0.3)})
+
+
+@pytest.mark.parametrize("filters", [{}, {"cost": (0.5, 0.1)}, {"cost": (math.nan, 1)}, {"cost": ("0.1", None)}, {"cost": (None, True)}])
+def test_bounds_that_make_no_sense_are_refused(filters):
+    with pytest.raises(BadInput):
+        dimensions(GRAPH, filters)

@@ -1,0 +1,72 @@
+"""Hostile statements: what each one gets, and that the next statement meets the right graph."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.benchmark_files import load_benchmark
+
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.stores import InMemory, Schema
+from kgot_lab.types import Edge, Node
+
+attacks = load_benchmark("sandbox_attacks")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[tuple]:
+    with attacks.target() as (places, connected):
+        sandbox = open_sandbox(memory_mb=192)
+        with InMemory(sandbox) as store:
+            store.write(attacks.GRAPH)
+            yield store, sandbox, places, connected
+
+
+@pytest.mark.parametrize("attack", attacks.ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
+def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, attack):
+    store, sandbox, places, connected = scene
+    if attack.kind == "system calls" and platform.machine() != "x86_64":
+        pytest.skip("the numbers are those of x86_64")
+    got = attacks.outcome(store, sandbox, attack, places)
+    assert re.search(attack.gets, got, re.S), got
+    assert attacks.SECRET not in got
+    assert not connected
+    sandbox.seconds = 5.0
+    assert_whole(store, sandbox)
+
+
+def assert_whole(store, sandbox):
+    """The truth is what it was, the worker agrees, and its words still mean what they should."""
+    assert store.schema() == Schema({"Person": 1}, {"born in": 1, "part of": 1}, 3, 2)
+    assert (store.neighbours("London"), store.search("Ada England London")[0].id) == (EDGES, "Ada")
+    seen = store.read("result = [sorted(map(repr, G.nodes(data=True))), sorted(map(repr, G.edges(keys=True, data=True)))]")
+    assert seen == (
+        ["('Ada', {'label': 'Person'})", "('England', {})", "('London', {})"],
+        ["('Ada', 'London', 'born in', {'relation': 'born in'})", "('London', 'England', 'part of', {'relation': 'part of'})"],
+    )
+    diff = sandbox.write("add('Bob', 'knows', 'Ada'); G.remove_edge('Ada', 'London')")
+    assert (diff.added_nodes, diff.added_edges, diff.removed_edges) == ((Node("Bob"),), (Edge("Bob", "knows", "Ada"),), (EDGES[0],))
+
+
+def test_the_host_could_have_been_read_without_a_sandbox(scene):
+    """The attacks fail because of the sandbox and not because they aim at nothing."""
+    _, _, places, _ = scene
+    assert Path(places["SECRET_FILE"]).read_text() == attacks.SECRET
+    with open_sandbox("unsafe", unsafe=True) as bare:
+        assert bare.read(f"result = open({places['SECRET_FILE']!r}).read()") == (attacks.SECRET,)
+
+
+def test_a_sandbox_that_is_attacked_all_the_time_stays_one_process(scene):
+    store, sandbox, _, _ = scene
+    before = sandbox._worker.process.pid
+    for code in ("import os; os._exit(1)", "1/0", "import ctypes; ctypes.string_at(0)"):
+        with pytest.raises(attacks.QueryFailed):
+            store.read(code)
+    assert sandbox._worker.process.pid == before

@@ -1,0 +1,243 @@
+"""A worker that dies, hangs or lies is replaced, and opening a sandbox says what works here."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import struct
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, docker, open_sandbox, probe
+from kgot_lab.sandbox.inside import seccomp
+from kgot_lab.types import Diff, Edge, Node
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+
+ADA, LONDON = Node("Ada", ("Person",), {"born": 1815, "tags": ["maths"]}), Node("London", ("City",))
+BORN = Edge("Ada", "born in", "London", {"sure": True})
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with open_sandbox(seconds=3, memory_mb=256) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(opened):
+    opened.reset((ADA, LONDON), (BORN,))
+    return opened
+
+
+def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
+    sandbox.apply(sandbox.write("G.add_node('x')"))
+    os.killpg(sandbox._worker.process.pid, signal.SIGKILL)
+    sandbox._worker.process.wait()
+    assert sandbox.read("result = names()") == ("Ada", "London", "x")
+
+
+def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
+    sandbox.read("result = 1")
+    threading.Timer(0.2, os.killpg, (sandbox._worker.process.pid, signal.SIGKILL)).start()
+    with pytest.raises(QueryFailed, match="starts afresh"):
+        sandbox.read("import time; time.sleep(2); result = 1")
+    assert sandbox.read("result = names()") == ("Ada", "London")
+
+
+def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = 10) -> Launch:
+    code = (
+        "import os, struct, sys, time\n"
+        "def say(b): os.write(1, struct.pack('>I', len(b)) + b)\n"
+        f"{hello}\nwhile os.read(0, 1 << 20): {answer}\n"
+    )
+    return Launch("talking", (sys.executable, "-c", code), {}, patience)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("sys.exit()", "it ended"),
+        ("os.write(1, b'\\xff' * 8)", "impossible length"),
+        ("os.write(1, b'\\0' * 8)", "impossible length"),
+        ("time.sleep(1000)", "does not answer"),
+        ("os.write(1, b'\\0\\0\\0\\x09='); time.sleep(1000)", "does not answer"),
+        ("say(b'=nonsense')", "not JSON"),
+        ("say(b'=' + b'\\xff')", "not JSON"),
+        ("say(b'=7')", "not an object"),
+        ("say(b'?')", "ended the interpreter"),
+        ("say(b'xnonsense')", "ended the interpreter"),
+    ],
+)
+def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
+    monkeypatch.setattr("kgot_lab.sandbox.process.GRACE", 0.1)
+    launch = _talking(f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}")
+    with Sandbox(launch, seconds=0.2) as sandbox, pytest.raises(QueryFailed, match=reason):
+        sandbox.read("result = 1")
+
+
+@pytest.mark.parametrize(
+    ("launch", "reason"),
+    [
+        (Launch("absent", ("/no/such/program",), {}), "could not be started"),
+        (_talking("0", hello="sys.exit('this machine will not do')"), "this machine will not do"),
+        (_talking("0", hello="time.sleep(1000)", patience=0.2), "does not answer"),
+        (_talking("sys.exit()"), "could not load the graph"),
+    ],
+)
+def test_a_sandbox_that_cannot_start_says_what_it_heard(launch, reason):
+    with Sandbox(launch) as sandbox, pytest.raises(SandboxError, match=reason):
+        sandbox.read("result = 1")
+
+
+def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
+    for most in (5, 5_000):
+        monkeypatch.setattr("kgot_lab.sandbox.process.MOST_PENDING", most)
+        sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
+        sandbox.apply(Diff(removed_nodes=(Node(f"{most} 0"),), changed_nodes=((Node(f"{most} 1"), Node(f"{most} 1", ("L",))),)))
+        assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (10 if most == 5 else 18, False, "L")
+
+
+def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
+    class Interrupt(Exception):
+        pass
+
+    def raise_it(*_: object) -> None:
+        raise Interrupt
+
+    usual = signal.signal(signal.SIGALRM, raise_it)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Interrupt):
+            sandbox.read("import time; time.sleep(1); result = 'late'")
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    assert sandbox.read("result = 'mine'") == ("mine",)
+
+
+def test_threads_may_share_a_sandbox(sandbox):
+    answers: dict[int, tuple] = {}
+    threads = [threading.Thread(target=lambda n=n: answers.update({n: sandbox.read(f"result = {n}")})) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {n: (n,) for n in range(8)}
+
+
+def test_a_sandbox_outlives_the_thread_that_started_it():
+    with open_sandbox() as sandbox:
+        sandbox.close()
+        thread = threading.Thread(target=sandbox.read, args=("result = 1",))
+        thread.start()
+        thread.join()
+        assert sandbox.read("result = 2") == (2,)
+
+
+def test_a_statement_works_inside_a_running_event_loop(sandbox):
+    async def cell() -> tuple:
+        return sandbox.read("result = 3")
+
+    assert asyncio.run(cell()) == (3,)
+
+
+def test_a_forgotten_sandbox_leaves_no_process_behind():
+    sandbox = open_sandbox()
+    process = sandbox._worker.process
+    del sandbox
+    gc.collect()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_apply_refuses_a_diff_that_does_not_fit(sandbox):
+    for diff in (
+        Diff(added_nodes=(ADA,)),
+        Diff(removed_nodes=(Node("Bob"),)),
+        Diff(removed_nodes=(LONDON,)),
+        Diff(added_edges=(Edge("Ada", "x", "Bob"),)),
+        Diff(changed_nodes=((LONDON, ADA),)),
+        Diff(removed_edges=(Edge("Ada", "born in", "London"),)),
+        Diff(added_nodes=(Node("n"), Node("n"))),
+        Diff(added_edges=(Edge("Ada", "x", "Ada"),) * 2),
+        Diff(removed_edges=(BORN,), changed_edges=((BORN, BORN),)),
+        Diff(changed_nodes=((Node("Ada", ("Person",), {"born": True}), ADA),)),
+    ):
+        with pytest.raises(BadInput, match=r"does not fit|twice"):
+            sandbox.apply(diff)
+    assert sandbox.read("result = len(G)") == (2,)
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def test_probe_names_the_sandbox_that_works():
+    assert probe().startswith("bubblewrap works (")
+
+
+def test_an_unknown_kind_lists_the_kinds():
+    with pytest.raises(UnknownName, match="Known: auto, bubblewrap, docker, unsafe"):
+        open_sandbox("firejail")
+
+
+def test_the_unsafe_sandbox_must_be_asked_for_twice():
+    with pytest.raises(BadInput, match="unsafe=True"):
+        open_sandbox("unsafe")
+
+
+def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path):
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr("kgot_lab.sandbox.bubblewrap.programs", lambda: [broken])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoSandbox) as none:
+        open_sandbox()
+    for part in ("apt install bubblewrap", "kgot_lab[sandbox]", "Docker", "no namespaces here"):
+        assert part in str(none.value)
+    with open_sandbox(unsafe=True) as sandbox:
+        assert sandbox.launch.kind == "unsafe"
+
+
+def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
+    command = bubblewrap.launch(Path("bwrap"), LANGUAGES["cypher"], 512).command
+    assert command.index("--tmpfs") < command.index("--ro-bind"), "what is mounted later hides what was mounted before"
+
+
+def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_path):
+    """Docker itself is not run here; this keeps the promises of its command line in view."""
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command = " ".join(docker.launch(LANGUAGES["python"], 512).command)
+    for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", ":ro"):
+        assert part in command
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_is_a_well_formed_program(machine):
+    """Eight bytes an instruction, no jump out of the program, a return at the end: what the kernel's own check asks for."""
+    code = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
+    assert 0 < len(code) <= 4096
+    for at, (operation, when, otherwise, _) in enumerate(code):
+        if operation in (0x15, 0x35):
+            assert at + 1 + max(when, otherwise) < len(code)
+    assert code[-1][0] == 0x06
+
+
+def test_a_machine_without_a_table_gets_no_filter():
+    with pytest.raises(OSError, match="pdp11"):
+        seccomp.program("pdp11")
+
+
+def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
+    seen = sandbox.read("import sys; result = sorted(m for m in sys.modules if m.startswith('kgot_lab'))")
+    sisters = ("worker", "seccomp", "claims", "python_worker", "tracked", "values", "helpers")
+    rooms = {"kgot_lab", "kgot_lab.sandbox", "kgot_lab.sandbox.inside"}
+    assert set(seen) == {*rooms, *(f"kgot_lab.sandbox.inside.{name}" for name in sisters)}
+    assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()

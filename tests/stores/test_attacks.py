@@ -1,0 +1,65 @@
+"""Hostile statements in every language: each is refused or has no effect, and the next statement is right."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from support.benchmark_files import load_benchmark
+
+attacks = load_benchmark("statement_attacks")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+EVERY = [
+    pytest.param(kind, attack, id=f"{kind}: {attack.kind}: {attack.name}") for kind, known in attacks.ATTACKS.items() for attack in known
+]
+
+
+def _where(kind, request, folder):
+    if kind == "cypher_server":
+        server = request.getfixturevalue("bolt_server")
+        return {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database("attacked")}
+    if kind == "sparql_server":
+        server = request.getfixturevalue("oxigraph_server")
+        return {"query_url": server.query_url, "update_url": server.update_url, "namespace": "attacked"}
+    if kind == "postgres":
+        return {"url": request.getfixturevalue("postgres_url"), "namespace": "attacked"}
+    return {"path": folder / "graph.db"} if kind == "sqlite" else {}
+
+
+@pytest.fixture(scope="module")
+def host():
+    with attacks.host() as places:
+        yield places
+
+
+@pytest.fixture(scope="module")
+def stores(request, tmp_path_factory):
+    """Each kind of store, opened when first attacked."""
+    opened = {}
+
+    def store(kind):
+        if kind not in opened:
+            opened[kind] = attacks.open_to_attack(kind, **_where(kind, request, tmp_path_factory.mktemp(kind)))
+        return opened[kind]
+
+    yield store
+    for each in opened.values():
+        each.close()
+
+
+@pytest.mark.parametrize(("kind", "attack"), EVERY)
+def test_an_attack_is_refused_or_without_effect(stores, host, kind, attack):
+    places, connected = host
+    got = attacks.outcome(stores(kind), attack, places)
+    assert attacks.failings(stores(kind), kind, got, places, connected) == [], got
+
+
+@pytest.mark.parametrize("kind", attacks.ATTACKS)
+def test_the_check_of_an_attack_would_notice_one_that_succeeds(stores, host, kind):
+    places, _ = host
+    store = stores(kind)
+    graph = store.graph()
+    store.apply(graph.diff(graph.subgraph(["London"])))
+    found = attacks.failings(store, kind, f"read 0.1 s: {attacks.SECRET}", places, [object()])
+    assert len(found) == 3 and any("the graph has changed" in each for each in found)
+    assert not attacks.failings(store, kind, "read 0.1 s: []", places, [])

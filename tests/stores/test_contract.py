@@ -1,0 +1,319 @@
+"""The contract: the same sentences for every store, each against its real engine or server."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from support.store_kinds import KINDS, SQL, opened
+
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, LabError, QueryFailed
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.graph.truth import inverse
+from kgot_lab.loop.read import facts_in
+from kgot_lab.loop.render import rendered
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.types import Diff, Edge, Node, Triple
+
+ADA = Node("Ada", ("Person",))
+LONDON = Node("London", ("City",))
+CHARLES = Node("Charles", ("Person",))
+BORN = Edge("Ada", "born in", "London", {"year": 1815})
+KNOWS = Edge("Ada", "knows", "Charles")
+NASTY = {
+    "quotes": "quote \" ' ` brace {} [] () backslash \\ \\n \\u0041 percent %s %(x)s dollar $x ?",
+    "lines": "a\nb\r\nc\td\u2028e",
+    "unicode": "é e\u0301 中文 🧪 \u202e rtl",
+    "reserved": "MATCH (n) DETACH DELETE n; DROP TABLE nodes; -- INSERT DATA { <a> <b> <c> }",
+    "encoded": 'json:{"a": 1}',
+    "empty": "",
+    "blank": "   ",
+    "number": "0042",
+}
+VALUES = {
+    "true": True, "one": 1, "one point": 1.0, "minus zero": -0.0, "small": 5e-324, "large": 1e308, "tenth": 0.1, "null": None,
+    "big": 2**63, "bigger": -(10**40), "list": ["a", "b"], "mixed": ["a", 1, True, None, 2.5], "nested": {"a": [{"b": {}}], "": None},
+    "no items": [], "no keys": {}, "ints": [1, 2, 3], "floats": [1.0, 2.5], "id": "an own id", "labels": ["x"], "type": "t", "key": "k",
+    "name": "n", "_run": "r",
+    "a.b": 1, "a b": 1, "`": 1, '"': 1, "": "no name", "é": 1, "$x": 1, "source": "s", "relation": "r", "label": "l",
+}  # fmt: skip
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def store(kind, tmp_path, request):
+    with opened(kind, tmp_path, request) as store:
+        yield store
+
+
+@pytest.fixture
+def said(kind):
+    return kind.statements
+
+
+@pytest.fixture
+def filled(store):
+    store.apply(Diff(added_nodes=(ADA, LONDON, CHARLES), added_edges=(BORN, KNOWS)))
+    return store
+
+
+def same(store, *parts):
+    nodes = tuple(part for part in parts if isinstance(part, Node))
+    edges = tuple(part for part in parts if isinstance(part, Edge))
+    difference = PropertyGraph.of(nodes, edges).diff(store.graph())
+    assert not difference, difference
+    return True
+
+
+# --- statements -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_store_is_empty(store):
+    assert len(store.graph()) == 0
+    assert store.schema() == Schema({}, {}, 0, 0)
+    assert store.search("anything at all?") == ()
+    assert store.neighbours("nobody") == () and store.within("nobody", 3) == {} and store.path("nobody", "no one") == ()
+
+
+def test_a_fact_that_was_written_can_be_read_back(store, said):
+    diff = store.write(said.add)
+    assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,)) and {node.id for node in diff.added_nodes} == {"Ada", "London"}
+    (row,) = store.read(said.where)
+    assert (row if isinstance(row, str) else next(iter(row.values()))) == "London"
+    assert same(store, *diff.added_nodes, BORN)
+
+
+def test_every_write_gives_its_exact_diff(filled, said):
+    old = next(node for node in filled.graph().nodes if node.id == "Ada")
+    assert filled.write(said.change) == Diff(changed_nodes=((old, Node("Ada", ("Person",), {"age": 36})),))
+    assert filled.write(said.forget) == Diff(removed_edges=(BORN,))
+    assert filled.write(said.remove) == Diff(removed_nodes=(Node("Ada", ("Person",), {"age": 36}),), removed_edges=(KNOWS,))
+    assert same(filled, LONDON, CHARLES)
+
+
+def test_a_write_that_is_repeated_changes_nothing(store, said):
+    nodes = store.write(said.know).added_nodes
+    assert not store.write(said.know)
+    assert same(store, *nodes, KNOWS)
+
+
+def test_a_statement_that_fails_changes_nothing_and_says_why(filled, said):
+    for act in (filled.write, filled.read):
+        with pytest.raises(QueryFailed) as caught:
+            act(said.broken)
+        assert len(caught.value.reason) > 10 and caught.value.statement == said.broken
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+    assert filled.read(said.where)
+
+
+def test_a_read_cannot_write(filled, said):
+    for statement in (said.sneaky, said.change, said.forget, said.remove):
+        with pytest.raises(QueryFailed):
+            filled.read(statement)
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+
+
+def test_a_read_that_finds_nothing_has_no_rows(filled, said):
+    assert filled.read(said.nothing) == ()
+
+
+def test_the_examples_of_the_dialect_work(store):
+    store.write(store.dialect.write_example)
+    assert store.read(store.dialect.read_example)
+
+
+def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
+    told = {"source": "d1", "sentence": NASTY["quotes"]}
+    facts = [
+        (Triple("Ada Lovelace", "worked with", 'Charles "B" Babbage'), told),
+        (Triple('Charles "B" Babbage', "designed", "an engine"), {}),
+    ]
+    store.write(store.dialect.add(facts))
+    edges = {(edge.source, edge.type, edge.target): dict(edge.properties) for edge in store.graph().edges}
+    assert edges == {(fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts}
+    assert not store.write(store.dialect.add(facts[:1]))
+    rows = facts_in(store.read(store.dialect.about(["ada lovelace"], 2)))
+    assert {(row["subject"], row["relation"], row["object"]) for row in rows} == set(edges)
+    assert {row.get("sentence") for row in rows} == {told["sentence"], None}
+    assert len(store.read(store.dialect.about(["Ada Lovelace"], 1))) == 1
+
+
+# --- diffs, applied and taken back ----------------------------------------------------------------------------------------
+
+
+def random_graph(seed, nodes=25, edges=60):
+    """A graph with labels, properties, parallel edges and loops."""
+    chance = random.Random(seed)
+    values = [*NASTY.values(), *VALUES.values()]
+
+    def some():
+        return {chance.choice("abcdef") * chance.randint(1, 2): chance.choice(values) for _ in range(chance.randint(0, 3))}
+
+    ids = [f"node {number} {chance.choice('é中 ab')}x" for number in range(nodes)]
+    made = [Node(id, tuple(chance.sample(["Person", "Big City", "Thing"], chance.randint(0, 3))), some()) for id in ids]
+    ends = [(chance.choice(ids), chance.choice(["knows", "is in", "KNOWS"]), chance.choice(ids)) for _ in range(edges)]
+    return PropertyGraph.of(made, {(*end, key := chance.choice(["", "", "2"])): Edge(*end, some(), key) for end in ends}.values())
+
+
+def test_a_graph_becomes_another_and_back_by_their_diff(store):
+    first, second = random_graph(1), random_graph(2)
+    forward = first.diff(second)
+    store.apply(PropertyGraph.of().diff(first))
+    assert store.graph() == first
+    store.apply(forward)
+    assert store.graph() == second
+    store.apply(inverse(forward))
+    assert store.graph() == first
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        Diff(added_nodes=(ADA,)),
+        Diff(removed_nodes=(Node("Ada", ("Person",), {"age": 1}),)),
+        Diff(removed_nodes=(ADA,)),
+        Diff(added_edges=(Edge("Ada", "knows", "nobody"),)),
+        Diff(added_edges=(BORN,)),
+        Diff(changed_edges=((Edge("Ada", "born in", "London", {"year": 1815.0}), BORN),)),
+        Diff(added_nodes=(Node("new"),), removed_edges=(Edge("Ada", "likes", "London"),)),
+        Diff(added_nodes=(Node("new"), Node("new"))),
+    ],
+    ids=["there already", "not as it is", "keeps its edges", "no such end", "edge there", "1815.0 is not 1815", "no such edge", "twice"],
+)
+def test_a_diff_that_does_not_fit_is_refused_whole(filled, diff):
+    with pytest.raises(BadInput):
+        filled.apply(diff)
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_snapshot_goes_through_without_loss(store, number):
+    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
+    store.apply(PropertyGraph.of().diff(graph))
+    assert store.graph() == graph
+
+
+# --- texts and values -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_any_text_is_kept_exactly_wherever_it_stands(store, text):
+    name = text if text.strip() else f"x{text}x"
+    label = f"{name} label"  # ArcadeDB has no label and relation of one name
+    one, other = Node(name, (label,), {name: text}), Node(f"2 {name}", ("A", label), {"list": [text, {text: text}]})
+    edge = Edge(one.id, name, other.id, {name: text}, name)
+    store.apply(Diff(added_nodes=(one, other), added_edges=(edge, Edge(one.id, name, other.id))))
+    assert same(store, one, other, edge, Edge(one.id, name, other.id))
+    assert set(store.neighbours(name)) == {edge, Edge(one.id, name, other.id)}
+    store.apply(Diff(removed_nodes=(one, other), removed_edges=(edge, Edge(one.id, name, other.id))))
+    assert same(store)
+
+
+def test_every_value_is_kept_exactly(store):
+    node, edge = Node("n", (), VALUES), Edge("n", "r", "n", VALUES)
+    store.apply(Diff(added_nodes=(node,), added_edges=(edge,)))
+    assert same(store, node, edge)
+
+
+def test_a_text_of_a_megabyte_is_kept(store):
+    node = Node("n", (), {"text": "long é " * 150_000})
+    store.apply(Diff(added_nodes=(node,)))
+    assert same(store, node)
+
+
+@pytest.mark.parametrize("text", ["null \x00 byte", "half a pair \ud800"], ids=["null", "surrogate"])
+@pytest.mark.parametrize("place", ["value", "nested", "name", "id", "label", "type", "key"])
+def test_what_an_engine_cannot_hold_is_kept_or_refused_and_nothing_is_half_done(filled, text, place):
+    values = {"value": {"p": text}, "nested": {"p": [{"q": text}]}, "name": {text: 1}}
+    node = Node(text if place == "id" else "new", (text,) if place == "label" else (), values.get(place, {}))
+    edge = Edge("Ada", text if place == "type" else "r", node.id, values.get(place, {}), text if place == "key" else "")
+    try:
+        filled.apply(Diff(added_nodes=(node,), added_edges=(edge,)))
+    except LabError as error:
+        assert isinstance(error, BadInput) and len(str(error)) > 20
+        assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+    else:
+        assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS, node, edge)
+
+
+# --- looking around -------------------------------------------------------------------------------------------------------
+
+
+def test_looking_around_agrees_with_the_whole_graph(store):
+    graph = random_graph(3)
+    store.apply(PropertyGraph.of().diff(graph))
+    labels, types = store.schema().labels, store.schema().relations
+    assert (dict(labels), dict(types)) == (graph.labels(), graph.types())
+    assert (store.schema().nodes, store.schema().edges) == (len(graph), len(graph.edges))
+    for id in graph.ids[:8]:
+        found, there = store.neighbours(id), graph.neighbours(id, "both")
+        assert len(found) == len(there) and {edge.identity: edge for edge in found} == {edge.identity: edge for edge in there}
+        for hops in range(4):
+            assert set(store.within(id, hops)) == set(graph.neighbourhood([id], hops).ids)
+
+
+def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):
+    clique = [Node(f"c{number}") for number in range(30)]
+    edges = [Edge(one.id, "r", other.id) for one in clique for other in clique if one.id < other.id]
+    tail = [Edge("c0", "r", "t1"), Edge("t1", "r", "t2"), Edge("t3", "r", "t2")]
+    store.apply(Diff(added_nodes=(*clique, Node("t1"), Node("t2"), Node("t3")), added_edges=(*edges, *tail)))
+    assert store.within("c0", 3) == {"c0": 0, **{node.id: 1 for node in clique[1:]}, "t1": 1, "t2": 2, "t3": 3}
+    assert [edge.identity[:3] for edge in store.path("c5", "t3")] == [("c0", "r", "c5"), *[edge.identity[:3] for edge in tail]]
+    assert store.path("c5", "t3", 3) == ()
+
+
+def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
+    radium = Node("radium", ("Element",), {"text": "A metal that glows; isolated by Marie Curie in 1910."})
+    curie = Node("Marie Curie", ("Person",), {"text": "A physicist who isolated radium."})
+    other = Node("Warsaw", ("City",), {"text": "A city on the Vistula."})
+    store.apply(Diff(added_nodes=(other, radium, curie)))
+    assert {node.id for node in store.search("Who isolated radium?")[:2]} == {"radium", "Marie Curie"}
+    assert store.search("curie")[0] == curie
+    for question in ('"', "' OR 1=1 --", "a AND OR NOT (b* NEAR c)", "?", "", "col:umn ^ {x} [y] \\ %", "radium:* & ! |"):
+        assert isinstance(store.search(question), tuple)
+    assert len(store.search("a city metal physicist", 1)) == 1
+
+
+def test_what_is_removed_or_changed_is_no_longer_found(filled):
+    filled.apply(Diff(changed_nodes=((LONDON, Node("London", ("City",), {"text": "fog"})),)))
+    assert [node.id for node in filled.search("fog")] == ["London"]
+    filled.apply(Diff(removed_nodes=(Node("London", ("City",), {"text": "fog"}),), removed_edges=(BORN,)))
+    assert filled.search("fog london") == ()
+
+
+def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
+    if said is SQL:
+        assert not hasattr(store, "compute")  # no model writes SQL
+    else:
+        assert store.compute("sum(range(4))") == "6"
+
+
+def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
+    graph = random_graph(4, nodes=300, edges=600)
+    store.apply(PropertyGraph.of().diff(graph))
+    text, cut = rendered(store, "Who knows whom in the Big City?", 300)
+    assert text.splitlines()[0].startswith(f"{len(graph)} nodes (")
+    assert cut is not None and cut.left_out > 0 and len(text) < 300 * 6
+
+
+# --- homes ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_kept_is_there_when_the_store_is_opened_again(kind, tmp_path, request):
+    again = kind.open(Path(tmp_path), request)
+    first = again()
+    first.apply(Diff(added_nodes=(ADA, LONDON), added_edges=(BORN,)))
+    first.close()
+    second = again()
+    try:
+        assert same(second, ADA, LONDON, BORN)
+        assert "2 nodes, 1 edges" in repr(second)
+    finally:
+        second.close()

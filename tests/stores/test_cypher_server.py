@@ -1,0 +1,436 @@
+"""A graph on a real Bolt server: exact diffs of statements, a database of its own, fences, limits, and a server that goes away."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.loopback import free_port
+
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.stores.cypher.server import CypherServer
+from kgot_lab.types import Diff, Edge, Node
+
+NUMBERS = itertools.count(1)
+PROJECT = Path(__file__).parents[2]
+
+
+def open_store(server, database, **options):
+    return CypherServer(options.pop("uri", server.uri), user=server.user, password=server.password, database=database, **options)
+
+
+@pytest.fixture
+def database(bolt_server):
+    return bolt_server.database(f"server{next(NUMBERS)}")
+
+
+@pytest.fixture
+def store(bolt_server, database):
+    with open_store(bolt_server, database) as store:
+        yield store
+
+
+@pytest.fixture
+def driver(bolt_server):
+    import neo4j
+
+    with neo4j.GraphDatabase.driver(bolt_server.uri, auth=(bolt_server.user, bolt_server.password)) as driver:
+        yield driver
+
+
+def written(store, *statements):
+    """The diff of the last of some statements."""
+    return [store.write(statement) for statement in statements][-1]
+
+
+# --- diffs ----------------------------------------------------------------------------------------------------------------
+
+STATEMENTS = """
+CREATE (:Person {id: "Ada", born: 1815})
+CREATE (:Person {name: "Bob"})-[:KNOWS {since: 2.0}]->({name: "Bob"})
+CREATE (:Person {id: "Ada"})
+CREATE ()-[:R]->(), (:Place {title: "Rome"}), ({label: "x", name: "  "})
+UNWIND range(1, 4) AS number CREATE (:Number {id: number})
+MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[r:KNOWS]->(b) SET r.since = 1833
+MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[:KNOWS]->(b)
+MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:KNOWS]->(b), (a)-[:KNOWS {n: 1}]->(b), (b)-[:IS]->(b)
+MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:MET]->(b) CREATE (b)-[:MET]->(a)
+MATCH (a {id: "Ada"})-[r:KNOWS {n: 1}]->() SET r = {m: 2}
+MATCH (a {id: "Ada"})-[r:KNOWS {m: 2}]->(b) DELETE r CREATE (a)-[:KNOWS {m: 3}]->(b)
+MATCH (a {id: "Ada"}) SET a.age = 36, a:Countess:Author
+MATCH (a {id: "Ada"}) SET a += {age: 36.0, tags: ["x", "y"], none: null}
+MATCH (a {id: "Ada"}) SET a.age = 36.0
+MATCH (a {id: "Ada"}) REMOVE a.tags, a:Author
+MATCH (a {id: "Ada"}) SET a = {name: "Ada Lovelace", born: date("1815-12-10")}
+MATCH (a {id: "Ada"}) CREATE (x:New {id: "x", k: 1}) SET x.k = null, a.k = 5
+MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a), z.id = "z"
+MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a)
+MATCH (a {id: "Ada"})-[r]->(b) REMOVE a.id
+MATCH (a {id: "Ada"}) SET a.id = 7
+MATCH (a {id: "7"}) SET a.id = "Charles"
+MATCH (a:Countess) SET a.id = "Ada"
+MATCH (a {id: "Ada"}) DETACH DELETE a CREATE (:Person {id: "Ada", again: true})
+MATCH (a {id: "Ada"}) FOREACH (n IN [1, 2] | CREATE (a)-[:COUNTED {n: n}]->(:Number {id: "new" + n}))
+MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
+MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
+MATCH (n {id: "nobody"}) SET n.x = 1
+MATCH (c:City)<-[r]-() DELETE r, c
+MATCH (n:Number) DETACH DELETE n
+MATCH ()-[r]->() DELETE r
+MATCH (n) DETACH DELETE n
+""".strip().splitlines()
+
+
+def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_after(store):
+    graph = store.graph()
+    for statement in STATEMENTS:
+        diff = store.write(statement)
+        after = store.graph()
+        assert graph.apply(diff) == after, statement
+        assert bool(diff) == (graph != after), statement
+        graph = after
+    assert len(graph) == 0
+
+
+def test_nodes_are_named_by_what_they_hold(store):
+    diff = written(store, 'CREATE (:Person {name: "Bob", age: 1})', 'CREATE (:Robot {name: "Bob"}), (:Person {id: 7}), (:Thing), (:Thing)')
+    assert {node.id for node in diff.added_nodes} == {"Bob (Robot)", "7", "Thing 1", "Thing 2"}
+    assert {node.id: dict(node.properties) for node in diff.added_nodes}["Bob (Robot)"] == {"name": "Bob"}
+
+
+def test_parallel_edges_get_keys_that_last(store):
+    two = written(store, "CREATE (:A {id: 'a'}), (:B {id: 'b'})", "MATCH (a:A), (b:B) CREATE (a)-[:R {n: 1}]->(b), (a)-[:R {n: 2}]->(b)")
+    assert {edge.key for edge in two.added_edges} == {"", "2"}
+    one = store.write("MATCH (:A)-[r:R {n: 2}]->() SET r = {n: 3}")
+    ((before, after),) = one.changed_edges
+    assert before.key == after.key and dict(after.properties) == {"n": 3}
+    assert store.write("MATCH (a:A), (b:B) CREATE (a)-[:R]->(b)").added_edges == (Edge("a", "R", "b", {}, "3"),)
+
+
+def test_a_statement_that_replaces_all_properties_changes_the_same_node(store):
+    store.apply(Diff(added_nodes=(Node("Ada", ("Person", "Author"), {"age": 36}),)))
+    (change,) = store.write('MATCH (a {id: "Ada"}) SET a = {name: "Countess"}').changed_nodes
+    assert change == (Node("Ada", ("Person", "Author"), {"age": 36}), Node("Ada", ("Person", "Author"), {"name": "Countess"}))
+
+
+def test_labels_keep_their_order_when_one_comes_or_goes(store):
+    store.apply(Diff(added_nodes=(Node("Ada", ("Person", "Author", "Countess")),)))
+    assert store.write("MATCH (a:Author) SET a:Reader REMOVE a:Author").changed_nodes[0][1].labels == ("Person", "Countess", "Reader")
+    store.apply(Diff(changed_nodes=((Node("Ada", ("Person", "Countess", "Reader")), Node("Ada", ("Reader", "Person"))),)))
+    assert store.graph().node("Ada").labels == ("Reader", "Person")
+
+
+def test_what_a_graph_may_not_hold_is_refused_and_taken_back(store):
+    for statement in ("CREATE (:A {x: 0.0 / 0.0})", "CREATE (:`  ` {id: 'a'})", "CREATE ({id: 'a'})-[:` `]->({id: 'b'})"):
+        with pytest.raises(QueryFailed) as caught:
+            store.write(statement)
+        assert len(caught.value.reason) > 10
+    assert len(store.graph()) == 0
+
+
+def test_a_diff_can_be_taken_back(store):
+    store.write('CREATE (:Person {id: "Ada"})-[:KNOWS]->(:Person {id: "Bob"})')
+    diff = store.write('MATCH (a {id: "Ada"}) DETACH DELETE a')
+    graph = store.graph()
+    store.undo(diff)
+    assert {node.id for node in store.graph().nodes} == {"Ada", "Bob"} and len(store.neighbours("Bob")) == 1
+    store.apply(diff)
+    assert store.graph() == graph
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_snapshot_comes_back_without_loss(store, number):
+    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
+    store.apply(PropertyGraph.of().diff(graph))
+    assert store.graph() == graph
+    store.apply(graph.diff(PropertyGraph.of()))
+    assert len(store.graph()) == 0
+
+
+NASTY = (
+    "quote \" ' ` {} [] \\ \\u0041 %s $x ?",
+    "a\nb\tc\u2028",
+    "é e\u0301 中 🧪",
+    'json:{"a": 1}',
+    "null \x00 byte",
+    "MATCH (n) DELETE n //",
+    "",
+)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_names_and_texts_of_any_kind_are_kept_exactly(store, text):
+    name = text if text.strip() else f"({text})"
+    one = Node(name, (f"{name} label", "A"), {text: text, f"{text}.b": [text], "nested": {text: [None, {text: 2**70}]}})
+    edge = Edge(name, name, name, {text: text, "": -0.0}, name)
+    store.apply(Diff(added_nodes=(one,), added_edges=(edge,)))
+    assert not PropertyGraph.of((one,), (edge,)).diff(store.graph())
+    changed = Node(name, ("A", f"new {name}"), {f"{text}2": text})
+    store.apply(Diff(changed_nodes=((one, changed),), changed_edges=((edge, Edge(*edge.identity[:3], {}, name)),)))
+    assert store.graph().node(name) == changed and store.neighbours(name) == (Edge(*edge.identity[:3], {}, name),)
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        Diff(added_nodes=(Node("a"), Node("b", ("same",))), added_edges=(Edge("a", "same", "b"),)),
+        Diff(added_nodes=(Node("a"), Node("b", ("x" * 5000,)))),
+        Diff(added_nodes=(Node("a"), Node("half \ud800"))),
+        Diff(added_nodes=(Node("a"), Node("b", (" ",)))),
+        Diff(added_nodes=(Node("a"), Node(" "))),
+    ],
+    ids=["a label that is a relation too", "a long label", "half a pair", "a blank label", "a blank id"],
+)
+def test_what_this_server_cannot_hold_is_refused_whole(store, diff):
+    with pytest.raises(BadInput) as caught:
+        store.apply(diff)
+    assert len(str(caught.value)) > 20 and len(store.graph()) == 0
+
+
+# --- reading --------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_show_nodes_edges_paths_and_times_as_plain_values(store):
+    store.apply(
+        Diff(
+            added_nodes=(Node("Ada", ("Person", "Author"), {"deep": {"a": [1, None]}}), Node("Bob")),
+            added_edges=(Edge("Ada", "KNOWS", "Bob", {"since": 1.0}, "k"),),
+        )
+    )
+    ada = {"id": "Ada", "labels": ["Person", "Author"], "deep": {"a": [1, None]}}
+    knows = {"subject": "Ada", "relation": "KNOWS", "object": "Bob", "since": 1.0}
+    bob = {"id": "Bob", "labels": []}
+    assert store.read("MATCH (a)-[r]->() RETURN a, r, type(r) AS type") == ({"a": ada, "r": knows, "type": "KNOWS"},)
+    assert store.read("MATCH ()-[r]->() RETURN [r] AS links, {r: r} AS map") == ({"links": [knows], "map": {"r": knows}},)
+    assert store.read("MATCH p = (:Person)-[]->() RETURN p") == ({"p": [ada, knows, bob]},)
+    assert store.read("MATCH (b {id: 'Bob'}) RETURN keys(b) AS k, properties(b) AS p") == ({"k": ["id"], "p": {"id": "Bob"}},)
+    assert store.read('RETURN date("2020-01-02") AS d, [datetime("2020-01-02T03:04:05Z")] AS t, duration("P1D") AS l, 0.0 / 0.0 AS n') == (
+        {"d": "2020-01-02", "t": ["2020-01-02T03:04:05+00:00"], "l": "P1D", "n": "nan"},
+    )
+
+
+SNEAKY = (
+    'MATCH (a {id: "Ada"}) SET a.age = 1 RETURN a',
+    'MATCH (a {id: "Ada"}) /* RETURN a */ SET a.age = 1',
+    'MATCH (a {id: "Ada"})\nset\ta.age = 1',
+    'MATCH (a {id: "Ada"}) S\\u0045T a.age = 1 RETURN a',
+    'MATCH (a {id: "Ada"}) REMOVE a:Person RETURN a',
+    'MATCH (a {id: "Ada"}) DETACH DELETE a',
+    'MATCH (a {id: "Ada"}) CALL { WITH a SET a.age = 1 } RETURN a',
+    'MATCH (a {id: "Ada"}) FOREACH (x IN [1] | SET a.age = x) RETURN a',
+    'MERGE (a:Person {id: "Eve"}) RETURN a',
+    'MATCH (a) RETURN a UNION CREATE (a {id: "Eve"}) RETURN a',
+    'RETURN 1; CREATE ({id: "Eve"})',
+    'LOAD CSV FROM "file:///etc/passwd" AS line RETURN line',
+    "CALL db.labels() YIELD label CALL dbms.security.createUser('eve', 'x') RETURN label",
+    "CALL apoc.load.json('http://127.0.0.1/') YIELD value RETURN value",
+    "CREATE INDEX eve FOR (n:Person) ON (n.id)",
+    "DROP DATABASE one",
+    "CREATE USER eve SET PASSWORD 'x'",
+)
+
+
+@pytest.mark.parametrize("statement", SNEAKY)
+def test_a_read_cannot_write_nor_leave_the_graph(store, statement):
+    store.apply(Diff(added_nodes=(Node("Ada", ("Person",)),)))
+    with pytest.raises(QueryFailed):
+        store.read(statement)
+    assert tuple(store.graph().nodes) == (Node("Ada", ("Person",)),)
+
+
+@pytest.mark.parametrize(
+    "statement", [each for each in SNEAKY if any(word in each for word in ("LOAD", "CALL db", "apoc", "INDEX", "DROP", "USER", ";"))]
+)
+def test_a_write_cannot_leave_the_graph(store, statement):
+    with pytest.raises(QueryFailed):
+        store.write(statement)
+    assert len(store.graph()) == 0
+
+
+def test_a_write_that_comes_past_the_first_fence_is_taken_back_by_the_second(store):
+    with store._link.reading(5.0) as transaction:
+        transaction.run("CREATE ({id: 'Eve', _run: 'kgot'})").consume()  # ArcadeDB lets it through in the driver's read mode
+    assert len(store.graph()) == 0
+
+
+def test_rows_without_end_are_refused(store):
+    many, long = "UNWIND range(1, 20000) AS n RETURN n", "UNWIND range(1, 99) AS n RETURN reduce(t = 'x', i IN range(1, 14) | t + t) AS t"
+    for statement in (many, long):
+        with pytest.raises(QueryFailed, match="return less"):
+            store.read(statement)
+    assert len(store.read("UNWIND range(1, 9000) AS n RETURN n")) == 9000
+
+
+# --- a database of its own ------------------------------------------------------------------------------------------------
+
+
+def nodes_in(driver, database):
+    with driver.session(database=database) as session:
+        return session.run("MATCH (n) RETURN n.id ORDER BY n.id").value()
+
+
+def test_nodes_of_others_are_refused_and_left_alone(bolt_server, database, driver):
+    with driver.session(database=database) as session:
+        session.run("CREATE ({id: 'theirs'})-[:R]->({id: 'too', _run: 'another'})").consume()
+    with pytest.raises(BadInput, match=r"2 nodes .*wipe=True"):
+        open_store(bolt_server, database)
+    assert nodes_in(driver, database) == ["theirs", "too"]
+    with open_store(bolt_server, database, wipe=True) as store:
+        store.write("CREATE ({id: 'ours'})")
+    assert nodes_in(driver, database) == ["ours"]
+    with pytest.raises(BadInput, match="1 nodes"):
+        open_store(bolt_server, database, namespace="another")
+    with open_store(bolt_server, database) as again:
+        assert repr(again).endswith("1 nodes, 0 edges>")
+
+
+def test_a_node_that_somebody_else_adds_later_is_noticed_and_never_taken_over(store, database, driver):
+    store.write("CREATE ({id: 'ours'})")
+    with driver.session(database=database) as session:
+        session.run("CREATE ({id: 'theirs'})").consume()
+    for act in (store.graph, lambda: store.write("CREATE ({id: 'more'})"), lambda: store.write("MATCH (n) SET n.x = 1")):
+        with pytest.raises(StoreUnavailable, match="somebody else"):
+            act()
+    assert nodes_in(driver, database) == ["ours", "theirs"]
+
+
+def test_two_runs_keep_two_databases_apart(bolt_server):
+    first, second = (bolt_server.database(f"run{next(NUMBERS)}") for _ in range(2))
+    with open_store(bolt_server, first) as one, open_store(bolt_server, second, namespace="other") as other:
+        one.write("CREATE ({id: 'a'})")
+        other.write("CREATE ({id: 'b'})")
+        assert one.graph().ids == ("a",) and other.graph().ids == ("b",)
+
+
+# --- a server that is not there -------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_opened_says_why_and_never_the_password(bolt_server, database):
+    cases = {
+        "cannot be reached": {"uri": f"bolt://127.0.0.1:{free_port()}"},
+        "does not serve us": {"password": "a secret guess"},
+        "no such database": {"database": "missing"},
+        "not the address": {"uri": "http//nonsense"},
+        "blank": {"namespace": " "},
+    }
+    for reason, options in cases.items():
+        given = {"uri": bolt_server.uri, "user": bolt_server.user, "password": bolt_server.password, "database": database} | options
+        with pytest.raises((StoreUnavailable, BadInput), match=reason) as caught:
+            CypherServer(given.pop("uri"), **given)
+        assert given["password"] not in str(caught.value)
+    with open_store(bolt_server, database) as store:
+        assert bolt_server.password not in repr(store) + repr(vars(store)) + repr(vars(store._link))
+
+
+def test_a_closed_store_says_so(bolt_server, database):
+    store = open_store(bolt_server, database)
+    store.close()
+    store.close()
+    for act in (store.graph, store.schema, lambda: store.write("CREATE ()"), lambda: store.read("RETURN 1"), lambda: store.apply(Diff())):
+        with pytest.raises(StoreUnavailable, match="was closed"):
+            act()
+    assert "not reachable" in repr(store)
+
+
+LONG = "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH count(*) AS c "  # seconds, and ArcadeDB keeps to no time limit
+
+
+def test_a_statement_that_takes_too_long_is_cut_off_and_the_next_one_works(bolt_server, database):
+    with open_store(bolt_server, database, seconds=0.3) as store:
+        with pytest.raises(QueryFailed, match=r"took longer than 0\.3 s"):
+            store.write(LONG + LONG.replace("c ", "d ") + "CREATE ({id: 'late'})")
+        with pytest.raises(QueryFailed, match="took longer"):
+            store.read(LONG + LONG.replace("c ", "d ") + "RETURN d")
+        assert store.read("RETURN 1 AS n") == ({"n": 1},)
+        assert len(store.graph()) == 0
+
+
+def test_a_server_that_goes_away_gives_one_clear_error_and_when_it_is_back_all_works(store, bolt_server):
+    store.write("CREATE (:Person {id: 'Ada'})-[:KNOWS]->(:Person {id: 'Bob'})")
+    bolt_server.kill()
+    try:
+        acts = (store.graph, lambda: store.write("CREATE ()"), lambda: store.read("RETURN 1"), lambda: store.neighbours("Ada"))
+        for act in (*acts, lambda: store.apply(Diff(added_nodes=(Node("Eve"),)))):
+            with pytest.raises(StoreUnavailable, match="try again"):
+                act()
+        assert "not reachable" in repr(store)
+    finally:
+        bolt_server.start()
+    assert store.neighbours("Ada") == (Edge("Ada", "KNOWS", "Bob"),)
+    assert store.write("CREATE (:Person {id: 'Eve'})") == Diff(added_nodes=(Node("Eve", ("Person",)),))
+    assert set(store.graph().ids) == {"Ada", "Bob", "Eve"}
+
+
+class Gate:
+    """Stands between a store and its server, and breaks the line at the word COMMIT, before or after the server has heard it."""
+
+    COMMIT = b"\x00\x02\xb0\x12\x00\x00"
+    breaks = False
+
+    def __init__(self, port, heard):
+        self.server, self.heard = port, heard
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.uri = f"bolt://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                inside, _ = self.listener.accept()
+            except OSError:
+                return
+            outside = socket.create_connection(("127.0.0.1", self.server))
+            for ends in ((inside, outside), (outside, inside)):
+                threading.Thread(target=self.pump, args=ends, daemon=True).start()
+
+    def pump(self, source, target):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                commit = self.breaks and self.COMMIT in data
+                if self.heard or not commit:
+                    target.sendall(data)
+                if commit:
+                    break
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+@pytest.mark.parametrize("heard", [False, True], ids=["before", "after"])
+def test_a_line_that_breaks_while_a_change_is_kept_leaves_no_false_certainty(bolt_server, database, heard):
+    gate = Gate(bolt_server.port, heard)
+    with gate.listener, open_store(bolt_server, database, uri=gate.uri) as store:
+        store.write("CREATE ({id: 'sure'})")
+        gate.breaks = True
+        with pytest.raises(StoreUnavailable, match="may be there or not"):
+            store.write("CREATE ({id: 'unsure'})")
+        gate.breaks = False
+        assert "sure" in store.graph().ids
+
+
+# --- real servers by Docker -----------------------------------------------------------------------------------------------
+
+
+def test_the_servers_of_the_compose_file_are_pinned_and_listen_on_this_machine_only():
+    lines = [line.strip() for line in (PROJECT / "compose.yaml").read_text().splitlines()]
+    images, ports = ([line for line in lines if line.startswith(start)] for start in ("image:", "ports:"))
+    assert len(images) == len(ports) == 3
+    assert all(re.search(r":\d+\.\d+\.\d+-\w+$", image) for image in images)
+    assert all('["127.0.0.1:' in port for port in ports)
+
+
+def test_without_docker_the_command_says_what_it_needs():
+    command = [sys.executable, str(PROJECT / "benchmarks/servers.py")]
+    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "needs Docker" in done.stdout and not done.stderr

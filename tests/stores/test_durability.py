@@ -1,0 +1,20 @@
+"""A process is killed while it writes: what it was told was done is there, and nothing is half done."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from support.benchmark_files import load_benchmark
+
+durability = load_benchmark("durability")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+
+
+@pytest.mark.parametrize("kind", ["in_memory", "sqlite", "postgres"])
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(kind, tmp_path, request):
+    where = (
+        {"url": request.getfixturevalue("postgres_url"), "namespace": "killed"} if kind == "postgres" else {"path": str(tmp_path / "graph")}
+    )
+    outcome = durability.measure(kind, where, kills=3)
+    assert outcome.sound and outcome.acknowledged and outcome.inside, outcome

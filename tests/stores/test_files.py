@@ -1,0 +1,93 @@
+"""Graphs in files: every form gives back what was written, and a bad file is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.stores.files import FORMS, read_graph, write_graph
+from kgot_lab.types import Edge, Node
+
+ENDINGS = {"apoc": ".jsonl", "networkx": ".json", "graphml": ".graphml", "turtle": ".ttl"}
+NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \r\n\t<&> ]]>"
+ODD = PropertyGraph.of(
+    [
+        Node('a é <"&', ("B", "A"), {"x": NASTY, "i": 1, "f": 1.0, "minus": -0.0, "e": 1e308, "b": True, "n": None, "l": [1, {"a": None}]}),
+        Node("b", (), {"big": 2**80, "": "no name", "label": "z", "labels": "q", "t": "json:x", "spaces": "  x  ", "empty": "", "id": 5}),
+        Node("bare"),
+    ],
+    [
+        Edge('a é <"&', "won", "b", {"x": 1, "relation": "zz", "id": "9", "key": "k"}),
+        Edge('a é <"&', "won", "b", {}, "2"),
+        Edge("b", "is in", "b", {"x": 1.5}),
+    ],
+)
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return request.param
+
+
+def test_every_form_gives_back_what_was_written(form, tmp_path):
+    path = tmp_path / f"graph{ENDINGS[form]}"
+    write_graph(ODD, path, form)
+    assert not ODD.diff(read_graph(path))
+    write_graph(PropertyGraph.of(), path, form)
+    assert len(read_graph(path)) == 0
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_snapshot_goes_through_every_form_without_loss(form, number, tmp_path):
+    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
+    write_graph(graph, tmp_path / f"graph{ENDINGS[form]}", form)
+    assert read_graph(tmp_path / f"graph{ENDINGS[form]}") == graph
+
+
+def test_the_ending_says_the_form(tmp_path):
+    for ending in (".json", ".jsonl", ".graphml", ".ttl", ".TTL"):
+        write_graph(ODD, tmp_path / f"graph{ending}")
+        assert read_graph(tmp_path / f"graph{ending}") == ODD
+
+
+@pytest.mark.parametrize("content", ["not a graph at all <", '{"type": "node"}', "<graphml><node/></graphml>", "\x00\x01"])
+def test_a_file_that_cannot_be_read_is_named(form, content, tmp_path):
+    path = tmp_path / f"bad{ENDINGS[form]}"
+    path.write_text(content)
+    with pytest.raises(BadInput, match="bad"):
+        read_graph(path)
+
+
+def test_a_missing_file_is_named(form, tmp_path):
+    with pytest.raises(BadInput, match="absent"):
+        read_graph(tmp_path / f"absent{ENDINGS[form]}")
+
+
+def test_an_unknown_ending_lists_the_known_ones(tmp_path):
+    with pytest.raises(UnknownName, match=r"\.graphml"):
+        write_graph(ODD, tmp_path / "graph.xlsx")
+    with pytest.raises(UnknownName, match=r"\.ttl"):
+        read_graph(tmp_path / "graph")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_xml_cannot_hold_is_refused_by_name_and_kept_as_a_value(tmp_path):
+    kept = PropertyGraph.of([Node("a", (), {"p": "null \x00, half \ud800"})])
+    write_graph(kept, tmp_path / "kept.graphml")
+    assert read_graph(tmp_path / "kept.graphml") == kept
+    with pytest.raises(BadInput, match="cannot hold the name"):
+        write_graph(PropertyGraph.of([Node("null \x00")]), tmp_path / "refused.graphml")
+    assert not (tmp_path / "refused.graphml").exists()
+
+
+def test_a_graph_of_another_program_is_read(tmp_path):
+    (tmp_path / "other.graphml").write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="node" attr.name="weight" attr.type="double"/>'
+        '<graph edgedefault="undirected"><node id="n0"><data key="d0">1.5</data></node><node id="n1"/><edge source="n0" target="n1"/>'
+        "</graph></graphml>"
+    )
+    graph = read_graph(tmp_path / "other.graphml")
+    assert graph.node("n0").properties == {"weight": 1.5} and len(graph.edges) == 1

@@ -1,0 +1,916 @@
+"""The PostgreSQL store, on a server of its own: SQL in, exact diffs out, and looking around."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
+from kgot_lab.stores.postgres.server import Server
+from kgot_lab.stores.postgres.store import MANY, POSTGRES, Postgres
+from kgot_lab.stores.postgres.tables import quoted, role_of
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.types import Diff, Edge, Node
+
+CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
+PRIZE = Node("Nobel Prize in Physics", ("Prize",))
+PIERRE = Node("Pierre Curie", ("Person",), {"tags": ["radium", {"place": "Paris"}]})
+WON = Edge("Marie Curie", "won", "Nobel Prize in Physics", {"year": 1903})
+WED = Edge("Pierre Curie", "married", "Marie Curie")
+ALL = Diff(added_nodes=(CURIE, PRIZE, PIERRE), added_edges=(WON, WED))
+
+NASTY = (
+    "it's", 'say "so"', "{curly} {{twice}}", "back\\slash \\n \\u0041", "a$$b$x$", "%s %(x)s 100%", "-- ; /* */ ;", "select",
+    "Robert'); DROP TABLE nodes;--",
+    "e\u0301 is \u00e9", "日本語", "🧪👩‍🔬", "line\nbreak\ttab\rreturn", "\u2028\ufeff\x7f\x01", "  padded  ", "null", "\\N", "\\.",
+    "x" * 1_000_000,
+)  # fmt: skip
+NUMBERS = itertools.count(1)
+VALUES = (
+    0, 1, 1.0, True, False, None, "", -0.0, 0.0, 0.1, -1.5e-7, 1e16, -1e22, 1e308, 5e-324, 1.7976931348623157e308, 2**53 + 1, -(2**70),
+    10**400,
+    [], {}, [[], [{}]], {"a": {"b": [1, 1.0, True, None]}}, {"": "empty name", "a.b": 1, 'quo"te': 2, "it's": 3}, "-0.0 1e+16",
+    ["1e+16", 1e16, -0.0],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One server for all tests, in a folder that root's server can enter too, which pytest's own is not."""
+    place = Path(tempfile.mkdtemp(prefix="kgot-postgres-", dir="/tmp"))
+    place.chmod(0o755)
+    server = Server(place / "server")
+    try:
+        server.start()
+    except (NotInstalled, StoreUnavailable) as error:
+        shutil.rmtree(place)
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no PostgreSQL could be started here: {error}")
+    yield server
+    server.release()
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def name() -> str:
+    """A namespace for each test, with a name that needs quotes."""
+    return f"test {next(NUMBERS)}"
+
+
+@pytest.fixture
+def store(server, name) -> Iterator[Postgres]:
+    with Postgres(path=server.folder, namespace=name, seconds=2) as store:
+        yield store
+
+
+@pytest.fixture
+def curies(store) -> Postgres:
+    store.apply(ALL)
+    return store
+
+
+def asked(server, question, *parameters, user="postgres"):
+    """The rows of a question put to the server past the store."""
+    import psycopg
+
+    with psycopg.connect(server.conninfo(user), autocommit=True) as connection:
+        cursor = connection.execute(question, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+# --- writing and reading ----------------------------------------------------------------------------------------------
+
+
+def test_the_dialects_examples_work(store):
+    assert str(store.write(POSTGRES.write_example)) == "+2 nodes, +1 edges"
+    assert store.read(POSTGRES.read_example) == ({"object": "Nobel Prize in Physics"},)
+
+
+def test_the_dialects_own_statements_work(curies):
+    from kgot_lab.types import Triple
+
+    diff = curies.write(POSTGRES.add([(Triple("it's", "r", "b"), {"x": 1}), (Triple("b", "r", "b"), {})]))
+    assert diff == Diff(added_nodes=(Node("it's"), Node("b")), added_edges=(Edge("it's", "r", "b", {"x": 1}), Edge("b", "r", "b")))
+    assert [row["relation"] for row in curies.read(POSTGRES.about(["marie curie"], 1))] == ["won", "married"]
+    assert len(curies.read(POSTGRES.about(["Nobel"], 2))) == 2
+
+
+def test_an_insert_is_told_exactly(store):
+    diff = store.write("""INSERT INTO nodes VALUES ('Ada', '["Person", "Author"]', '{"born": 1815, "wrote": ["notes", 1.0]}')""")
+    assert diff == Diff(added_nodes=(Node("Ada", ("Person", "Author"), {"born": 1815, "wrote": ["notes", 1.0]}),))
+    assert store.graph().nodes[0] == diff.added_nodes[0]
+
+
+def test_an_update_is_told_with_the_old_values(curies):
+    diff = curies.write("""UPDATE nodes SET properties = properties || '{"born": 1867.0}' WHERE id = 'Marie Curie'""")
+    ((before, after),) = diff.changed_nodes
+    assert before == CURIE and type(before.properties["born"]) is int
+    assert after.properties == {"born": 1867.0, "text": "Discovered radium"} and type(after.properties["born"]) is float
+
+
+def test_removing_a_node_tells_of_its_edges(curies):
+    diff = curies.write("DELETE FROM nodes WHERE id = 'Marie Curie'")
+    assert diff.removed_nodes == (CURIE,) and set(diff.removed_edges) == {WON, WED}
+    curies.undo(diff)
+    assert set(curies.graph().edges) == {WON, WED}
+
+
+def test_an_upsert_is_told_as_what_became_of_each_row(curies):
+    diff = curies.write(
+        """INSERT INTO nodes (id, properties) VALUES ('Marie Curie', '{"died": 1934}'), ('Irène', '{}')
+        ON CONFLICT (id) DO UPDATE SET properties = nodes.properties || excluded.properties"""
+    )
+    assert diff.added_nodes == (Node("Irène"),)
+    assert [after.properties for _, after in diff.changed_nodes] == [{**CURIE.properties, "died": 1934}]
+
+
+def test_a_new_name_is_a_removal_and_an_addition_of_all_it_touches(curies):
+    diff = curies.write("UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'")
+    assert {node.id for node in diff.added_nodes} == {"Maria Skłodowska"} and diff.removed_nodes == (CURIE,)
+    assert {edge.identity for edge in diff.added_edges} == {
+        ("Maria Skłodowska", "won", "Nobel Prize in Physics", ""),
+        ("Pierre Curie", "married", "Maria Skłodowska", ""),
+    }
+    curies.undo(diff)
+    assert set(curies.graph().edges) == {WON, WED}
+
+
+def test_a_fact_that_is_there_already_takes_more_properties(curies):
+    insert = "INSERT INTO facts (subject, relation, object, properties) VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', %s)"
+    diff = curies.write(insert, ('{"with": "Becquerel"}',))
+    assert diff == Diff(changed_edges=((WON, Edge(*WON.identity[:3], {"year": 1903, "with": "Becquerel"})),))
+    assert curies.write("DELETE FROM facts WHERE relation = 'won'").removed_edges == (diff.changed_edges[0][1],)
+
+
+def test_what_changes_nothing_is_an_empty_diff(curies):
+    assert not curies.write("UPDATE nodes SET labels = labels")
+    assert not curies.write("DELETE FROM nodes WHERE id = 'nobody'")
+
+
+def test_a_writing_cte_is_told_whole(curies):
+    diff = curies.write(
+        "WITH gone AS (DELETE FROM edges WHERE type = 'won' RETURNING target),"
+        " new AS (INSERT INTO nodes (id) SELECT target || ', again' FROM gone RETURNING id)"
+        " UPDATE nodes SET labels = '[\"Old\"]' WHERE id IN (SELECT target FROM gone)"
+    )
+    assert diff.removed_edges == (WON,) and diff.added_nodes == (Node("Nobel Prize in Physics, again"),)
+    assert diff.changed_nodes == ((PRIZE, Node(PRIZE.id, ("Old",))),)
+
+
+def test_diffs_replayed_elsewhere_make_the_same_graph(store, server, name):
+    random.seed(4)
+    with Postgres(path=server.folder, namespace=f"{name} copy") as copy:
+        for step in range(60):
+            a, b = (f"n{random.randrange(8)}" for _ in "ab")
+            statement = random.choice((
+                f"INSERT INTO facts VALUES ('{a}', 'r', '{b}', '', '{{\"at\": {step}}}')",
+                f"DELETE FROM nodes WHERE id = '{a}'",
+                f"UPDATE edges SET properties = '{{\"step\": {step}}}', type = 't' || key WHERE source = '{a}' AND type = 'r'"
+                " AND NOT EXISTS (SELECT FROM edges AS e WHERE e.source = edges.source AND e.target = edges.target AND e.type = 't')",
+                f"UPDATE nodes SET labels = '[\"{b}\"]' WHERE id <> '{a}'",
+            ))  # fmt: skip
+            copy.apply(store.write(statement))
+        assert copy.graph() == store.graph() and len(store.graph()) > 2
+
+
+def test_a_failing_statement_changes_nothing_and_says_where(curies):
+    with pytest.raises(QueryFailed, match=r'column "nme" does not exist\nat character 30, line 2'):
+        curies.write("DELETE FROM nodes\nWHERE id = nme")
+    with pytest.raises(QueryFailed, match=r'column "nme" does not exist\nat character 8, line 1'):
+        curies.read("SELECT nme FROM nodes")
+    with pytest.raises(QueryFailed, match="division by zero"):
+        curies.write("WITH gone AS (DELETE FROM edges RETURNING 1) UPDATE nodes SET id = (1 / 0)::text")
+    with pytest.raises(QueryFailed, match="is not present in table"):
+        curies.write("INSERT INTO edges VALUES ('Marie Curie', 'knows', 'nobody')")
+    for labels, properties in (("{}", "{}"), ("[]", "[]"), ("[1]", "{}"), ('[" "]', "{}")):
+        with pytest.raises(QueryFailed):
+            curies.write("INSERT INTO nodes VALUES ('x', %s, %s)", (labels, properties))
+    with pytest.raises(QueryFailed, match="blank"):
+        curies.write("INSERT INTO nodes VALUES (' ')")
+    assert curies.graph().to_triples() and len(curies.graph()) == 3 and len(curies.graph().edges) == 2
+
+
+def test_rows_are_json(store):
+    (row,) = store.read(
+        "SELECT 1 AS i, 1.50 AS n, 1e308::float8 AS f, 'a' AS t, NULL AS nothing, true AS b, '{\"x\": [1.0]}'::jsonb AS j,"
+        " ARRAY['a', 'b'] AS l, DATE '1903-12-10' AS d, 12345678901234567890123::numeric AS big"
+    )
+    assert row == {
+        "i": 1, "n": 1.5, "f": 1e308, "t": "a", "nothing": None, "b": True, "j": {"x": [1.0]}, "l": ["a", "b"], "d": "1903-12-10",
+        "big": 12345678901234567890123,
+    }  # fmt: skip
+    assert store.read("VALUES (1, 'a'), (2, 'b');  -- done") == ({"column1": 1, "column2": "a"}, {"column1": 2, "column2": "b"})
+    assert [
+        row["n"] for row in store.read("WITH RECURSIVE up(n) AS (SELECT 1 UNION SELECT n + 1 FROM up WHERE n < 5) SELECT n FROM up")
+    ] == [1, 2, 3, 4, 5]
+    assert store.read("SELECT 1 AS x WHERE false") == ()
+
+
+def test_parameters_are_never_part_of_the_statement(curies):
+    for text in NASTY[:-1]:
+        assert curies.read("SELECT %s::text AS given", (text,)) == ({"given": text},)
+    assert curies.read("SELECT id FROM nodes WHERE id = ANY(%(ids)s)", {"ids": ["Marie Curie", "x"]}) == ({"id": "Marie Curie"},)
+    assert curies.read("SELECT id FROM nodes WHERE id LIKE '%Marie%'") == ({"id": "Marie Curie"},)
+    for parameters in (("a\0b",), ("\ud800",), (1, 2), {"x": 1}):
+        with pytest.raises(QueryFailed):
+            curies.read("SELECT %s::text AS given", parameters)
+
+
+def test_a_dict_is_a_parameter_for_json_and_keeps_its_values(store):
+    properties = {"a": 1e16, "b": -0.0, "c": [1, 1.0, None, "it's"]}
+    (node,) = store.write("INSERT INTO nodes (id, properties) VALUES (%s, %s)", ("n", properties)).added_nodes
+    assert written(node.properties) == written(properties)
+    with pytest.raises(QueryFailed):
+        store.write("INSERT INTO nodes (id, properties) VALUES (%s, %s)", ("m", {"a": math.nan}))
+
+
+def test_two_columns_of_one_name_are_refused_rather_than_one_lost(store):
+    with pytest.raises(QueryFailed, match="two columns have one name"):
+        store.read("SELECT 1 AS a, 2 AS a")
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_text_comes_back_as_it_was(store):
+    nodes = tuple(Node(f"id {text}"[:2_000], (text[:5_000].strip() or "x",), {f"name {text}": text, "all": [text]}) for text in NASTY)
+    edges = tuple(Edge(node.id, f"is {node.id}"[:200], node.id, {"x": node.labels[0]}, key=node.id[:200]) for node in nodes)
+    store.apply(Diff(added_nodes=nodes, added_edges=edges))
+    graph = store.graph()
+    assert tuple(graph.nodes) == nodes and tuple(graph.edges) == edges
+    assert [store.neighbours(node.id) for node in nodes] == [(edge,) for edge in edges]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_every_value_comes_back_as_it_was(server, value):
+    with Postgres(path=server.folder, namespace="values") as store:
+        node = Node("n", (), {"value": value})
+        store.apply(Diff(added_nodes=(node,)))
+        assert written(store.graph().nodes[0]) == written(node)
+        ((before, after),) = store.write("UPDATE nodes SET properties = properties || '{\"more\": 1}'").changed_nodes
+        assert written(before) == written(node) and written(after) == written(Node("n", (), {"value": value, "more": 1}))
+        (row,) = store.read("SELECT properties FROM nodes")
+        assert written(row["properties"]) == written(after.properties)
+        store.apply(Diff(removed_nodes=(after,)))
+
+
+def written(value):
+    """A value or a node as JSON that keeps 1, 1.0 and -0.0 apart, but not the order of names."""
+    return json.dumps([value.id, value.properties] if isinstance(value, Node) else value, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "node",
+    (
+        Node("a\0"), Node("a", ("b\0",)), Node("a", (), {"k\0": 1}), Node("a", (), {"k": [{"x": "\0"}]}), Node("\ud800"), Node(" "),
+        Node("a", (), {"k": "\udfff"}), Node("a", (), {"k": math.nan}), Node("a", (), {"k": math.inf}), Node("a", (), {1: 2}),
+        Node("a", (), {"k": {1, 2}}),
+    ),
+    ids=repr,
+)  # fmt: skip
+def test_what_cannot_be_held_is_refused_before_anything_is_changed(curies, node):
+    with pytest.raises(BadInput):
+        curies.apply(Diff(added_nodes=(Node("b"), node)))
+    with pytest.raises(BadInput):
+        curies.apply(
+            Diff(added_nodes=(Node("b"),), added_edges=(Edge("b", node.id if node.id != "a" else "t", "b", node.properties, *node.labels),))
+        )
+    assert len(curies.graph()) == 3
+
+
+def test_text_that_only_looks_like_a_null_byte_is_held(store):
+    node = Node("\\u0000", (), {"\\u0000": "\\\\u0000"})
+    store.apply(Diff(added_nodes=(node,)))
+    assert tuple(store.graph().nodes) == (node,)
+
+
+def test_a_statement_with_a_null_byte_or_half_a_surrogate_is_refused(curies):
+    for statement in ("DELETE FROM nodes WHERE id = 'a\0b'", "DELETE FROM nodes --\0", "DELETE FROM nodes WHERE id = '\ud800'"):
+        with pytest.raises(QueryFailed):
+            curies.write(statement)
+        with pytest.raises(QueryFailed):
+            curies.read(statement.replace("DELETE", "SELECT id"))
+    with pytest.raises(QueryFailed, match="Unicode escape"):
+        curies.write("""INSERT INTO nodes VALUES ('x', '[]', '{"a": "\\u0000"}')""")
+    assert len(curies.graph()) == 3
+
+
+def test_an_id_too_long_for_an_index_is_refused_whole(curies):
+    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=9_000))
+    with pytest.raises(BadInput, match="index row"):
+        curies.apply(Diff(added_nodes=(Node("fine"), Node(noise))))
+    assert len(curies.graph()) == 3
+
+
+# --- statements that must not run -------------------------------------------------------------------------------------
+
+READ_ATTACKS = (
+    "DELETE FROM nodes", "delete from nodes returning id", "INSERT INTO nodes VALUES ('x')", "UPDATE nodes SET id = 'x'", "TRUNCATE nodes",
+    "TABLE nodes",
+    "WITH gone AS (DELETE FROM nodes RETURNING id) SELECT * FROM gone",
+    "WITH x AS (SELECT 1), y AS (\n/* a */ INSERT /* b */ INTO nodes VALUES ('x') RETURNING 1) SELECT * FROM y",
+    "SELECT * INTO stolen FROM nodes", "SELECT 1; DELETE FROM nodes", "SELECT 1;; DELETE FROM nodes",
+    "SELECT 1) AS a; DELETE FROM nodes; SELECT (1",
+    "SELECT 1) AS found; COMMIT; DELETE FROM nodes --", "/* SELECT */ DROP TABLE nodes", "-- SELECT\nDROP TABLE nodes",
+    "SELECT 1 -- \r; DROP TABLE nodes",
+    "SELECT /* /* */ 1; DROP TABLE nodes -- */ */", "SELECT $$a$$", "SELECT $x$'$x$; DROP TABLE nodes; --'",
+    "SELECT E'\\'; DROP TABLE nodes; --'",
+    "SELECT pg_read_file('/etc/passwd')", "SELECT pg_catalog.pg_read_file('/etc/passwd')", 'SELECT "pg_read_file"(\'/etc/passwd\')',
+    "SELECT PG_Read_File /* */ ('/etc/passwd')",
+    "SELECT U&\"pg\\005fread_file\"('/etc/passwd')", "SELECT U&\"!0070g_sleep\" UESCAPE '!' (9)", "SELECT * FROM pg_ls_dir('.')",
+    "SELECT * FROM ROWS FROM (pg_ls_dir('.')) AS x",
+    "SELECT lo_import('/etc/passwd')", "SELECT lo_create(0)", "SELECT pg_sleep(60)", "SELECT set_config('role', 'postgres', false)",
+    "SELECT set_config('transaction_read_only', 'off', true)", "SELECT query_to_xml('select pg_sleep(60)', true, true, '')",
+    "SELECT pg_terminate_backend(1)",
+    "SELECT pg_advisory_lock(1)", "SELECT pg_notify('a', 'b')", "SELECT nextval('nodes_number_seq')", "SELECT dblink('a', 'b')",
+    "SELECT ts_stat('SELECT 1')",
+    "SELECT * FROM pg_authid", "SELECT * FROM pg_shadow", "SELECT * FROM nodes FOR UPDATE", "SET ROLE postgres", "RESET ROLE", "RESET ALL",
+    "SET SESSION AUTHORIZATION postgres",
+    "COPY nodes TO '/tmp/stolen'", "COPY (SELECT 1) TO PROGRAM 'id'", "COPY nodes FROM PROGRAM 'id'",
+    "DO $$ BEGIN DELETE FROM nodes; END $$", "CALL x()", "EXPLAIN ANALYZE DELETE FROM nodes",
+    "PREPARE x AS DELETE FROM nodes", "EXECUTE x", "DECLARE c CURSOR FOR SELECT 1", "LISTEN x", "LOCK TABLE nodes", "VACUUM",
+    "CREATE TABLE x (a int)", "LOAD 'x'", "BEGIN", "COMMIT",
+    "ROLLBACK", "GRANT ALL ON nodes TO PUBLIC", "COMMENT ON TABLE nodes IS 'x'", "CREATE TEMP TABLE nodes AS SELECT 1", "", ";", "--",
+    "ＳＥＬＥＣＴ 1", "SELECT\u00a01",
+)  # fmt: skip
+WRITE_ATTACKS = (
+    "DROP TABLE nodes", "ALTER TABLE nodes ADD COLUMN x int", "TRUNCATE nodes CASCADE", "CREATE TABLE x (a int)", "SELECT * FROM nodes",
+    "SELECT * INTO x FROM nodes",
+    "INSERT INTO nodes VALUES ('x'); DROP TABLE edges", "DELETE FROM nodes; COMMIT", "INSERT INTO journal (what) VALUES ('nodes')",
+    "DELETE FROM journal", "DELETE FROM vectors",
+    "UPDATE pg_settings SET setting = '0' WHERE name = 'statement_timeout'", "UPDATE ONLY pg_settings SET setting = 'x'",
+    "UPDATE/**/pg_catalog.pg_settings SET setting = 'x'",
+    'UPDATE "pg_settings" SET setting = \'x\'', "INSERT INTO pg_catalog.pg_class VALUES (1)", "DELETE FROM ONLY pg_class",
+    "INSERT INTO other.nodes VALUES ('x')",
+    "WITH x AS (UPDATE pg_settings SET setting = 'x' RETURNING 1) DELETE FROM nodes",
+    "WITH x AS (SELECT set_config('role', 'postgres', false)) DELETE FROM nodes",
+    "INSERT INTO nodes (id) SELECT pg_read_file('/etc/passwd')", "INSERT INTO nodes (id) SELECT lo_import('/etc/passwd')::text",
+    "DELETE FROM nodes WHERE pg_sleep(60) IS NULL",
+    "INSERT INTO nodes (id) VALUES (pg_notify('a', 'b')::text)", "INSERT INTO nodes (id, number) VALUES ('x', 1)",
+    "UPDATE nodes SET number = 1", "UPDATE nodes SET words = ''",
+    "WITH x AS (DELETE FROM nodes RETURNING 1) MERGE INTO nodes USING x ON true WHEN MATCHED THEN DELETE", "COPY nodes FROM '/etc/passwd'",
+    "INSERT INTO nodes (id) VALUES ($$x$$)", "SET LOCAL kgot_lab.journal = 'off'", "DO $$ BEGIN END $$",
+    "INSERT INTO U&\"\\006eodes\" VALUES ('x')",
+    "DELETE FROM nodes USING pg_authid", "INSERT INTO nodes (id) SELECT rolpassword FROM pg_authid",
+    "WITH x AS (SELECT 1) SELECT * FROM x", "REFRESH MATERIALIZED VIEW x", "",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=("its own server", "postgres", "may_make_roles", "may_not"))
+def attacked(request, server) -> Iterator[Postgres]:
+    """A store on its own server, and by url as a superuser, as a user that may make roles, and as one that may not."""
+    user = request.param
+    if user.startswith("may"):
+        roles = "CREATEROLE" if user == "may_make_roles" else "NOCREATEROLE"
+        asked(server, f"CREATE ROLE {user} LOGIN {roles}; GRANT CREATE ON DATABASE kgot_lab TO {user}")
+    where = {"path": server.folder} if " " in user else {"url": server.conninfo(user)}
+    with Postgres(**where, namespace=f"attacked {user}", seconds=1) as store:
+        store.apply(ALL)
+        yield store
+
+
+def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
+    (row,) = attacked.read("SELECT current_user AS name")
+    assert row["name"] == ("may_not" if attacked.namespace.endswith("may_not") else role_of(attacked.namespace))
+    assert (
+        str(attacked.write("WITH x AS (DELETE FROM nodes WHERE id = 'Marie Curie') DELETE FROM nodes WHERE id = 'Pierre Curie'"))
+        == "-2 nodes, -2 edges"
+    )
+    attacked.apply(Diff(added_nodes=(CURIE, PIERRE), added_edges=(WON, WED)))
+
+
+@pytest.mark.parametrize("statement", READ_ATTACKS)
+def test_a_read_that_is_more_than_a_read_is_refused(attacked, statement):
+    with pytest.raises(QueryFailed):
+        attacked.read(statement)
+    assert repr(attacked).endswith("3 nodes, 2 edges>")
+
+
+@pytest.mark.parametrize("statement", WRITE_ATTACKS)
+def test_a_write_that_is_more_than_a_write_is_refused(attacked, statement):
+    with pytest.raises(QueryFailed):
+        attacked.write(statement)
+    assert repr(attacked).endswith("3 nodes, 2 edges>")
+
+
+def test_the_role_alone_would_stop_them_too(server, curies, name):
+    import psycopg
+
+    with Postgres(path=server.folder, namespace="somebody else's"):
+        for statement in (
+            "SELECT pg_read_file('/etc/passwd')", "COPY (SELECT 1) TO PROGRAM 'id'", "COPY (SELECT 1) TO '/tmp/x'",
+            "CREATE TABLE x (a int)", "SET ROLE postgres",
+            "SET SESSION AUTHORIZATION postgres", "SELECT set_config('role', 'postgres', false)", f"TRUNCATE {quoted(name)}.nodes",
+            f"DROP TABLE {quoted(name)}.edges",
+            'SELECT * FROM "somebody else\'s".nodes', f"UPDATE {quoted(name)}.nodes SET number = DEFAULT",
+            f"INSERT INTO {quoted(name)}.nodes (id, number) OVERRIDING SYSTEM VALUE VALUES ('x', 1)",
+            f"CREATE TABLE {quoted(name)}.x (a int)",
+        ):  # fmt: skip
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                asked(server, statement, user=role_of(name))
+
+
+def test_names_that_only_look_dangerous_may_be_used(curies):
+    assert curies.write("INSERT INTO nodes VALUES ('DROP TABLE nodes; --', '[\"pg_sleep(1)\"]')").added_nodes
+    assert curies.read("SELECT id AS \"delete\" FROM nodes WHERE id LIKE 'DROP%' -- DELETE") == ({"delete": "DROP TABLE nodes; --"},)
+    assert curies.write("INSERT INTO nodes (id) VALUES (gen_random_uuid()::text)").added_nodes
+    assert curies.read("SELECT count(*) AS n FROM nodes WHERE length(id) > round(random()) AND lower(id) <> upper(id)")
+
+
+def test_a_statement_that_runs_too_long_is_stopped(server):
+    with Postgres(path=server.folder, namespace="slow", seconds=0.3) as store:
+        for attempt in (
+            lambda: store.read("SELECT count(*) AS n FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b"),
+            lambda: store.read("WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up) SELECT n FROM up WHERE n < 0"),
+            lambda: store.write("INSERT INTO nodes (id) SELECT 'n' || a FROM generate_series(1, 100000000) AS a"),
+        ):
+            with pytest.raises(QueryFailed, match=r"longer than 0\.3 seconds"):
+                attempt()
+        assert store.read("SELECT count(*) AS n FROM nodes") == ({"n": 0},)
+
+
+def test_more_rows_than_anyone_wants_are_refused(store):
+    for statement in (
+        "SELECT repeat('x', 100) AS x FROM generate_series(1, 10000000)",
+        "SELECT repeat('x', 100000000) AS x",
+        "SELECT 1 AS a FROM generate_series(1, 10000000)",
+    ):
+        with pytest.raises(QueryFailed, match="returned more than"):
+            store.read(statement)
+    assert store.read("SELECT 1 AS a") == ({"a": 1},)
+
+
+# --- diffs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("diff", "reason"),
+    (
+        (Diff(added_nodes=(CURIE,)), "already there"),
+        (Diff(added_nodes=(Node("a"), Node("a"))), "twice"),
+        (Diff(removed_nodes=(CURIE,)), "keeps an edge"),
+        (Diff(removed_nodes=(Node("nobody"),)), "not as the diff says"),
+        (Diff(removed_nodes=(Node("Nobel Prize in Physics"),), removed_edges=(WON,)), "not as the diff says"),
+        (Diff(changed_nodes=((Node(CURIE.id, CURIE.labels, {**CURIE.properties, "born": 1867.0}), CURIE),)), "not as the diff says"),
+        (Diff(changed_nodes=((CURIE, PIERRE),)), "changes into another"),
+        (Diff(added_edges=(Edge("Marie Curie", "knows", "nobody"),)), "no node 'nobody'"),
+        (Diff(added_edges=(WON,)), "already there"),
+        (Diff(removed_edges=(Edge(*WON.identity[:3]),)), "not as the diff says"),
+        (Diff(removed_edges=(Edge(*WON.identity[:3], {"year": 1903}, "k"),)), "not as the diff says"),
+        (Diff(removed_nodes=(PRIZE,), removed_edges=(WON,), added_edges=(Edge("Pierre Curie", "won", PRIZE.id),)), "no node"),
+    ),
+    ids=lambda value: value if isinstance(value, str) else str(value),
+)  # fmt: skip
+def test_a_diff_that_does_not_fit_changes_nothing(curies, diff, reason):
+    with pytest.raises(BadInput, match=reason):
+        curies.apply(diff)
+    assert (len(curies.graph()), len(curies.graph().edges)) == (3, 2)
+
+
+def test_a_diff_that_does_everything_at_once_is_applied_and_undone(curies):
+    changed = Node(PIERRE.id, (), {"x": -0.0})
+    again = Edge(*WON.identity[:3], {"year": 1911}, "second")
+    wed = Edge(*WED.identity[:3], {"in": 1895})
+    diff = Diff(
+        (Node("Irène"),),
+        (PRIZE,),
+        ((PIERRE, changed),),
+        (Edge("Irène", "child of", CURIE.id), Edge("Irène", "r", "Irène")),
+        (WON,),
+        ((WED, wed),),
+    )
+    curies.apply(diff)
+    assert str(curies.write("DELETE FROM edges WHERE type = 'x'")) == "nothing changed"
+    assert set(curies.graph().edges) == {wed, *diff.added_edges} and curies.graph().node("Pierre Curie") == changed
+    curies.undo(diff)
+    assert set(curies.graph().nodes) == {CURIE, PRIZE, PIERRE} and set(curies.graph().edges) == {WON, WED}
+    curies.apply(Diff(added_edges=(again,)))
+    assert curies.neighbours(PRIZE.id) == (WON, again)
+
+
+def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name):
+    indexes = (
+        "SELECT indexname FROM pg_indexes WHERE schemaname = %s"
+        " UNION SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
+    )
+    before = asked(server, indexes, name, quoted(name))
+    nodes = tuple(Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY))
+    edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(MANY - 1))
+    with pytest.raises(BadInput, match="no node"):
+        store.apply(Diff(added_nodes=nodes, added_edges=(*edges, Edge("n0", "next", "nowhere"))))
+    assert len(store.graph()) == 0 and asked(server, indexes, name, quoted(name)) == before
+    store.apply(Diff(added_nodes=nodes, added_edges=edges))
+    assert asked(server, indexes, name, quoted(name)) == before
+    assert tuple(store.graph().nodes) == nodes and tuple(store.graph().edges) == edges
+    assert store.search("number 1234", 1) == (nodes[1234],)
+    assert store.within("n10", 5) == {f"n{number}": abs(number - 10) for number in range(5, 16)}
+    with pytest.raises(QueryFailed, match="is not present"):
+        store.write("INSERT INTO edges VALUES ('n0', 'r', 'nowhere')")
+    store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(MANY + 1))))
+    assert store.schema() == Schema({"Number": MANY}, {"next": MANY - 1}, 2 * MANY + 1, MANY - 1)
+
+
+# --- looking around ---------------------------------------------------------------------------------------------------
+
+
+def test_the_graph_comes_in_the_order_it_was_written(store):
+    for id in "zebra", "Ant", "mole":
+        store.write("INSERT INTO nodes (id) VALUES (%s)", (id,))
+    store.write("INSERT INTO facts (subject, relation, object) VALUES ('zebra', 'b', 'Ant'), ('Ant', 'a', 'mole'), ('zebra', 'a', 'zebra')")
+    store.write("UPDATE nodes SET labels = '[\"Animal\"]' WHERE id = 'zebra'")
+    assert [node.id for node in store.graph().nodes] == ["zebra", "Ant", "mole"]
+    assert [edge.type for edge in store.graph().edges] == ["b", "a", "a"]
+    assert store.neighbours("zebra") == (Edge("zebra", "b", "Ant"), Edge("zebra", "a", "zebra"))
+    assert store.neighbours("nobody") == store.neighbours("a\0") == store.neighbours("\ud800") == ()
+    assert repr(store).endswith("3 nodes, 3 edges>")
+
+
+def test_a_schema_counts_labels_and_types(curies):
+    assert curies.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    (
+        ("Who won the Nobel Prize in Physics?", "Nobel Prize in Physics"), ("radium", "Marie Curie"), ("discovering", "Marie Curie"),
+        ("PIERRE", "Pierre Curie"),
+        ("paris", "Pierre Curie"), ("1867", "Marie Curie"), ("prize_in_physics", "Nobel Prize in Physics"),
+        ("physics/chemistry", "Nobel Prize in Physics"),
+        ('"radium" & | ! ( ) : * <-> \\ \'', "Marie Curie"), ("radium:*A & !x", "Marie Curie"), ("{radium}", "Marie Curie"), ("the", None),
+        ("", None), ("?!", None),
+        ("\0radium\0", "Marie Curie"), ("\ud800 radium", "Marie Curie"), ("'; DROP TABLE nodes; --", None),
+        ("x" * 50_000 + " radium", "Marie Curie"), ("%s %(words)s radium", "Marie Curie"),
+    ),
+)  # fmt: skip
+def test_a_raw_question_finds_the_nodes_that_share_its_words(curies, question, best):
+    found = curies.search(question, 5)
+    assert (found[0].id if found else None) == best
+
+
+def test_a_name_of_little_words_is_found(store):
+    store.apply(Diff(added_nodes=(Node("The Who"), Node("It"), Node("who is this", (), {"text": "the the the"}))))
+    assert [node.id for node in store.search("The Who", 1)] == ["The Who"]
+    assert [node.id for node in store.search("it")] == ["It"]
+
+
+def test_a_word_in_a_name_counts_more_than_one_in_the_properties(store):
+    store.apply(
+        Diff(
+            added_nodes=(
+                Node("a", (), {"text": "about London"}),
+                Node("London"),
+                Node("b", (), {"place": ["in", {"x": "London, England"}]}),
+            )
+        )
+    )
+    assert [node.id for node in store.search("London")] == ["London", "a", "b"]
+    assert len(store.search("London", 2)) == 2 and store.search("London", 0) == ()
+    store.write("UPDATE nodes SET properties = '{}' WHERE id = 'a'")
+    assert [node.id for node in store.search("London")] == ["London", "b"]
+
+
+def test_a_long_text_of_many_words_can_be_held_and_found(store):
+    text = " ".join(f"word{number}" for number in range(120_000))
+    store.apply(Diff(added_nodes=(Node("long", (), {"text": text}),)))
+    assert len(text) > 1_000_000 and store.search("word77")[0].id == "long"
+
+
+def test_walks_agree_with_the_walks_in_memory(store):
+    chance = random.Random(5)
+    ids = [f"n{number}" for number in range(60)]
+    edges = {Edge(chance.choice(ids), chance.choice("rs"), chance.choice(ids), key=str(chance.randrange(2))) for _ in range(80)}
+    store.apply(Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges)))
+    graph = store.graph()
+    both = {id: graph.neighbours(id, "both") for id in ids}
+    ends = {id: [end for edge in both[id] for end in (edge.source, edge.target)] for id in ids}
+    for id in ids[:20]:
+        assert set(store.neighbours(id)) == set(both[id])
+        for hops in (0, 1, 2, 3, 10**9):
+            assert store.within(id, hops) == reached(id, min(hops, 99), ends.__getitem__)
+        for other in ids[:20]:
+            path = store.path(id, other)
+            assert len(path) == len(path_between(id, other, 6, both.__getitem__)) and set(path) <= edges
+            assert _joined(id, other, path)
+    assert store.within("nobody", 2) == store.within("\0", 2) == {} and store.path("n0", "nobody") == store.path("\0", "n0") == ()
+
+
+def _joined(source, target, path):
+    at = source
+    for edge in path:
+        at = {edge.source: edge.target, edge.target: edge.source}[at]
+    return not path or at == target
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_nearest_vectors_are_found_among_all_or_some(curies):
+    assert curies.nearest((1, 0, 0)) == ()
+    curies.set_vectors({"Marie Curie": (1, 0, 0), "Pierre Curie": (1, 1, 0)})
+    curies.set_vectors({"Nobel Prize in Physics": (0, 0, -2), "Pierre Curie": (3, 4, 0)})
+    assert [(id, round(cosine, 6)) for id, cosine in curies.nearest((2, 0, 0))] == [
+        ("Marie Curie", 1),
+        ("Pierre Curie", 0.6),
+        ("Nobel Prize in Physics", 0),
+    ]
+    assert [id for id, _ in curies.nearest((0, 0, -1), 1)] == ["Nobel Prize in Physics"]
+    assert [id for id, _ in curies.nearest((0, 0, -1), 5, ids=["Pierre Curie", "nobody", "\0"])] == ["Pierre Curie"]
+    assert curies.nearest((1, 0, 0), ids=()) == () and curies.nearest((1, 0, 0), 0) == ()
+    near = "SELECT id FROM vectors JOIN nodes USING (id) WHERE labels ? 'Person' ORDER BY embedding <=> %s::vector LIMIT 1"
+    assert curies.read(near, ("[3,4,0]",)) == ({"id": "Pierre Curie"},)
+    curies.write("DELETE FROM nodes WHERE id = 'Marie Curie'")
+    assert len(curies.nearest((1, 0, 0))) == 2
+
+
+def test_vectors_that_do_not_fit_are_refused_and_none_is_kept(curies):
+    for vectors in (
+        {"Marie Curie": (1, 0), "Pierre Curie": (1, 0, 0)}, {"Marie Curie": (1, 0), "nobody": (1, 1)}, {"Marie Curie": (0, 0)},
+        {"Marie Curie": ()},
+        {"Marie Curie": (math.nan, 1)}, {"Marie Curie": (1e300, 1)}, {"Marie Curie": (1,) * 20_000}, {"a\0": (1, 0)},
+    ):  # fmt: skip
+        with pytest.raises(BadInput):
+            curies.set_vectors(vectors)
+        assert curies.nearest((1, 0)) == ()
+    curies.set_vectors({"Marie Curie": (1, 0)})
+    for attempt in (
+        lambda: curies.set_vectors({"Pierre Curie": (1, 0, 0)}),
+        lambda: curies.nearest((1, 0, 0)),
+        lambda: curies.nearest((0, 0)),
+    ):
+        with pytest.raises(BadInput):
+            attempt()
+
+
+# --- namespaces -------------------------------------------------------------------------------------------------------
+
+
+def test_namespaces_do_not_see_each_other(curies, server):
+    with Postgres(path=server.folder, namespace='Ünï "quoted"; DROP SCHEMA x; -- {}%s') as other:
+        assert repr(other).endswith(": 0 nodes, 0 edges>")
+        other.write("INSERT INTO nodes (id) VALUES ('mine')")
+        assert len(curies.graph()) == 3 and [node.id for node in other.graph().nodes] == ["mine"]
+        with pytest.raises(QueryFailed, match="permission denied"):
+            curies.read(f"SELECT id FROM {quoted(other.namespace)}.nodes")
+
+
+def test_a_namespace_is_kept_until_it_is_wiped(server, name):
+    with Postgres(path=server.folder, namespace=name) as first:
+        first.apply(ALL)
+        first.set_vectors({"Marie Curie": (1, 0)})
+    with Postgres(path=server.folder, namespace=name) as second:
+        assert len(second.graph()) == 3 and second.nearest((1, 0))
+    with Postgres(path=server.folder, namespace=name, wipe=True) as third:
+        assert len(third.graph()) == 0 and third.nearest((1, 0)) == ()
+        third.apply(ALL)
+        assert third.search("radium")
+
+
+def test_a_schema_that_is_not_ours_is_refused_and_not_touched(server):
+    asked(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.nodes (id text); INSERT INTO theirs.nodes VALUES ('precious')")
+    for wipe in (False, True):
+        with pytest.raises(BadInput, match="not one of ours"):
+            Postgres(path=server.folder, namespace="theirs", wipe=wipe)
+        with pytest.raises(BadInput, match="not one of ours"):
+            Postgres(path=server.folder, namespace="public", wipe=wipe)
+    assert asked(server, "SELECT id FROM theirs.nodes") == [("precious",)]
+    assert asked(server, "SELECT tablename FROM pg_tables WHERE schemaname IN ('theirs', 'public')") == [("nodes",)]
+
+
+def test_a_wipe_stops_at_what_others_built(server, name):
+    with Postgres(path=server.folder, namespace=name) as store:
+        store.apply(ALL)
+    asked(server, f"CREATE VIEW public.people AS SELECT id FROM {quoted(name)}.nodes")
+    with pytest.raises(BadInput, match="people"):
+        Postgres(path=server.folder, namespace=name, wipe=True)
+    asked(server, "DROP VIEW public.people")
+    with Postgres(path=server.folder, namespace=name) as store:
+        assert len(store.graph()) == 3
+
+
+@pytest.mark.parametrize("namespace", ("", " ", "a\0b", "x" * 64, "é" * 32, "pg_mine", "\ud800"))
+def test_a_name_that_no_schema_can_have_is_refused(server, namespace):
+    with pytest.raises(BadInput, match="a namespace is"):
+        Postgres(path=server.folder, namespace=namespace)
+
+
+# --- several at once, and servers that go away ------------------------------------------------------------------------
+
+
+def test_stores_of_one_namespace_write_at_once_and_lose_nothing(store, server, name):
+    with Postgres(path=server.folder, namespace=name) as copy, Postgres(path=server.folder, namespace=name) as other:
+        assert copy.write("INSERT INTO nodes VALUES ('hub', '[]', '{\"n\": 0}')")
+        add = "UPDATE nodes SET properties = jsonb_build_object('n', (properties->>'n')::int + 1) WHERE id = 'hub'"
+
+        def work(writer, who):
+            diffs = []
+            for step in range(30):
+                diffs += [writer.write(add), writer.write("INSERT INTO facts VALUES ('hub', 'r', %s)", (f"{who}{step}",))]
+            return diffs
+
+        with ThreadPoolExecutor() as pool:
+            diffs = [diff for done in [pool.submit(work, store, "a"), pool.submit(work, other, "b")] for diff in done.result()]
+        hub = store.graph().node("hub")
+        assert hub.properties == {"n": 60} and len(store.neighbours("hub")) == 60
+        changes = sorted((before.properties["n"], after.properties["n"]) for diff in diffs for before, after in diff.changed_nodes)
+        assert changes == [(number, number + 1) for number in range(60)]
+
+
+def test_an_edge_never_outlives_its_node_however_two_stores_race(store, server, name):
+    refused = []
+
+    def link(writer):
+        for _ in range(40):
+            try:
+                writer.write("INSERT INTO edges VALUES ('a', 'r', 'b')")
+            except QueryFailed as error:
+                refused.append(str(error))
+
+    def cut(writer):
+        for _ in range(40):
+            writer.write("DELETE FROM nodes WHERE id = 'a'")
+            writer.write("INSERT INTO nodes (id) VALUES ('a')")
+
+    store.write("INSERT INTO nodes (id) VALUES ('a'), ('b')")
+    with Postgres(path=server.folder, namespace=name) as other, ThreadPoolExecutor() as pool:
+        for done in [pool.submit(link, store), pool.submit(cut, other)]:
+            done.result()
+    assert all("not present" in text or "duplicate key" in text for text in refused)
+    assert store.graph().ids and set(store.graph().edges) <= {Edge("a", "r", "b")}
+
+
+def test_two_stores_may_make_one_namespace_at_once(server, name):
+    with ThreadPoolExecutor() as pool:
+        stores = list(pool.map(lambda _: Postgres(path=server.folder, namespace=name), range(4)))
+    for number, store in enumerate(stores):
+        store.write("INSERT INTO nodes (id) VALUES (%s)", (f"n{number}",))
+    assert len(stores[0].graph()) == 4
+    for store in stores:
+        store.close()
+
+
+def test_one_store_may_be_used_by_several_threads(curies):
+    failures = []
+
+    def look():
+        try:
+            for _ in range(20):
+                assert len(curies.within("Marie Curie", 2)) == 3 and curies.search("radium") and curies.read("SELECT 1 AS one")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_server_that_goes_away_and_comes_back_is_one_error(curies, server):
+    url = server.conninfo()
+    with Postgres(url, namespace=curies.namespace) as remote:
+        assert len(remote.graph()) == 3
+        server.stop()
+        with pytest.raises(StoreUnavailable, match="went away, and nothing was changed"):
+            remote.write("DELETE FROM nodes")
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            remote.read("SELECT 1 AS a")
+        assert repr(remote).endswith(": out of reach>")
+        server.start()
+        assert remote.read("SELECT count(*) AS n FROM nodes") == ({"n": 3},)
+        assert remote.write("DELETE FROM edges").removed_edges
+        with pytest.raises(StoreUnavailable):  # this store still holds a connection to the server that was
+            curies.schema()
+        assert curies.schema().nodes == 3
+        curies.apply(Diff(added_edges=(WON,)))
+
+
+def test_a_store_starts_its_own_server_again(curies, server):
+    server.stop()
+    with pytest.raises(StoreUnavailable, match="went away"):
+        curies.search("radium")
+    assert curies.search("radium") and curies.neighbours("Pierre Curie")
+
+
+def test_a_connection_that_is_cut_during_a_write_changes_nothing(curies, server, name):
+    import psycopg
+
+    with psycopg.connect(server.conninfo()) as blocker:
+        blocker.execute(f"LOCK TABLE {quoted(name)}.nodes IN ACCESS EXCLUSIVE MODE")
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(curies.write, "DELETE FROM nodes")
+            cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND wait_event_type = 'Lock'"
+            while not asked(server, cut, role_of(name)):
+                assert not waiting.done()
+            with pytest.raises(StoreUnavailable, match="nothing was changed"):
+                waiting.result()
+    assert len(curies.graph()) == 3
+
+
+def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(curies, server):
+    asked(server, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")  # so that a commit waits for a server that is not there
+    asked(server, "SELECT pg_reload_conf()")
+    try:
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(curies.write, "DELETE FROM edges")
+            while not asked(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+                assert not waiting.done()
+            with pytest.raises(StoreUnavailable, match="nobody can tell whether it kept the change"):
+                waiting.result()
+    finally:
+        asked(server, "ALTER SYSTEM RESET synchronous_standby_names")
+        asked(server, "SELECT pg_reload_conf()")
+    assert len(curies.graph().edges) == 0
+
+
+def test_another_process_that_closes_its_store_leaves_the_server_to_us(curies, server, name):
+    other = (
+        "import sys; from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
+    )
+    done = subprocess.run([sys.executable, "-c", other, server.folder, name], capture_output=True, text=True, check=True)
+    assert done.stdout == f"<Postgres {name}: 3 nodes, 2 edges>\n"
+    assert curies.search("radium")
+
+
+def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(curies, server):
+    curies.write("INSERT INTO nodes (id) VALUES ('late')")
+    os.kill(int((server.data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    for _ in range(20):
+        try:
+            assert len(curies.graph()) == 4
+            break
+        except StoreUnavailable:
+            time.sleep(0.1)
+    else:
+        pytest.fail("it did not come back")
+
+
+def test_a_closed_store_says_so(server, name):
+    store = Postgres(path=server.folder, namespace=name)
+    store.close()
+    store.close()
+    assert repr(store) == f"<Postgres {name}: closed>"
+    for attempt in (lambda: store.read("SELECT 1"), lambda: store.apply(Diff()), store.graph, lambda: store.within("a", 1)):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            attempt()
+
+
+def test_an_interrupted_read_leaves_a_store_that_works(curies):
+    with pytest.raises(KeyboardInterrupt), curies._link.transaction("BEGIN") as connection:
+        connection.execute("DELETE FROM edges")
+        raise KeyboardInterrupt
+    assert len(curies.graph().edges) == 2
+
+
+# --- where the server lives -------------------------------------------------------------------------------------------
+
+
+def test_the_server_listens_on_no_network_port(server):
+    assert asked(server, "SELECT current_setting('listen_addresses')") == [("",)]
+    assert (server.data.stat().st_mode & 0o777) == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root's server runs as somebody else")
+def test_a_private_folder_is_named_and_stays_private(server, tmp_path):
+    tmp_path.chmod(0o700)
+    with pytest.raises(StoreUnavailable, match="cannot enter"):
+        Postgres(path=tmp_path / "pg")
+    assert tmp_path.stat().st_mode & 0o777 == 0o700 and not (tmp_path / "pg").exists()
+
+
+def test_a_folder_that_holds_something_else_is_not_touched(server, tmp_path):
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(BadInput, match="not touched"):
+        Postgres(path=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("folder", ("/tmp/with space", "/tmp/$(id)", "/tmp/" + "long" * 30, "/tmp/é"))
+def test_a_folder_whose_name_no_socket_can_have_is_refused(folder):
+    with pytest.raises(BadInput, match="give another path"):
+        Postgres(path=folder)
+
+
+def test_a_server_that_is_not_there_is_one_clear_error():
+    with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+        Postgres("postgresql://me:secret@127.0.0.1:1/x")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(BadInput, match="a url or a path"):
+        Postgres("postgresql://127.0.0.1:1/x", path="/tmp/x")

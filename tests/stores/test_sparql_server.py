@@ -1,0 +1,285 @@
+"""A graph on a real SPARQL server: whose it is, what others may do meanwhile, and what happens when the server goes away."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from support.loopback import free_port
+from support.oxigraph_server import OxigraphServer
+
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.inside.rdf import META
+from kgot_lab.stores.sparql.link import Link
+from kgot_lab.stores.sparql.server import SparqlServer
+from kgot_lab.types import Diff, Edge, Node
+
+pytest.importorskip("pyoxigraph")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+
+ADA, LONDON = Node("Ada", ("Person",), {"born": 1815, "height": 1.5}), Node("London", ("City", "Big City"))
+BORN = Edge("Ada", "born in", "London", {"sure": True})
+BOTH = Diff(added_nodes=(ADA, LONDON), added_edges=(BORN,))
+SECRET = "a-very-secret-token"
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with open_sandbox(language="sparql", seconds=3) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def name(request):
+    return request.node.name
+
+
+@pytest.fixture
+def store(oxigraph_server, name):
+    with SparqlServer(oxigraph_server.query_url, namespace=name) as store:
+        store.apply(BOTH)
+        yield store
+
+
+def iri(name):
+    return f"<{META}graph:{name.replace('_', '%5F').replace('[', '%5B').replace(']', '%5D')}>"
+
+
+# --- whose graph it is ----------------------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_there_again_and_others_do_not_see_it(store, oxigraph_server, name):
+    with (
+        SparqlServer(oxigraph_server.query_url, namespace=name) as again,
+        SparqlServer(oxigraph_server.query_url, namespace="other") as other,
+    ):
+        assert again.graph() == store.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
+        assert len(other.graph()) == 0 and other.read("SELECT * { ?s ?p ?o }") == ()
+        other.write("INSERT DATA { :x :y :z } ; DELETE WHERE { :Ada ?p ?o }")
+        other.write("CLEAR ALL")
+    assert len(store.graph()) == 2
+    assert repr(store) == f"<SparqlServer {oxigraph_server.query_url}, graph {name!r}: 2 nodes, 1 edges>"
+
+
+def test_wiping_empties_one_graph_only(store, oxigraph_server, name):
+    oxigraph_server.update("INSERT DATA { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }")
+    with SparqlServer(oxigraph_server.query_url, namespace=name, wipe=True) as again:
+        assert len(again.graph()) == 0
+        assert store.schema().nodes == 0
+        again.apply(BOTH)
+    assert oxigraph_server.ask("ASK { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }")
+
+
+@pytest.mark.parametrize("wipe", [False, True])
+def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigraph_server, name, wipe, opened):
+    graph = f"http://example.org/graphs/{wipe}"
+    told = "<urn:kgot:Ada%20L> <urn:kgot:age> 36.0, 'old'@en ; <http://example.org/knows> [ a <urn:kgot:Person> ] ."
+    oxigraph_server.update(f"INSERT DATA {{ GRAPH <{graph}> {{ {told} }} }}")
+    with pytest.raises(BadInput, match=r"holds a graph .* adopt=True"):
+        SparqlServer(oxigraph_server.query_url, namespace=graph, wipe=wipe)
+    assert oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> 'old'@en }} }}")
+    if not wipe:
+        with SparqlServer(oxigraph_server.query_url, namespace=graph, adopt=True, execute=opened) as store:
+            assert set(store.graph().ids) == {"Ada L", "Person 1"}
+            assert store.read("SELECT ?x { ?x :age 'old' ; <http://example.org/knows> :Person_1 }") == ({"x": "Ada L"},)
+            assert str(store.write("DELETE WHERE { :Ada_L :age ?a }")) == "~1 nodes"
+        assert not oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> ?age }} }}")
+
+
+# --- others at the same time ----------------------------------------------------------------------------------------------
+
+
+def test_two_stores_on_one_graph_follow_each_other(store, oxigraph_server, name):
+    with SparqlServer(oxigraph_server.query_url, namespace=name) as other:
+        assert str(other.write("INSERT DATA { :Ada :born 1816 ; :knows :Bob }")) == "+1 nodes, ~1 nodes, +1 edges"
+        diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
+        assert diff.changed_nodes[0][0].properties["born"] == [1815, 1816]
+        assert other.neighbours("Bob") == (Edge("Ada", "knows", "Bob"),)
+        assert set(other.within("Bob", 2)) == {"Bob", "Ada", "London"}
+        assert len(other.path("Bob", "London")) == 2
+        assert other.search("bob")[0].id == "Bob"
+        assert store.graph() == other.graph()
+
+
+def test_a_change_by_somebody_else_gives_no_wrong_diff(store, oxigraph_server, name):
+    oxigraph_server.update(f"INSERT DATA {{ GRAPH {iri(name)} {{ <urn:kgot:Ada> <urn:kgot:born> 1816 . [] <urn:kgot:name> 'Eve'@en }} }}")
+    diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
+    assert diff.changed_nodes == (
+        (Node("Ada", ("Person",), {"born": [1815, 1816], "height": 1.5}), Node("Ada", ("Person",), {"height": 1.5})),
+    )
+    assert store.graph().node("Eve") == Node("Eve", (), {"name": "Eve"})
+    assert store.read("SELECT ?x { ?x :name 'Eve' }") == ({"x": "Eve"},)
+    assert not oxigraph_server.ask(f"ASK {{ GRAPH {iri(name)} {{ ?x <urn:kgot:name> 'Eve'@en }} }}")
+
+
+def test_a_graph_that_somebody_dropped_is_empty(store, oxigraph_server, name):
+    oxigraph_server.update(f"DROP GRAPH {iri(name)}")
+    assert len(store.graph()) == 0
+    store.apply(BOTH)
+    assert len(store.graph()) == 2
+
+
+def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, name, opened):
+    with SparqlServer(oxigraph_server.query_url, namespace=name, execute=opened) as store:
+        store.write("INSERT DATA { :n :count 0 }")
+        stores = [SparqlServer(oxigraph_server.query_url, namespace=name) for _ in range(2)]
+        refused: list[Exception] = []
+
+        def counting(other):
+            for _ in range(8):
+                try:
+                    other.write("DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a BIND(?a + 1 AS ?b) }")
+                except StoreUnavailable as error:
+                    refused.append(error)
+
+        threads = [threading.Thread(target=counting, args=(other,)) for other in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for other in stores:
+            other.close()
+        assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 16 - len(refused)},)
+
+
+# --- statements -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_that_is_more_is_refused_before_the_server_sees_it(store):
+    for statement in ("SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }", "SELECT * { GRAPH ?g { ?s ?p ?o } }", "CLEAR ALL"):
+        with pytest.raises(QueryFailed) as caught:
+            store.read(statement)
+        assert caught.value.statement == statement
+
+
+def test_the_servers_own_message_is_kept(store):
+    with pytest.raises(QueryFailed, match=r"error at 2:\d+: expected .*near 'SELECT \* \{ \?s \?p'"):
+        store.read("SELECT * { ?s ?p")
+
+
+def test_a_runaway_read_ends_for_us(oxigraph_server, name):
+    with SparqlServer(oxigraph_server.query_url, namespace=name, seconds=0.5) as store:
+        store.apply(Diff(added_nodes=tuple(Node(f"n{n}", ("X",)) for n in range(60))))
+        with pytest.raises(QueryFailed, match=r"longer than 0.5 seconds"):
+            store.read("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?b != ?l) }")
+        with pytest.raises(QueryFailed, match=r"more than 1,000,000 bytes|longer than"):
+            store.read("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+        assert store.read("SELECT (COUNT(*) AS ?n) { ?x a :X }") == ({"n": 60},)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_the_snapshots_come_back_from_the_server(oxigraph_server, name, number):
+    graph = read_snapshot(bundled("kgot-snapshots") / f"data_{number}.json")
+    with SparqlServer(oxigraph_server.query_url, namespace=name) as store:
+        store.apply(PropertyGraph.of().diff(graph))
+        assert store.graph() == graph
+    with SparqlServer(oxigraph_server.query_url, namespace=name) as again:
+        assert again.graph() == graph
+
+
+def test_a_diff_that_does_not_fit_changes_nothing_on_the_server(store, oxigraph_server, name):
+    for diff in (Diff(added_nodes=(ADA,)), Diff(removed_nodes=(ADA,)), Diff(added_nodes=(Node("n", (), {"p": "\ud800"}),))):
+        with pytest.raises(BadInput):
+            store.apply(diff)
+    with SparqlServer(oxigraph_server.query_url, namespace=name) as again:
+        assert again.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
+
+
+# --- the server ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_goes_away_and_comes_back(tmp_path):
+    server = OxigraphServer(tmp_path)
+    try:
+        with SparqlServer(server.query_url, server.update_url) as store:
+            store.apply(BOTH)
+            server.kill()
+            for act in (store.graph, store.schema, lambda: store.read("ASK {}"), lambda: store.write("INSERT DATA { :x :y :z }")):
+                with pytest.raises(StoreUnavailable, match="cannot be reached"):
+                    act()
+            with pytest.raises(StoreUnavailable, match="cannot be reached"):
+                SparqlServer(server.query_url)
+            server.start()
+            assert str(store.write("INSERT DATA { :Ada :knows :Bob }")) == "+1 nodes, +1 edges"
+            assert len(store.graph()) == 3
+    finally:
+        server.stop()
+
+
+def test_a_closed_store_says_so(oxigraph_server, name):
+    store = SparqlServer(oxigraph_server.query_url, namespace=name)
+    store.close()
+    store.close()
+    for act in (store.graph, store.schema, lambda: store.read("ASK {}"), lambda: store.apply(BOTH)):
+        with pytest.raises(StoreUnavailable, match="is closed; open it again"):
+            act()
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """An endpoint that answers every request with a status and what it was sent, its headers too."""
+
+    status, kind = 401, "text/plain"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        self.send_header("Content-Type", self.kind)
+        self.end_headers()
+        self.wfile.write(f"{self.headers}{body.decode()}".encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def echo() -> Iterator[tuple[type[_Echo], str]]:
+    handler = type("Handler", (_Echo,), {})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield handler, f"127.0.0.1:{server.server_port}/query"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 401, 403, 404, 500, 503])
+def test_a_token_is_never_shown(echo, status):
+    handler, place = echo
+    handler.status = status
+    with pytest.raises(StoreUnavailable) as caught:
+        SparqlServer(f"http://someone:{SECRET}@{place}", token=SECRET)
+    assert SECRET not in str(caught.value) and place in str(caught.value)
+    link = Link.to(f"http://someone:{SECRET}@{place}", None, SECRET)
+    assert SECRET not in repr(link) + str(link) and place in repr(link)
+    link.close()
+
+
+def test_a_port_where_nobody_listens_and_a_url_that_is_none():
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        SparqlServer(f"http://127.0.0.1:{free_port()}/query")
+    for url in ("localhost:7878", "ftp://x", ""):
+        with pytest.raises(BadInput, match="a SPARQL endpoint is a URL"):
+            SparqlServer(url)
+    with pytest.raises(BadInput, match="a namespace needs a name"):
+        SparqlServer("http://127.0.0.1:1/query", namespace=" ")
+
+
+@pytest.mark.parametrize(
+    ("query_url", "update_url"),
+    [
+        ("http://x/query", "http://x/update"),
+        ("http://x/ds/sparql", "http://x/ds/update"),
+        ("http://x/rdf4j-server/repositories/lab", "http://x/rdf4j-server/repositories/lab/statements"),
+    ],
+)
+def test_the_update_endpoint_is_guessed_as_servers_have_it(query_url, update_url):
+    link = Link.to(query_url, None, None)
+    assert link.update_url == update_url
+    link.close()

@@ -1,0 +1,642 @@
+"""The SQLite store: exact diffs, what a statement may not do, search, and files that are shared, foreign or damaged."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.truth import Truth
+from kgot_lab.stores.protocol import Schema, Store, Walkable
+from kgot_lab.stores.sqlite.store import MANY, Sqlite
+from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.types import Diff, Edge, Node, Triple
+
+CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
+PRIZE = Node("Nobel Prize in Physics", ("Prize",))
+PIERRE = Node("Pierre Curie", ("Person",), {"tags": ["radium", {"place": "Paris"}]})
+WON = Edge("Marie Curie", "won", "Nobel Prize in Physics", {"year": 1903})
+WED = Edge("Pierre Curie", "married", "Marie Curie")
+SELF = Edge("Marie Curie", "taught", "Marie Curie", key="k")
+ALL = Diff(added_nodes=(CURIE, PRIZE, PIERRE), added_edges=(WON, WED, SELF))
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def store(request, tmp_path):
+    with Sqlite(":memory:" if request.param == "in memory" else tmp_path / "notes.db") as store:
+        store.apply(ALL)
+        yield store
+
+
+@pytest.fixture
+def quick():
+    """A store whose statements may take a fifth of a second."""
+    with Sqlite(seconds=0.2) as store:
+        store.apply(ALL)
+        yield store
+
+
+def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+# --- diffs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "changed"),
+    [
+        ("INSERT INTO nodes (id) VALUES ('a'), ('b')", "+2 nodes"),
+        ("INSERT INTO nodes (id, labels, properties) VALUES ('a', '[\"X\"]', '{\"n\": [1, null]}') RETURNING id", "+1 nodes"),
+        ("INSERT INTO facts (subject, relation, object) VALUES ('a', 'r', 'b'), ('b', 's', 'Marie Curie')", "+2 nodes, +2 edges"),
+        ("INSERT INTO edges (source, type, target) VALUES ('Pierre Curie', 'won', 'Nobel Prize in Physics')", "+1 edges"),
+        ("INSERT INTO edges (source, type, target, key) SELECT source, type, target, 'again' FROM edges", "+3 edges"),
+        ("INSERT OR IGNORE INTO nodes (id) VALUES ('Marie Curie'), ('new')", "+1 nodes"),
+        ("INSERT INTO nodes (id) VALUES ('Marie Curie') ON CONFLICT DO NOTHING", "nothing changed"),
+        (
+            "INSERT INTO nodes (id, labels) VALUES ('Marie Curie', '[\"Y\"]') ON CONFLICT (id) DO UPDATE SET labels = excluded.labels",
+            "~1 nodes",
+        ),
+        ("INSERT OR REPLACE INTO nodes (id) VALUES ('Marie Curie')", "~1 nodes, -3 edges"),
+        ("UPDATE nodes SET properties = json_set(properties, '$.born', 1867.0) WHERE id = 'Marie Curie'", "~1 nodes"),
+        ("UPDATE nodes SET properties = ' { } ' WHERE id = 'Nobel Prize in Physics'", "nothing changed"),
+        ("UPDATE nodes SET labels = '[\"Thing\"]'", "~3 nodes"),
+        ("UPDATE edges SET properties = '{\"sure\": true}'", "~3 edges"),
+        ("UPDATE edges SET type = 'wed' WHERE type = 'married'", "+1 edges, -1 edges"),
+        ("UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'", "+1 nodes, -1 nodes, +3 edges, -3 edges"),
+        ("WITH old AS (SELECT 'Pierre Curie' AS id) DELETE FROM nodes WHERE id IN (SELECT id FROM old)", "-1 nodes, -1 edges"),
+        ("DELETE FROM nodes", "-3 nodes, -3 edges"),
+        ("DELETE FROM edges WHERE source = target", "-1 edges"),
+        ("INSERT INTO facts (subject, relation, object, key) VALUES ('Marie Curie', 'taught', 'Marie Curie', 'k')", "nothing changed"),
+    ],
+)
+def test_a_diff_is_exactly_what_changed(store, statement, changed):
+    before = store.graph()
+    diff = store.write(statement)
+    assert sorted(str(diff).split(", ")) == sorted(changed.split(", "))
+    assert before.apply(diff) == store.graph()
+    store.undo(diff)
+    assert store.graph() == before
+
+
+def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
+    store.write("INSERT INTO facts VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', NULL, '{\"share\": 0.30000000000000004}')")
+    assert store.neighbours("Nobel Prize in Physics")[0].properties == {"year": 1903, "share": 0.30000000000000004}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("INSERT INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
+        ("INSERT OR ROLLBACK INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
+        ("INSERT OR FAIL INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
+        ("INSERT INTO edges (source, type, target) VALUES ('Marie Curie', 'knows', 'nobody')", "needs both its nodes"),
+        ("INSERT INTO nodes (id, properties) VALUES ('new', '[]')", "CHECK constraint failed"),
+        ("INSERT INTO nodes (id, properties) VALUES ('new', '{')", "CHECK constraint failed"),
+        ("INSERT INTO nodes (id, properties) VALUES ('new', '{\"x\": 1e999}')", "cannot be kept as JSON"),
+        ("INSERT INTO nodes (id, properties) VALUES ('new', '{\"x\": \"\\ud800\"}')", "cannot be kept as JSON"),
+        ("INSERT INTO nodes (id, labels) VALUES ('new', '[1]')", "label"),
+        ("INSERT INTO nodes (id) VALUES (' ')", "not blank"),
+        ("INSERT INTO facts (subject, relation, object) VALUES ('', 'r', 'b')", "CHECK constraint failed"),
+        ("UPDATE edges SET type = '\n'", "not blank"),
+        ("UPDATE nodes SET id = NULL", "NOT NULL constraint failed"),
+        ("UPDATE nodes SET colour = 1", "no such column: colour"),
+        ("INSERT INTO nodes (id) VALUES (?)", "bindings"),
+        ("INSERT INTO nodes (id) VALUES ('\ud800')", "surrogates not allowed"),
+    ],
+)
+def test_a_refused_write_changes_nothing(store, statement, reason):
+    before = store.graph()
+    with pytest.raises(QueryFailed, match=reason) as failed:
+        store.write(statement)
+    assert failed.value.statement == statement
+    assert store.graph() == before
+    assert str(store.write("INSERT INTO nodes (id) VALUES ('after')")) == "+1 nodes"
+
+
+def test_parameters_come_as_a_sequence_or_by_name(store):
+    store.write("INSERT INTO nodes (id, properties) VALUES (?, ?)", ["it's", '{"n": 1}'])
+    assert store.read("SELECT properties ->> 'n' AS n FROM nodes WHERE id = :id", {"id": "it's"}) == ({"n": 1},)
+    with pytest.raises(QueryFailed, match="type 'list' is not supported"):
+        store.read("SELECT ?", ([],))
+    with pytest.raises(QueryFailed, match="too large"):
+        store.read("SELECT ?", (2**64,))
+
+
+def test_an_applied_diff_must_fit_and_is_refused_in_the_words_of_the_truth(store):
+    truth = Truth(store.graph().nodes, store.graph().edges)
+    before = store.graph()
+    other = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867.0, "text": "Discovered radium"})
+    for diff in (
+        Diff(added_nodes=(CURIE,)),
+        Diff(added_nodes=(Node("new"), Node("new"))),
+        Diff(added_edges=(WON,)),
+        Diff(added_edges=(Edge("Marie Curie", "knows", "nobody"),)),
+        Diff(removed_nodes=(other,), removed_edges=(WON, WED, SELF)),
+        Diff(removed_nodes=(CURIE,), removed_edges=(WON, WED)),
+        Diff(removed_nodes=(Node("nobody"),)),
+        Diff(removed_edges=(Edge(*WON.identity[:3]),)),
+        Diff(changed_nodes=((other, CURIE),)),
+        Diff(changed_nodes=((CURIE, PRIZE),)),
+        Diff(changed_edges=((WON, WED),)),
+        Diff(added_nodes=(Node("new"),), removed_nodes=(PRIZE,)),
+        Diff(removed_nodes=(PIERRE,), removed_edges=(WED,), added_edges=(Edge("Marie Curie", "misses", "Pierre Curie"),)),
+    ):
+        with pytest.raises(BadInput) as expected:
+            truth.check(diff)
+        with pytest.raises(BadInput) as refused:
+            store.apply(diff)
+        assert str(refused.value) == str(expected.value)
+        assert store.graph() == before
+
+
+def test_a_large_diff_is_applied_as_a_small_one_is(store):
+    nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(MANY))
+    store.apply(Diff(added_nodes=nodes, changed_nodes=((PRIZE, Node(PRIZE.id, (), {"text": "Stockholm"})),)))
+    assert store.search(f"word{MANY - 1}") == (nodes[-1],)
+    assert [node.id for node in store.search("Stockholm")] == [PRIZE.id]
+    with pytest.raises(BadInput, match="already there"):
+        store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(MANY)), CURIE)))
+    assert str(store.write("DELETE FROM nodes WHERE id = 'n0'")) == "-1 nodes"  # the journal is kept again
+    assert store.search("word0") == ()
+    assert store.schema().nodes == MANY + 2
+
+
+# --- texts and values -------------------------------------------------------------------------------------------------
+
+NASTY = [
+    "it's \"quoted\" `back` {braces} [brackets] \\ \\n \\u0041 %s :name ?1 $x", "null\0byte", "e\u0301 é 👩‍👩‍👧 \u202e",
+    "SELECT", "NULL", "null",
+    "-- comment", "/* */", "'; DROP TABLE nodes; --", "a.b", '$."x"', "\n\t line", "x" * 1_000_000,
+]  # fmt: skip
+VALUES = [2**63, -(2**200), 1, 1.0, True, None, 1e308, 0.1, -0.0, "", [], {}, [[{"": [None]}]], {"a": {"b": [1, {"c": None}]}}]
+
+
+def test_texts_and_values_come_back_exactly_also_after_opening_again(tmp_path):
+    nodes = [Node(text, (text, "B", "A"), {text: text, "": {text: [text]}, "values": VALUES}) for text in NASTY]
+    edges = [Edge(one.id, text, "null\0byte", {text: VALUES}, text) for one, text in zip(nodes, NASTY, strict=True)]
+    expected = PropertyGraph.of(nodes, edges)
+    with Sqlite(tmp_path / "nasty.db") as store:
+        store.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
+        assert store.graph() == expected
+    with Sqlite(tmp_path / "nasty.db") as store:
+        graph = store.graph()
+        assert graph == expected
+        assert graph.ids == expected.ids
+        assert repr(graph.node("SELECT").properties["values"]) == repr(VALUES)  # -0.0, and 1 beside 1.0
+        assert [edge.key for edge in store.neighbours("null\0byte")] == NASTY
+        assert store.schema().labels["null\0byte"] == 1
+        store.apply(Diff(changed_nodes=tuple((node, Node(node.id, node.labels)) for node in nodes)))
+        assert str(store.write("DELETE FROM nodes")) == f"-{len(nodes)} nodes, -{len(edges)} edges"
+
+
+def test_the_dialect_writes_and_finds_nasty_texts():
+    with Sqlite() as store:
+        names = [text for text in NASTY if "\0" not in text and len(text) < 1_000]  # a statement cannot hold a null byte
+        store.write(store.dialect.add([(Triple(name, name, "hub"), {name: VALUES}) for name in names]))
+        assert [(edge.source, edge.type, repr(edge.properties)) for edge in store.neighbours("hub")] == [
+            (name, name, repr({name: VALUES})) for name in names
+        ]
+        for name in names:
+            rows = store.read(store.dialect.about([name], 1))
+            assert {"subject": name, "relation": name, "object": "hub", "properties": {name: VALUES}} in rows
+        with pytest.raises(QueryFailed, match="null character"):
+            store.write(store.dialect.add([(Triple("null\0byte", "r", "b"), {})]))
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        Diff(added_nodes=(Node("a", (), {"x": float("nan")}),)),
+        Diff(added_nodes=(Node("a\ud800"),)),
+        Diff(added_nodes=(Node("a", ("",)),)),
+        Diff(added_nodes=(Node("a", (), {"x": "y" * 20_000_000}),)),
+        Diff(added_nodes=(Node("a"),), added_edges=(Edge("a", " ", "a"),)),
+    ],
+    ids=["nan", "surrogate", "blank label", "too long", "blank type"],
+)
+def test_what_cannot_be_kept_exactly_is_refused_before_anything_changes(store, diff):
+    before = store.graph()
+    with pytest.raises(BadInput):
+        store.apply(diff)
+    assert store.graph() == before
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_returns_a_dict_for_each_row(store):
+    assert store.read("SELECT id, properties, 1.5 AS x, NULL AS y FROM nodes WHERE id LIKE '%curie' ORDER BY number") == (
+        {"id": "Marie Curie", "properties": {"born": 1867, "text": "Discovered radium"}, "x": 1.5, "y": None},
+        {"id": "Pierre Curie", "properties": {"tags": ["radium", {"place": "Paris"}]}, "x": 1.5, "y": None},
+    )
+    assert store.read("WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 3) SELECT count(*) AS n FROM n") == (
+        {"n": 3},
+    )
+    assert store.read("SELECT name FROM words WHERE words MATCH 'stockholm OR paris'") == ({"name": "Pierre Curie"},)
+    assert store.read("SELECT value FROM nodes, json_each(labels) WHERE nodes.id = 'Marie Curie'") == (
+        {"value": "Person"},
+        {"value": "Physicist"},
+    )
+    assert store.read("SELECT object FROM facts WHERE relation = 'won'") == ({"object": "Nobel Prize in Physics"},)
+    assert store.read("SELECT 'not json' AS labels, '{x' AS properties") == ({"labels": "not json", "properties": "{x"},)
+
+
+def test_the_dialects_examples_and_its_finding_work(store):
+    assert store.read(store.dialect.read_example) == ({"object": "Nobel Prize in Physics"},)
+    assert not store.write(store.dialect.write_example)
+    won = {"subject": "Marie Curie", "relation": "won", "object": "Nobel Prize in Physics", "properties": {"year": 1903}}
+    assert store.read(store.dialect.about(["nobel prize in physics"], 1)) == (won,)
+    assert [row["relation"] for row in store.read(store.dialect.about(["NOBEL"], 2))] == ["won", "taught", "married"]
+    assert store.read(store.dialect.about(["nobody", "%"], 2)) == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM nodes",
+        "WITH gone AS (DELETE FROM nodes RETURNING *) SELECT * FROM gone",
+        "WITH a AS (SELECT 1) DELETE FROM nodes",
+        "with a(id) as (values('x')) insert into nodes(id) select id from a",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA query_only = OFF",
+        "SELECT 1; DELETE FROM nodes",
+        "SELECT 1;\u00a0DELETE FROM nodes",
+        "SELECT 1\uff1b DELETE FROM nodes",
+        "/* SELECT */ DELETE FROM nodes",
+        "SELECT 1 /* /* */ ; DELETE FROM nodes -- */",
+        "-- SELECT\nDELETE FROM nodes",
+        "SELECT 1 AS [' ], 2; DELETE FROM nodes; --']",
+        "ſelect 1",
+        "\ufeffDELETE FROM nodes",
+        "EXPLAIN DELETE FROM nodes",
+        "BEGIN",
+        "REINDEX",
+        "ATTACH '{folder}/stolen' AS stolen",
+        "VACUUM INTO '{folder}/stolen'",
+        "CREATE TABLE stolen AS SELECT * FROM nodes",
+        "SELECT load_extension('{folder}/stolen')",
+        "SELECT writefile('{folder}/stolen', 'x')",
+        "SELECT readfile('/etc/passwd')",
+        "SELECT fts3_tokenizer('simple', x'41414141')",
+        "SELECT hex(randomblob(1000000000))",
+        "SELECT zeroblob(1000000000)",
+        "SELECT * FROM pragma_database_list",
+        "SELECT * FROM pragma_writable_schema",
+        "SELECT * FROM dbstat",
+        "SELECT * FROM sqlite_stmt",
+        "SELECT * FROM fts3tokenize",
+        "SELECT * FROM journal",
+    ],
+)
+def test_a_read_cannot_write_nor_look_elsewhere(store, statement, tmp_path):
+    before, statement = store.graph(), statement.replace("{folder}", str(tmp_path))
+    with pytest.raises(QueryFailed):
+        store.read(statement)
+    assert store.graph() == before
+    assert not (tmp_path / "stolen").exists()
+
+
+ATTACKS = [
+    "DELETE FROM nodes",
+    "PRAGMA query_only = OFF",
+    "ATTACH ':memory:' AS x",
+    "CREATE TEMP TABLE x (y)",
+    "SELECT * FROM pragma_database_list",
+    "BEGIN",
+]
+
+
+@pytest.mark.parametrize("statement", ATTACKS)
+def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
+    with pytest.raises(sqlite3.Error):
+        store._opened.reader.execute(statement)
+
+
+def test_the_reading_connection_is_read_only_even_without_its_guard(store):
+    store._opened.reader.set_authorizer(None)
+    store._opened.reader.execute("PRAGMA query_only = OFF")
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        store._opened.reader.execute("DELETE FROM nodes")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE nodes",
+        "ALTER TABLE nodes ADD COLUMN x",
+        "PRAGMA foreign_keys = OFF",
+        "ATTACH '{folder}/stolen' AS stolen",
+        "VACUUM INTO '{folder}/stolen'",
+        "COMMIT",
+        "DELETE FROM nodes; DELETE FROM edges",
+        "INSERT INTO words (name) VALUES ('x')",
+        "INSERT INTO words (words) VALUES ('delete-all')",
+        "DELETE FROM words_data",
+        "INSERT INTO waiting VALUES (1)",
+        "DELETE FROM recording",
+        "INSERT INTO journal (kind) VALUES ('nodes')",
+        "INSERT INTO temp.journal (kind) VALUES ('nodes')",
+        "UPDATE sqlite_master SET sql = ''",
+        "DELETE FROM sqlite_master",
+        "UPDATE nodes SET number = 7",
+        "INSERT INTO nodes (id) SELECT file FROM pragma_database_list",
+        "INSERT INTO nodes (id) VALUES (load_extension('{folder}/stolen'))",
+        "INSERT INTO nodes (id) SELECT sql FROM sqlite_temp_master",
+        "SELECT 1",
+    ],
+)
+def test_a_write_changes_nodes_and_edges_and_nothing_else(store, statement, tmp_path):
+    before, schema = store.graph(), store.read("SELECT sql FROM sqlite_master")
+    with pytest.raises(QueryFailed):
+        store.write(statement.replace("{folder}", str(tmp_path)))
+    assert store.graph() == before
+    assert store.read("SELECT sql FROM sqlite_master") == schema
+    assert not (tmp_path / "stolen").exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 9999) SELECT count(*) AS n FROM n a, n b, n c",
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY i",
+    ],
+)
+def test_a_runaway_statement_is_stopped_and_the_store_goes_on(quick, statement):
+    with pytest.raises(QueryFailed, match=r"took longer than 0\.2 s"):
+        quick.read(statement)
+    with pytest.raises(QueryFailed, match=r"took longer than 0\.2 s"):
+        quick.write(f"INSERT INTO nodes (id) SELECT 'n' || count(*) FROM ({statement})")
+    assert quick.read("SELECT count(*) AS n FROM nodes") == ({"n": 3},)
+
+
+LONG = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 250000)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (f"{LONG} SELECT '{'x' * 100}' AS x FROM r", "add a LIMIT"),
+        (f"{LONG} SELECT group_concat('{'x' * 100}') AS x FROM r", "too big"),
+        ("SELECT source.id, target.id FROM nodes source, nodes target", "two columns|2 columns are called 'id'"),
+        ("SELECT x'00' AS x", "holds bytes"),
+        ("SELECT 9e999 AS x", "holds inf"),
+        (f"SELECT 1 WHERE 'a' LIKE '{'%' * 1000}'", "pattern too complex"),
+        ("SELECT colour FROM nodes", "no such column: colour"),
+    ],
+)
+def test_an_answer_that_is_too_large_or_no_json_is_refused(store, statement, reason):
+    with pytest.raises(QueryFailed, match=reason):
+        store.read(statement)
+
+
+# --- looking around ---------------------------------------------------------------------------------------------------
+
+
+def test_the_store_keeps_the_protocols_and_says_what_it_holds(store):
+    checked: Store = store
+    walked: Walkable = store
+    assert checked.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3)
+    assert walked.within("nobody", 3) == {}
+    assert repr(store) in ("<Sqlite in memory: 3 nodes, 3 edges>", "<Sqlite notes.db: 3 nodes, 3 edges>")
+
+
+def test_neighbours_come_both_ways_oldest_first_and_a_loop_once(store):
+    assert store.neighbours("Marie Curie") == (WON, WED, SELF)
+    assert store.neighbours("nobody") == store.neighbours("\ud800") == ()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who discovered radium?", '"radium" AND (discovered', "radium NEAR(x, 1)", "radium*", "^radium", "NOT radium", "text:radium",
+        "radium\0", "- radium", "radium' OR '1'='1", "{radium} : radium +", "the radium-discoverers", "RÁDIUM", "discovers",
+        "radium \ud800", "radium " * 3_000,
+    ],
+)  # fmt: skip
+def test_a_raw_question_finds_what_shares_its_words(store, question):
+    assert CURIE in store.search(question)
+
+
+@pytest.mark.parametrize("question", ["", "   ", "???", '"', "''", "*", "\0", "\ud800", "zebra", "🙂"])
+def test_a_question_without_known_words_finds_nothing(store, question):
+    assert store.search(question) == ()
+
+
+def test_a_name_says_more_than_a_property():
+    with Sqlite() as store:
+        told, named = Node("z", (), {"text": "radium and radium"}), Node("radium")
+        store.apply(Diff(added_nodes=(told, named, Node("other", (), {"n": 1867, "list": [{"deep": "polonium"}]}))))
+        assert store.search("radium") == (named, told)
+        assert [node.id for node in store.search("1867")] == [node.id for node in store.search("Polonium!")] == ["other"]
+        assert store.search("radium", 1) == (named,)
+        assert store.search("radium", 0) == store.search("radium", -1) == ()
+
+
+def test_search_keeps_up_with_every_kind_of_change(store):
+    store.write("UPDATE nodes SET properties = '{\"text\": \"polonium\"}' WHERE id = 'Marie Curie'")
+    assert [node.id for node in store.search("polonium")] == ["Marie Curie"]
+    assert [node.id for node in store.search("radium")] == ["Pierre Curie"]
+    store.write("UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'")
+    assert [node.id for node in store.search("Skłodowska")] == ["Maria Skłodowska"]
+    assert [node.id for node in store.search("Marie")] == []
+    store.write("INSERT OR REPLACE INTO nodes (id) VALUES ('Maria Skłodowska')")
+    assert store.search("polonium") == ()
+    store.write("DELETE FROM nodes")
+    assert store.search("Curie Skłodowska radium") == ()
+    store._opened.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+
+
+def test_walks_find_what_walks_over_the_truth_find():
+    rng = random.Random(5)
+    edges = {Edge(f"n{rng.randrange(60)}", rng.choice("rs"), f"n{rng.randrange(60)}", {"w": 1}) for _ in range(70)}
+    nodes = tuple(Node(f"n{number}") for number in range(60))
+    truth = Truth(nodes, edges)
+
+    def ends(id):
+        return (end for source, _, target, _ in truth.incident[id] for end in (source, target))
+
+    def neighbours(id):
+        return tuple(truth.edges[identity] for identity in truth.incident.get(id, ()))
+
+    with Sqlite() as store:
+        store.apply(Diff(added_nodes=nodes, added_edges=tuple(edges)))
+        for node in nodes:
+            for hops in (0, 1, 3, 99):
+                assert store.within(node.id, hops) == reached(node.id, hops, ends)
+            path = store.path("n0", node.id)
+            assert len(path) == len(path_between("n0", node.id, 6, neighbours))
+            assert all(edge in edges and edge.properties == {"w": 1} for edge in path)
+        assert store.path("n0", "nobody") == store.path("nobody", "n0") == store.path("n0", "n0") == ()
+        assert list(store.within("n0", 9).values()) == sorted(store.within("n0", 9).values())
+
+
+def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
+    with Sqlite() as store:
+        store.apply(Diff(added_nodes=(Node("hub"), *(Node(f"n{number}") for number in range(2_500)))))
+        store.write("INSERT INTO edges (source, type, target) SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'")
+        assert len(store.within("n7", 50)) == 2_501
+        assert [edge.target for edge in store.path("n7", "n8")] == ["n7", "n8"]
+
+
+# --- files, processes, threads ----------------------------------------------------------------------------------------
+
+
+def test_opening_again_gives_the_same_graph(tmp_path):
+    with Sqlite(tmp_path / "deep" / "er" / "what? is#this %20.db") as store:
+        store.apply(ALL)
+        store.write("DELETE FROM nodes WHERE id = 'Nobel Prize in Physics'")
+        store.write("INSERT INTO nodes (id) VALUES ('Aa')")
+        before, place = store.graph(), store._path
+    with Sqlite(str(place)) as store:
+        assert store.graph() == before
+        assert store.graph().ids == ("Marie Curie", "Pierre Curie", "Aa")  # oldest first
+        assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [place.name]
+
+
+def test_a_closed_store_says_so_and_closing_twice_is_fine(store):
+    store.close()
+    store.close()
+    assert repr(store).endswith(": closed>")
+    for call in (store.graph, store.schema, lambda: store.neighbours("a"), lambda: store.read("SELECT 1"), lambda: store.apply(Diff())):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            call()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.write("DELETE FROM nodes")
+
+
+def test_a_file_that_something_else_made_is_not_touched(tmp_path):
+    text, database, newer = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "newer.db"
+    text.write_text("dear diary, " * 100)
+    other = sqlite3.connect(database)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("CREATE TABLE nodes (id TEXT, labels TEXT, properties TEXT)")
+    other.commit()
+    other.close()
+    Sqlite(newer).close()
+    later = sqlite3.connect(newer)
+    later.execute("PRAGMA user_version = 99")
+    later.close()
+    for path, reason in ((text, "not an SQLite file"), (database, "something else made"), (newer, "newer version")):
+        before = path.read_bytes()
+        with pytest.raises(BadInput, match=reason):
+            Sqlite(path)
+        assert path.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["newer.db", "notes.txt", "other.db"]
+
+
+def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(StoreUnavailable, match="give another path"):
+            Sqlite(place)
+
+
+@pytest.mark.parametrize("harm", ["truncated", "overwritten"])
+def test_a_damaged_file_is_a_clear_error(tmp_path, harm):
+    path = tmp_path / "harmed.db"
+    with Sqlite(path) as store:
+        store.apply(Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 100}) for number in range(3_000))))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] if harm == "truncated" else data[:4096] + b"\xff" * (len(data) - 4096))
+    with pytest.raises(StoreUnavailable, match="damaged"), Sqlite(path) as store:
+        store.graph()
+
+
+def test_a_file_of_zero_bytes_becomes_a_graph(tmp_path):
+    (tmp_path / "empty.db").touch()
+    with Sqlite(tmp_path / "empty.db") as store:
+        assert store.schema() == Schema({}, {}, 0, 0)
+
+
+def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
+    path = tmp_path / "shared.db"
+    Sqlite(path).close()
+    code = (
+        "import time\nstore = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
+        "    time.sleep(0.5)\n"
+        "    graph.writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
+    )
+    with in_another_process(code, path) as other, Sqlite(path) as store:
+        assert other.stdout.readline() == "holds\n"
+        assert store.read("SELECT id FROM nodes") == ()  # a read waits for nobody
+        assert str(store.write("INSERT INTO nodes (id) VALUES ('ours')")) == "+1 nodes"
+        assert store.graph().ids == ("theirs", "ours")
+    assert other.returncode == 0
+
+
+def test_processes_may_make_and_write_one_file_at_once(tmp_path):
+    path = tmp_path / "new.db"
+    code = (
+        "with Sqlite(sys.argv[1]) as store:\n"
+        "    for number in range(20):\n"
+        "        store.write(\"INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')\", [f'{sys.argv[2]}-{number}'])"
+    )
+    for process in [in_another_process(code, path, name) for name in "abc"]:
+        with process:
+            assert process.wait(timeout=60) == 0
+    with Sqlite(path) as store:
+        assert store.schema() == Schema({}, {"r": 60}, 61, 60)
+        assert len(store.neighbours("hub")) == 60
+
+
+def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
+    path = tmp_path / "killed.db"
+    code = (
+        "store = Sqlite(sys.argv[1])\n"
+        "for number in range(10**6):\n"
+        "    store.write(f\"INSERT INTO facts (subject, relation, object) VALUES ('n{number}', 'r', 'm{number}')\")\n"
+        "    print(number, flush=True)"
+    )
+    for _ in range(3):
+        path.unlink(missing_ok=True)
+        process = in_another_process(code, path)
+        acknowledged = [int(process.stdout.readline()) for _ in range(20)][-1]
+        process.kill()
+        acknowledged = max([acknowledged, *map(int, process.stdout.read().split())])
+        process.wait()
+        process.stdout.close()
+        with Sqlite(path) as store:
+            edges = store.schema().edges
+            assert acknowledged + 1 <= edges <= acknowledged + 2  # one may have been put on disk and not yet reported
+            assert store.schema().nodes == 2 * edges
+            assert store.search(f"m{acknowledged}")
+
+
+def test_threads_share_a_store(store):
+    def add(name):
+        for number in range(25):
+            store.write("INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')", (f"{name}-{number}",))
+            assert store.neighbours(f"{name}-{number}")
+            assert store.read("SELECT count(*) AS n FROM facts WHERE object = 'hub'")[0]["n"]
+
+    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.neighbours("hub")) == 100
+
+
+def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_path):
+    path: Path = tmp_path / "edited.db"
+    with Sqlite(path) as store:
+        store.apply(ALL)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("UPDATE nodes SET id = 'Irène' WHERE id = 'Pierre Curie'")
+    other.execute("PRAGMA foreign_keys = ON")
+    other.execute("DELETE FROM nodes WHERE id = 'Marie Curie'")
+    other.execute("VACUUM")
+    other.close()
+    with Sqlite(path) as store:
+        assert [node.id for node in store.search("Curie Irène radium")] == ["Irène"]
+        assert store.search("Curie") == ()

@@ -1,0 +1,1 @@
+"""The real servers, scripted runs and small data that several tests share."""

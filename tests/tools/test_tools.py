@@ -1,0 +1,182 @@
+import sys
+
+import pytest
+
+from kgot_lab.errors import BadInput, OverBudget, QueryFailed, ToolFailed
+from kgot_lab.experiments.questions.hotpotqa import hotpotqa, split
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.tools.ask_model import ask_model
+from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.python import python
+from kgot_lab.tools.search import search
+from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.types import Document, Hit, Prompt, Ranking, Reply, Usage
+
+DOCUMENTS = [
+    Document("oslo", "Oslo is the capital of Norway.\nIt lies on a fjord.", "Oslo"),
+    Document("rome", "Rome is the capital of Italy.", "Rome"),
+    Document("bread", "Bread is baked from flour."),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *names: tmp_path / "cache")
+
+
+class Printer:
+    """Runs code where nothing can go wrong: in the test."""
+
+    def compute(self, code: str) -> str:
+        if "boom" in code:
+            raise QueryFailed(code, "NameError: name 'boom' is not defined")
+        return code.removeprefix("print(").removesuffix(")") if code.startswith("print(") else ""
+
+
+class Parrot:
+    name = "parrot"
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        if "dear" in prompt.messages[0].text:
+            raise OverBudget("the next call would pass the budget")
+        return Reply(prompt.messages[0].text.replace("blank", " "), Usage(3, 2))
+
+
+def every_tool(tmp_path) -> list[Tool]:
+    (tmp_path / "a.txt").write_text("text")
+    return [search(DOCUMENTS, bm25(DOCUMENTS)), python(Printer()), ask_model(Parrot()), read_attachment([tmp_path / "a.txt"])]
+
+
+def test_every_tool_describes_itself_in_one_line_with_a_schema(tmp_path):
+    tools = every_tool(tmp_path)
+    assert [tool.name for tool in tools] == ["search", "python", "llm_query", "read_attachment"]
+    for tool in tools:
+        assert "\n" not in tool.description and tool.description.endswith(".")
+        assert tool.arguments["required"] == list(tool.arguments["properties"])
+        assert all(entry["description"] and entry["type"] == "string" for entry in tool.arguments["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "is missing; it expects: "),
+        ({"quarry": "x"}, "'quarry' is unknown; it expects: "),
+        ({"self": "x", "file": "a.txt", "query": "x", "code": "x"}, "'self' is unknown"),
+        ({"query": None, "code": None, "file": None}, "must be a text"),
+        ({"query": ["x"], "code": {"x": 1}, "file": ["a.txt"]}, "must be a text"),
+        ({"query": " ", "code": "", "file": "\n"}, "is empty"),
+    ],
+)
+def test_wrong_arguments_are_refused_and_the_right_ones_named(tmp_path, arguments, message):
+    for tool in every_tool(tmp_path):
+        with pytest.raises(ToolFailed, match=message) as caught:
+            tool(**arguments)
+        assert tool.name in str(caught.value) and next(iter(tool.arguments["properties"])) in str(caught.value)
+
+
+def test_an_argument_may_be_called_what_it_likes():
+    tool = TextTool("echo", "Echoes.", {"name": "x", "function": "y"}, lambda **given: Result(str(given)))
+    assert tool(name="a", function=" b ").text == "{'name': 'a', 'function': 'b'}"
+    assert repr(tool) == "<tool echo(name, function)>"
+
+
+def test_search_returns_whole_passages_with_titles_and_their_documents():
+    result = search(DOCUMENTS, bm25(DOCUMENTS), k=2)(query="capital of Norway")
+    assert result.text == "[1] Oslo: Oslo is the capital of Norway. It lies on a fjord.\n[2] Rome: Rome is the capital of Italy."
+    assert [document.id for document in result.sources] == ["oslo", "rome"]
+
+
+def test_search_returns_at_most_k_and_ignores_what_is_not_a_document():
+    everything = Stage("all", lambda ranking: Ranking(ranking.query, tuple(Hit(id, 1) for id in ("ghost", "rome", "oslo"))))
+    assert [d.id for d in search(DOCUMENTS, everything, k=2)(query="x").sources] == ["rome"]
+    with pytest.raises(BadInput, match="k must be 1"):
+        search(DOCUMENTS, everything, k=0)
+
+
+def test_finding_nothing_is_a_failure_that_says_what_to_do():
+    with pytest.raises(ToolFailed, match="no passage fits 'zzzz'; try other words"):
+        search(DOCUMENTS, bm25(DOCUMENTS))(query="zzzz")
+
+
+def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_share():
+    data, develop = hotpotqa(), set(split()["develop"])
+    tool = search(data.documents)
+    questions = [question for question in data.questions if question.id in develop]
+    found = [len({d.id for d in tool(query=q.text).sources} & set(q.gold)) / len(q.gold) for q in questions]
+    assert len(questions) == 30 and 0.7 < sum(found) / 30 < 0.9
+
+
+def test_without_the_embedding_model_search_goes_by_words_and_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.warns(UserWarning, match=r"by words alone.*kgot_lab\[embeddings\]"):
+        tool = search(DOCUMENTS)
+    assert tool(query="capital of Italy").sources[0].id == "rome"
+    assert tool.description == search(DOCUMENTS, bm25(DOCUMENTS)).description
+
+
+def test_python_returns_what_was_printed():
+    assert python(Printer())(code="print(6 * 7)").text == "6 * 7"
+    assert python(Printer())(code="```python\nprint(1)\n```").text == "1"
+
+
+@pytest.mark.parametrize(("code", "message"), [("boom", "python: NameError: name 'boom'"), ("x = 1", "printed nothing; print the result")])
+def test_python_that_fails_or_prints_nothing_is_a_tool_failure(code, message):
+    with pytest.raises(ToolFailed, match=message):
+        python(Printer())(code=code)
+
+
+def test_a_question_to_a_model_carries_its_cost():
+    assert ask_model(Parrot())(query="What is tea?") == Result("What is tea?", usage=(Usage(3, 2),))
+    with pytest.raises(ToolFailed, match="said nothing"):
+        ask_model(Parrot())(query="blank")
+    with pytest.raises(OverBudget):
+        ask_model(Parrot())(query="a dear question")
+
+
+def test_an_attachment_is_read_by_its_bare_name(tmp_path):
+    (tmp_path / "report.html").write_text("<h1>Sales</h1><p>Up by 3.</p>")
+    tool = read_attachment([tmp_path / "report.html"])
+    result = tool(file="report.html")
+    assert result.text == "# Sales\n\nUp by 3." and result.sources[0].id == "report.html"
+    assert tool.description == "Returns the text of an attached file. Attached: report.html."
+
+
+ELSEWHERE = ["secret.txt", "../secret.txt", "./a.txt", "in/a.txt", "{tmp}/in/a.txt", "/etc/passwd", "a.txt\x00", "A.TXT", "~"]
+
+
+@pytest.mark.parametrize("file", ELSEWHERE)
+def test_nothing_but_the_attachments_can_be_read(tmp_path, monkeypatch, file):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("open")
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "in" / "secret.txt").write_text("secret")
+    monkeypatch.chdir(tmp_path / "in")
+    with pytest.raises(ToolFailed, match=r"no attachment.*there are: a\.txt"):
+        read_attachment(["a.txt"])(file=file.format(tmp=tmp_path))
+
+
+def test_an_attachment_stays_reachable_when_the_folder_changes(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("text")
+    monkeypatch.chdir(tmp_path)
+    tool = read_attachment(["a.txt"])
+    monkeypatch.chdir("/")
+    assert tool(file="a.txt").text == "text"
+
+
+def test_an_unreadable_attachment_is_a_tool_failure_with_the_reason(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(b"no pdf")
+    with pytest.raises(ToolFailed, match=r"a\.pdf: not a PDF"):
+        read_attachment([tmp_path / "a.pdf"])(file="a.pdf")
+
+
+def test_attachments_must_exist_and_have_different_names(tmp_path):
+    (tmp_path / "b").mkdir()
+    for path in (tmp_path / "a.txt", tmp_path / "b" / "a.txt"):
+        path.write_text("x")
+    with pytest.raises(BadInput, match="different names"):
+        read_attachment([tmp_path / "a.txt", tmp_path / "b" / "a.txt"])
+    with pytest.raises(BadInput, match=r"not there: .*missing\.txt"):
+        read_attachment([tmp_path / "missing.txt"])
+    with pytest.raises(BadInput):
+        read_attachment([])

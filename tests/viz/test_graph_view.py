@@ -1,0 +1,168 @@
+"""The Python half of the graph view: what it draws, and what it answers to a reader in the browser."""
+
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.draw.graph.paths import links_of, shortest_path
+from kgot_lab.draw.markup import key_of
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.forks import by_hand, origin
+from kgot_lab.loop.trace import load
+from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.viz import html, show_graph, stepper
+from kgot_lab.viz.live import place, script, sendable
+from kgot_lab.viz.probe import doctor
+
+
+def tell(view, **message):
+    """What Python answers to a message of the browser."""
+    return view._heard(message)
+
+
+def drawn(view):
+    """The ids of what the browser draws."""
+    return {node["id"] for node in view.live.data["nodes"]}
+
+
+@pytest.fixture(scope="module")
+def islands():
+    """Three hundred nodes in six dense groups, joined in a ring by single edges; the last two nodes stand apart."""
+    edges = [Edge(f"n{50 * g + i}", "near", f"n{50 * g + (i * 7 + k) % 50}") for g in range(6) for i in range(50) for k in (1, 2, 3)]
+    ring = [Edge(f"n{50 * g}", "bridge", f"n{(50 * g + 50) % 300}") for g in range(6)]
+    proper = {edge.identity: edge for edge in (*edges, *ring) if edge.source != edge.target}
+    nodes = [Node(f"n{i}", ("Place",), {"name": f"Name {i}", "code": f"z{i}z"}) for i in range(300)]
+    return PropertyGraph.of([*nodes, Node("far 1"), Node("far 2")], [*proper.values(), Edge("far 1", "near", "far 2")])
+
+
+@pytest.fixture
+def view(islands):
+    """The islands, of which at most forty things are drawn."""
+    return show_graph(islands, most=40)
+
+
+def test_the_live_view_stands_for_its_own_picture():
+    shown = show_graph(PropertyGraph.from_triples([]))
+    assert key_of(shown.picture.svg) and shown.live.data["title"] == "A graph with 0 nodes and 0 edges"
+
+
+def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):
+    assert len(drawn(view)) <= 40 and "302 nodes are more than 40" in view.live.data["note"]
+
+
+def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
+    assert "n123" not in drawn(view)
+    answer = tell(view, find="z123z", after="")
+    assert answer["pick"] == view.picked == "n123" and answer["said"] == "1 of 1 that hold “z123z”: Name 123"
+    assert "n123" in drawn(view)
+    assert tell(view, find="nothing like it", after="") == {"said": "No node holds “nothing like it”"}
+
+
+def test_the_same_search_again_goes_to_the_next_node_and_round(view):
+    found = [tell(view, find="name 2", after=view.picked)["pick"] for _ in range(112)]
+    assert found[0] == "n2" and found[1] == "n20" and len(set(found)) == 111 and found[111] == found[0]
+
+
+def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, islands):
+    answer = tell(view, path=["n10", "n160"])
+    way = answer["way"]
+    assert way[0] == "n10" and way[-1] == "n160" and set(way) <= drawn(view)
+    assert len(way) == len(nx.shortest_path(nx.Graph(islands.to_networkx()), "n10", "n160"))
+    assert answer["said"].startswith("Path: Name 10 — near — ") and len(links_of(islands, way)) == len(way) - 1
+
+
+def test_where_there_is_no_path_it_is_said(view):
+    assert "not joined" in tell(view, path=["n10", "far 1"])["said"]
+    group = next(node["id"] for node in view.live.data["nodes"] if node.get("community"))
+    assert "a group of them" in tell(view, path=["n10", group])["said"]
+
+
+def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_it(view):
+    group = max(view.view.communities, key=lambda community: -community.hidden).id
+    before = drawn(view)
+    answer = tell(view, open=group)
+    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
+    inside = next(id for id in drawn(view) - before)
+    tell(view, close=inside)
+    assert drawn(view) == before
+
+
+def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(islands):
+    added = tuple(Node(f"new {i}") for i in range(60))
+    write = Diff(added_nodes=added)
+    shown = show_graph(islands.apply(write), highlight=write, most=40)
+    again = show_graph(islands.apply(write), highlight=write, most=40)
+    assert drawn(shown) == drawn(again) and sum(id.startswith("new ") for id in drawn(shown)) >= 20
+    assert "of 60 marked nodes are inside groups." in shown.live.data["note"]
+
+
+def test_nonsense_from_a_browser_is_ignored(view):
+    for message in ({}, {"picked": "nobody"}, {"open": "n1"}, {"close": "x"}, {"expand": 7}, {"path": ["n1"]}, {"find": None}):
+        assert tell(view, **message) == {}
+    assert view.picked == ""
+
+
+def test_a_path_as_highlight_must_be_in_the_graph():
+    graph = PropertyGraph.from_triples([]).apply(Diff(added_nodes=(Node("a"), Node("b"), Node("c")), added_edges=(Edge("a", "to", "b"),)))
+    assert show_graph(graph, highlight=["a", "b"]).live.data["marks"] == ["path"]
+    assert show_graph(graph, highlight=[]).live.data["marks"] == []
+    for wrong, error in ((["a", "c"], BadInput), (["a", "a"], BadInput), ("ab", BadInput), (["a", "nobody"], UnknownName)):
+        with pytest.raises(error):
+            show_graph(graph, highlight=wrong)
+
+
+def test_a_shortest_path_is_as_short_as_networkx_says(islands):
+    plain = nx.Graph(islands.to_networkx())
+    for start, end in (("n0", "n299"), ("n7", "n7"), ("n51", "n260")):
+        assert len(shortest_path(islands, start, end)) == len(nx.shortest_path(plain, start, end))
+    assert shortest_path(islands, "n0", "far 2") == []
+
+
+def test_no_text_can_end_the_place_of_a_live_view():
+    held = place({"view": "graph", "title": "</script><script>alert(1)</script>"})
+    assert held.count("<script") == held.count("</script") == 1 and "alert(1)" in held
+
+
+def test_half_a_surrogate_pair_does_not_stop_a_view():
+    assert sendable({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
+    json.dumps(sendable(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)).encode()
+
+
+def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
+    from kgot_lab.draw.graph.shapes import MARKS
+
+    line = next(line for line in script().splitlines() if line.startswith("const MARK_SIGNS"))
+    assert all(f'{mark}: "{style.sign}"' in line for mark, style in MARKS.items())
+
+
+@pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
+def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
+    run = load(bundled(f"tapes/{name}.jsonl"))
+    text = html(run).text
+    assert origin(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
+    shown = stepper(run)
+    assert "written by hand" in shown.picture.alt and shown.live.data["origin"] == origin(run)
+    event = shown.live.data["run"]["events"][by_hand(run)]
+    assert "(written by hand)" in event["caption"] and "local:" not in event["words"]
+
+
+def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
+    run = load(bundled("tapes/winter_storm.jsonl"))
+    assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text
+
+
+@pytest.mark.parametrize("nothing", [None, 7, [], ["text"]])
+def test_what_is_neither_a_run_nor_a_report_is_refused(nothing):
+    with pytest.raises(BadInput):
+        html(nothing)
+
+
+def test_the_doctor_of_a_cell_knows_its_pieces():
+    assert "bundled data" in repr(doctor("bundled data"))
+    with pytest.raises(UnknownName):
+        doctor("nothing")
