@@ -15,7 +15,7 @@ from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edg
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.material import vectors
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.datasets import content_id
 from kgot_lab.experiments.structure.analogies import SEED, items

@@ -35,7 +35,7 @@ import numpy as np
 from delta_graphs import ALIKE, ALIKE_VERIFIED, ALONE, CHOSEN, CONTROLS, SETS, SHUFFLED, Case, case, edge_sets
 
 from kgot_lab.analogy.delta_edges import DELTA, SIMILARITY, with_edges
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score

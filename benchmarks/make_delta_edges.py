@@ -28,10 +28,10 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.material import Material
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.experiments.recall.tuned import quality
 from kgot_lab.experiments.structure.analogy_pairs import pairs
@@ -112,7 +112,7 @@ def main() -> None:
     """Compute, try on develop questions, and write."""
     if not FILE.exists():
         FILE.write_bytes(written([], {}))  # the data set is not read without the file
-    data, embedder = load("musique").develop, minilm()
+    data, embedder = load_dataset("musique").develop, minilm()
     graph = title_graph(data.documents)
     made = skeletons([document.text for document in data.documents], Linguistic())
     own = thresholds_for(embedder)

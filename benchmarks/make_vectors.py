@@ -6,10 +6,10 @@ python benchmarks/make_vectors.py [hotpotqa] [musique] [2wiki]
 import sys
 from pathlib import Path
 
-from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors
-from kgot_lab.experiments.recall.datasets import load
-from kgot_lab.retrieval.stage import full_text
+from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.types import full_text
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = {  # folder and bits per number
@@ -22,7 +22,7 @@ FILES = {  # folder and bits per number
 def write(name: str) -> Path:
     """Embed the passages of a data set and keep their vectors beside them."""
     folder, bits = FILES[name]
-    documents = load(name).documents
+    documents = load_dataset(name).documents
     path = DATA / folder / "vectors.npz"
     Vectors.of([document.id for document in documents], [full_text(document) for document in documents], MiniLM()).save(path, bits)
     return path

@@ -32,12 +32,12 @@ from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import phrase_graph, title_graph
 from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
-from kgot_lab.retrieval.stage import Stage, full_text
-from kgot_lab.types import Edge, Query, Ranking, ranked
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Edge, Query, Ranking, full_text, ranked
 
 RESULT = Path(__file__).parent / "results" / "pass_through.json"
 SHARES = (0.0, 0.05, 0.1, 0.2)
@@ -192,7 +192,7 @@ def facts(case: Case) -> dict[str, object]:
 
 def cases() -> Iterable[tuple[dict[str, object], Case]]:
     for name in ("musique", "2wiki", "hotpotqa"):
-        data = load(name).develop
+        data = load_dataset(name).develop
         cosines = cosines_of(data)
         titles = title_graph(data.documents)
         for share in SHARES:

@@ -25,7 +25,7 @@ from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.loop.trace import load, record
+from kgot_lab.loop.trace import load_trace, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
@@ -113,7 +113,7 @@ def loop(llm: LLM, preset: str, folder: Path) -> Callable[[Question], Outcome]:
 
 def outcome(question: Question, path: Path, seconds: float) -> Outcome:
     """What a trace says of a question."""
-    events = load(path).events
+    events = load_trace(path).events
     final = next(event for event in events if isinstance(event, Answered))
     asked = [event for event in events if isinstance(event, Asked)]
     rows = joined(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)

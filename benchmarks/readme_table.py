@@ -15,6 +15,7 @@ from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.recall.claims import verdicts
+from kgot_lab.experiments.recall.datasets import load_dataset
 
 RECALL = Path(__file__).parent / "results" / "recall"
 WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
@@ -186,7 +187,7 @@ def main() -> None:
     said = f"Model {head['model']}, {head['date']}, {head['machine']}. The 30 questions were drawn by seed before any prompt was written."
     text = f"{table('test')}\n\n{lost()}\n\n{said}\n\n{overhead()}\n"
     readme = README.read_text(encoding="utf-8")
-    reports = derive(RECALL)
+    reports = derive(RECALL, load_dataset)
     found = "\n\n".join(part(reports) for part in (recall, gains, gates, speed, claims)) + "\n"
     readme = PART.sub(lambda match: match[1] + text + match[2], readme)
     readme = VIEWS_PART.sub(lambda match: f"{match[1]}{views()}\n{match[2]}", readme)

@@ -19,7 +19,7 @@ from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.experiments.recall.benchmark import DATASETS, beside_published, indexing
 from kgot_lab.experiments.recall.claims import verdicts
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.systems import gate_decisions
 
 RESULTS = Path(__file__).parent / "results"
@@ -37,7 +37,7 @@ def measure() -> None:
         decisions = {}
         for name in DATASETS:
             remembered = Remembered(minilm())
-            dataset = load(name)
+            dataset = load_dataset(name)
             remembered.remember([query.text for query in dataset.develop.queries])
             decisions[name] = gate_decisions(dataset, remembered)
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
@@ -51,7 +51,7 @@ def show(reports: list[Report]) -> None:
     for report in reports:
         print(report, end="\n\n")
     print(verdicts([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
-    for report in derive(PUBLISHED):
+    for report in derive(PUBLISHED, load_dataset):
         print(report, end="\n\n")
     for report in reports:
         told = [run for run in report.runs if run.system in (report.plan.expected, report.plan.baseline)]
@@ -100,7 +100,7 @@ def main() -> None:
         measure()
     if wanted.scale:
         grown(SCALE, None)
-    reports = derive(RECALL)
+    reports = derive(RECALL, load_dataset)
     write(reports, RECALL)
     show(reports)
 

@@ -17,7 +17,7 @@ from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
-from kgot_lab.loop.trace import load
+from kgot_lab.loop.trace import load_trace
 
 STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
 
@@ -50,7 +50,7 @@ def main() -> None:
     stages = {}
     for row in rows(receipt(part, "kgot_local")):
         path: Path = TRACES / part / f"{row['id']}.jsonl"
-        stages[str(row["id"])] = stage(by_id[str(row["id"])], load(path).events, float(str(row["f1"])), float(str(row["em"])))
+        stages[str(row["id"])] = stage(by_id[str(row["id"])], load_trace(path).events, float(str(row["f1"])), float(str(row["em"])))
     counts = Counter(stages.values())
     print(f"{'where the loop lost the answer':32} questions")
     for name in STAGES:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, overload
+
+from kgot_lab.errors import BadInput
 
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
@@ -265,3 +268,19 @@ class LLM(Protocol):
     def name(self) -> str: ...
 
     def __call__(self, prompt: Prompt) -> Reply: ...  # raises LLMError
+
+
+def full_text(document: Document) -> str:
+    """What is searched of a document: its title, then its text."""
+    return f"{document.title}. {document.text}" if document.title else document.text
+
+
+def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
+    documents = tuple(documents)
+    if not documents:
+        raise BadInput("there are no documents to search; give at least one")
+    twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
+    if twice:
+        raise BadInput(f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique")
+    return documents

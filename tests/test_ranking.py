@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgot_lab.embedding.embeddings import meaning, sentences
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.fusion import columns, fused, gathered, rows_of, scores_of, weighted
+from kgot_lab.retrieval.meaning import best_sentence, meaning
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
 
@@ -177,7 +177,7 @@ def of_chance(seed: int) -> list[Document]:
     return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
 
 
-@pytest.mark.parametrize("lane", [meaning, sentences])
+@pytest.mark.parametrize("lane", [meaning, best_sentence])
 @pytest.mark.parametrize("seed", range(10))
 def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
     documents = of_chance(seed)
@@ -192,7 +192,7 @@ def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
     documents, compass = of_chance(seed), Compass()
-    lane = sentences(documents, compass)
+    lane = best_sentence(documents, compass)
     for question in ("A", "BCD"):
         asked, expected = compass.embed([question])[0], {}
         for document in documents:
@@ -204,7 +204,7 @@ def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(s
 
 
 def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
-    for lane in (meaning, sentences):
+    for lane in (meaning, best_sentence):
         assert lane(of_chance(0), Compass()).search(" \n").hits == () == lane(of_chance(0), Compass(), keep=2).search("").hits
         assert repr(lane(of_chance(0), Compass(), keep=2)) == f"<{lane(of_chance(0), Compass()).name} % 2>"
         with pytest.raises(BadInput, match="1 or more"):
@@ -222,6 +222,6 @@ def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
             asked.extend(texts)
             return super().embed(texts)
 
-    sentences([Document("a", text, "Ada")], Asked())
+    best_sentence([Document("a", text, "Ada")], Asked())
     parts = ["Ada wrote.", '"So it is", or not?', "(Not so) Then, at 3 p.m. she left the U.S.", "20 years on!", "Fin"]
     assert asked == [f"Ada. {part}" for part in parts]

@@ -12,6 +12,7 @@ import pytest
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.experiments.recall.datasets import load_dataset
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -20,7 +21,7 @@ MULTI_HOP = ("2wiki", "hotpotqa", "musique")
 
 @pytest.fixture(scope="module")
 def reports():
-    return {report.dataset.name: report for report in derive(RESULTS / "recall")}
+    return {report.dataset.name: report for report in derive(RESULTS / "recall", load_dataset)}
 
 
 def test_the_plan_of_the_run_is_the_one_in_the_package():
@@ -56,7 +57,7 @@ def test_with_shuffled_links_the_gain_is_gone(reports, name):
 
 
 def test_the_published_systems_have_the_figures_they_published():
-    (report,) = derive(RESULTS / "recall_published")
+    (report,) = derive(RESULTS / "recall_published", load_dataset)
     published = {"vector database": 0.416, "LightRAG": 0.446, "nano-graphrag": 0.733, "fast-graphrag": 0.931}
     assert {system: round(report.row(system, "all@8").mean, 3) for system in published} == published
 

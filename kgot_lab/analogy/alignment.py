@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import Read, Sentence, read
 from kgot_lab.analogy.verdict import Alignment, Limits, Match, judged
-from kgot_lab.embedding.embeddings import Embedder, Matrix, clean, encodable, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.errors import BadInput
+from kgot_lab.text.surrogates import whole
 
-Numbers = NDArray[np.int64]
+_Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]
 AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times as much, about 50 MB
 
@@ -43,9 +44,9 @@ class Units:
 
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
-    grams: Numbers  # the n-grams of all forms, sentence after sentence
+    grams: _Numbers  # the n-grams of all forms, sentence after sentence
     counts: Matrix  # how often each occurs, over the length of its sentence's row: the squares of a sentence's sum to 1
-    owners: Numbers  # the sentence of each
+    owners: _Numbers  # the sentence of each
     events: Matrix  # (k, dimension)
 
 
@@ -67,7 +68,7 @@ class Aligner:
 
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
-        fresh = [text for text in dict.fromkeys(clean(texts)) if text not in self._units]
+        fresh = [text for text in dict.fromkeys(embeddable(texts)) if text not in self._units]
         found = read(fresh)
         lines = sorted({line for each in found for line in (*(sentence.masked for sentence in each.units), *_lines(each))})
         rows = {line: row for row, line in enumerate(lines)}
@@ -84,7 +85,7 @@ class Aligner:
         order: the longest common subsequence (Wagner and Fischer 1974) with similarities for matches, which is the global alignment
         of Needleman and Wunsch (1970) without a cost for gaps. Negative similarities count as 0. It is symmetric.
         """
-        source, candidates = encodable(source), clean(candidates)
+        source, candidates = whole(source), embeddable(candidates)
         self.prepare([source, *candidates])
         one, others = self._units[source], [self._units[text] for text in candidates]
         scores = np.zeros(len(candidates))
@@ -98,7 +99,7 @@ class Aligner:
 
     def align(self, source: str, target: str) -> Alignment:
         """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what speaks against an edge."""
-        source, target = clean([source, target])
+        source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
         (one, other), ours, theirs = read([source, target]), self._units[source], self._units[target]
         sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
@@ -143,7 +144,7 @@ class Aligner:
             cosines[owners[firsts]] = np.add.reduceat(table[grams] * counts[:, None], firsts)
         return cosines.T
 
-    def _forms(self, sentences: Sequence[Sentence]) -> tuple[Numbers, Matrix, Numbers]:
+    def _forms(self, sentences: Sequence[Sentence]) -> tuple[_Numbers, Matrix, _Numbers]:
         """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the row, and whose."""
         grams: list[int] = []
         counts: list[float] = []

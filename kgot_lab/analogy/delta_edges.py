@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, SPECIFIED, Alignment, Pair, Thresholds, cosines, per_band
@@ -19,8 +19,8 @@ from kgot_lab.pairs.join import MEMORY, MOST, Pairs, Similar, delta_pairs, simil
 from kgot_lab.retrieval.passthrough import COMPUTED
 from kgot_lab.types import Edge, Json
 
-Rows = NDArray[np.int64]
-Found = TypeVar("Found", Pairs, Similar)
+_Rows = NDArray[np.int64]
+_Found = TypeVar("_Found", Pairs, Similar)
 DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 
 
@@ -211,7 +211,7 @@ class _Rule:
     thresholds: Thresholds
     verifier: Verifier | None
 
-    def found(self, material: Material, counts: Counts, looked: Rows | None, options: Mapping[str, Any]) -> FoundEdges:
+    def found(self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]) -> FoundEdges:
         """The edges with an end among the rows looked at, all edges for None."""
         found = _whole(delta_pairs(material.raw, material.skeleton, self.thresholds, new=looked, groups=material.groups, **options))
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
@@ -251,7 +251,7 @@ class _Rule:
         return Edge(pair.source, DELTA, pair.target, {**pair.properties(), **self._stamp})
 
 
-def _looked(counts: Counts, material: Material, looked: Rows | None) -> Counts:
+def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
     """The counts with the pairs that have an end among the rows looked at, all pairs for None."""
     others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
     same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
@@ -263,7 +263,7 @@ def _options(most: int, memory: int, threads: int | None, client: Any, progress:
     return {"most": most, "memory": memory, "threads": threads, "client": client, "progress": progress}
 
 
-def _pairs(sizes: Rows) -> Rows:
+def _pairs(sizes: _Rows) -> _Rows:
     """How many pairs groups of these sizes hold."""
     return sizes * (sizes - 1) // 2
 
@@ -282,7 +282,7 @@ def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
     return known
 
 
-def _whole(found: Found) -> Found:
+def _whole(found: _Found) -> _Found:
     """What was found, none of it left out; raises BadInput where some was, for a part of the edges would depend on what else there is."""
     if found.dropped:
         passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"

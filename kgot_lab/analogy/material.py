@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embeddings import Embedder, Matrix, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, unit
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.passthrough import TEXTS

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeletons import Skeletons, one_line
-from kgot_lab.embedding.embeddings import encodable
 from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 LONGEST = 60  # words of a skeleton that a model wrote
@@ -246,4 +246,4 @@ def _line(reply: str) -> str:
 
 
 def _sha256(text: str) -> str:
-    return hashlib.sha256(encodable(text).encode()).hexdigest()
+    return hashlib.sha256(whole(text).encode()).hexdigest()

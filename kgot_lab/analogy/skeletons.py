@@ -14,10 +14,10 @@ from typing import Protocol
 
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.embedding.cache import _cache_folder, text_key
-from kgot_lab.embedding.embeddings import encodable
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget
+from kgot_lab.text.surrogates import whole
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 LOT = 8  # texts made between two writes: what an interruption can lose
 LABEL = re.compile(
@@ -120,17 +120,17 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
                 yield from _made(maker, [text], failed)
         else:
             failed[texts[0]] = str(error) or type(error).__name__
-            log.warning("no skeleton of %r: %s: %s", texts[0][:60], type(error).__name__, error)
+            _log.warning("no skeleton of %r: %s: %s", texts[0][:60], type(error).__name__, error)
     else:
         yield from zip(texts, lines, strict=True)
 
 
 def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
     """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, BadReply for an empty one."""
-    made = maker([encodable(text) for text in texts])
+    made = maker([whole(text) for text in texts])
     if len(made) != len(texts):
         raise BadInput(f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each")
-    return [encodable(one_line(skeleton)) for skeleton in made]
+    return [whole(one_line(skeleton)) for skeleton in made]
 
 
 class _Kept:
@@ -179,7 +179,7 @@ class _Kept:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        log.warning("the skeleton cache %s: %s", what, error)
+        _log.warning("the skeleton cache %s: %s", what, error)
         warnings.warn(f"the skeleton cache {what} ({error})", stacklevel=4)
 
 

@@ -15,7 +15,7 @@ from kgot_lab.analogy.linguistic import Read
 from kgot_lab.analogy.roles import RoleMap, role_map
 from kgot_lab.errors import BadInput
 
-WIDE = 48  # characters of a column
+_WIDE = 48  # characters of a column
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _settled(alignment: Alignment) -> str:
     return f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned" if bare else ""
 
 
-LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
+_LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
 
 
 def _measured(alignment: Alignment, limits: Limits) -> dict[str, float]:
@@ -145,7 +145,7 @@ def _reasons(alignment: Alignment, limits: Limits) -> Iterator[str]:
         "score": f"they do not run alike (score {alignment.score:.2f})",
     }
     for name, value in measured.items():
-        if value < getattr(limits, name) if name in LEAST else value > getattr(limits, name):
+        if value < getattr(limits, name) if name in _LEAST else value > getattr(limits, name):
             yield sentence[name]
     if _denied(alignment, limits):
         yield "one denies what the other says"
@@ -170,8 +170,8 @@ def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]
 
 def _row(one: str, middle: str, other: str) -> Iterator[str]:
     """Two texts in two columns, with something between them on the first line."""
-    for number, (left, right) in enumerate(zip_longest(wrap(one, WIDE), wrap(other, WIDE), fillvalue="")):
-        yield f"  {left:{WIDE}}  {middle if number == 0 else '':^5}  {right}"
+    for number, (left, right) in enumerate(zip_longest(wrap(one, _WIDE), wrap(other, _WIDE), fillvalue="")):
+        yield f"  {left:{_WIDE}}  {middle if number == 0 else '':^5}  {right}"
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def calibrated(
     chosen: dict[str, Chosen] = {}
     for name, grid in GRIDS.items():
         values = np.array([each[name] for each in measured])
-        vetoes = {limit: values < limit if name in LEAST else values > limit for limit in grid}
+        vetoes = {limit: values < limit if name in _LEAST else values > limit for limit in grid}
         value = _most_exact(vetoes, truth, gone) if name == "score" else _strictest(vetoes, truth, harm)
         gone = gone | vetoes[value]
         chosen[name] = Chosen(name, value, *_shares(vetoes[value], truth))

@@ -28,7 +28,7 @@ MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, open
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 Model = Annotated[str, typer.Option("--model", help=MODELS)]
 Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
-Preset = Annotated[str, typer.Option("--preset", help="limits: local (for small models), reference (the published defaults), or auto")]
+_Preset = Annotated[str, typer.Option("--preset", help="limits: local (for small models), reference (the published defaults), or auto")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)")]
 Documents = Annotated[Path | None, typer.Option("--documents", help="a folder with text, Markdown, HTML, PDF or Word files")]
 Attach = Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")]
@@ -37,8 +37,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JS
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model than this")]
 MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer than this")]
 MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before a model would have cost more than this")]
-STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
-StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {STORES}")]
+_STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
+StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
 AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 At = Annotated[str | None, typer.Option("--at", help=AT)]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
@@ -71,7 +71,7 @@ def ask(
     documents: Documents = None,
     model: Model = "local",
     execution: Execution = None,
-    preset: Preset = "auto",
+    preset: _Preset = "auto",
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
     attach: Attach = None,
     trace: TraceFile = None,
@@ -139,7 +139,7 @@ def demo(
 def extract(
     documents: Annotated[Path, typer.Argument(help="a folder with text, Markdown, HTML, PDF or Word files")],
     model: Model = "local",
-    preset: Preset = "auto",
+    preset: _Preset = "auto",
     out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path("graph.jsonl"),
     trace: TraceFile = None,
     go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
@@ -148,7 +148,7 @@ def extract(
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.replay import started
-    from kgot_lab.loop.trace import append, load, record
+    from kgot_lab.loop.trace import append, load_trace, record
     from kgot_lab.stores import InMemory
 
     if go_on and trace is None:
@@ -158,7 +158,7 @@ def extract(
     terminal.check_writable(out)
     limits = terminal.limits_for(preset, model)
     path = trace or terminal.new_trace()
-    done = load(path).events if go_on else ()
+    done = load_trace(path).events if go_on else ()
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     passages = terminal.read_folder(documents)
@@ -224,10 +224,10 @@ def show(
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.loop.trace import load
+    from kgot_lab.loop.trace import load_trace
 
     terminal.check_writable(html)
-    run = load(trace)
+    run = load_trace(trace)
     for event in run.events:
         terminal.show_event(event)
     if costs:
@@ -302,10 +302,10 @@ def _answer(
 
 def _replay_demo() -> None:
     from kgot_lab.bundled import bundled
-    from kgot_lab.loop.trace import load
+    from kgot_lab.loop.trace import load_trace
 
     path = bundled("tapes/hotpotqa_demo.jsonl")
-    run = load(path)
+    run = load_trace(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:
         terminal.show_event(event)

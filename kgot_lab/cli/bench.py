@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from kgot_lab.experiments.recall.benchmark import Progress
     from kgot_lab.experiments.recall.growth import Row
 
-T = TypeVar("T")
-FOLDER = Path("runs/recall")
+_T = TypeVar("_T")
+_FOLDER = Path("runs/recall")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "benchmark"
-STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
-FEWEST = 4  # synthetic passages for one query
-Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
+_STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
+_FEWEST = 4  # synthetic passages for one query
+_Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
 Folder = Annotated[Path, typer.Option("--folder", help="where receipts and reports go; runs there are kept: take another after a change")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
@@ -33,8 +33,8 @@ Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a
 
 
 def bench(
-    names: Names = None,
-    folder: Folder = FOLDER,
+    names: _Names = None,
+    folder: Folder = _FOLDER,
     only: Only = None,
     develop: Develop = False,
     scale: Scale = False,
@@ -45,8 +45,8 @@ def bench(
     if scale:
         if names or only or develop:
             raise BadInput("--scale makes its own passages; leave out data sets, --only and --develop")
-        if sizes and min(sizes) < FEWEST:
-            raise BadInput(f"--size takes {FEWEST} passages or more, not {min(sizes)}")
+        if sizes and min(sizes) < _FEWEST:
+            raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
         rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
         typer.echo(growth_grid(rows).text)
         for row in rows:
@@ -80,7 +80,7 @@ def write(reports: Sequence[Report], folder: Path) -> None:
     from kgot_lab.experiments.recall.claims import CLAIMS, verdicts
     from kgot_lab.viz.recall import html
 
-    whole = [report for report in reports if report.dataset.name != STEPS]
+    whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in CLAIMS)]
     claims = [verdicts(complete).markdown()] if complete else []
     (folder / "report.md").write_text("\n\n".join([*(report.markdown() for report in reports), *claims]), encoding="utf-8")
@@ -114,7 +114,7 @@ def growth_grid(rows: Sequence[Row]) -> Grid:
     return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
 
 
-def _stoppable(folder: Path, work: Callable[[], T]) -> T:
+def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
     try:
         return work()
     except KeyboardInterrupt:

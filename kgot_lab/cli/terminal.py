@@ -183,9 +183,9 @@ def tools_for(passages: Sequence[Document], attached: Sequence[Path]) -> list[To
 def run_of(trace: Path) -> tuple[Trace, Started]:
     """The run of a question on file, and how it began; raises TraceError, and BadInput for an extraction."""
     from kgot_lab.loop.replay import started
-    from kgot_lab.loop.trace import load
+    from kgot_lab.loop.trace import load_trace
 
-    run = load(trace)
+    run = load_trace(trace)
     begun = started(run.events)
     if not begun.question:
         again = f"kgot-lab extract DIR --resume --trace {trace}"
@@ -259,10 +259,10 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
 
 def conclude(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
     """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
-    from kgot_lab.draw.lines import harmless
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.replay import started
+    from kgot_lab.text.harmless import harmless
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}

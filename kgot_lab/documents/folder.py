@@ -12,7 +12,7 @@ from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Document
 
-READ = (*PLAIN, *CONVERTED)
+_READ = (*PLAIN, *CONVERTED)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def read_documents(folder: str | Path) -> Library:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder; give one with {', '.join(READ)} files")
+        raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")
     documents: list[Document] = []
     skipped, doubtful = [], []
     for path, name, refusal in sorted(_files(folder), key=lambda item: item[1]):
@@ -74,7 +74,7 @@ def read_documents(folder: str | Path) -> Library:
         documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
-        raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(READ)} files are read")
+        raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(_READ)} files are read")
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 
@@ -97,7 +97,7 @@ def _refusal(path: Path, root: Path) -> str:
     if path.is_symlink():
         inside = path.resolve().is_relative_to(root)
         return "a link to something else in the folder" if inside else "a link that leaves the folder"
-    if path.suffix.lower() not in READ:
+    if path.suffix.lower() not in _READ:
         return f"{path.suffix or 'a file without extension'} is not read"
     return "" if path.is_file() else "not a regular file"
 

@@ -23,20 +23,14 @@ from kgot_lab.loop.events import (
     Wrote,
 )  # fmt: skip
 from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.text.harmless import harmless
 
 LONG = 400  # letters of a line that may hold several names
-_JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
 
 
 def line(event: Event, most: int = 6) -> str:
     """What happened, in words; of long lists at most a few items. No text of a model, tool or document begins a line of its own."""
     return "\n           ".join(map(harmless, _parts(event, most)))
-
-
-def harmless(text: str) -> str:
-    """A text on one line that cannot move the cursor, colour the terminal or reverse what is read."""
-    plain = "".join(letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd" for letter in text)
-    return plain.rstrip()
 
 
 def _parts(event: Event, most: int) -> list[str]:

@@ -22,14 +22,14 @@ from kgot_lab.draw.tags import Tag, local, tags
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-Kind = Literal["markup", "style", "script"]
+_Kind = Literal["markup", "style", "script"]
 
 FETCHED = frozenset("src poster background action formaction manifest ping codebase dynsrc lowsrc attributionsrc".split())
 PAINTED = frozenset("fill stroke filter mask clip-path cursor marker marker-start marker-mid marker-end".split())
 NOT_FETCHED = frozenset("canonical license author help alternate bookmark external nofollow noopener noreferrer search tag".split())
-INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
+_INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
 SCRIPTS = re.compile(r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I)
-DEEPEST = 8  # data: addresses within data: addresses; what is deeper is reported unread
+_DEEPEST = 8  # data: addresses within data: addresses; what is deeper is reported unread
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class _Found(NamedTuple):
 
 
 class _Text(NamedTuple):
-    kind: Kind
+    kind: _Kind
     text: str
 
 
@@ -86,7 +86,7 @@ def _is_outside(address: str, beside: bool) -> bool:
     plain = _plain(address)
     scheme = re.match(r"([a-z][a-z0-9+.-]*):", plain, re.I)
     if scheme:
-        return scheme[1].lower() not in INSIDE
+        return scheme[1].lower() not in _INSIDE
     return plain.startswith("//") or (beside and not plain.startswith("#") and plain != "")
 
 
@@ -102,11 +102,11 @@ def _found(text: str) -> Iterator[_Found]:
         waiting.append((_Text("style", text), 0))
     while waiting:
         part, depth = waiting.pop(0)
-        for item in READERS[part.kind](part.text):
+        for item in _READERS[part.kind](part.text):
             if isinstance(item, _Text):
                 waiting.append((item, depth))
             elif inner := _within(item.address):
-                if depth < DEEPEST:
+                if depth < _DEEPEST:
                     waiting.append((inner, depth + 1))
                 else:
                     yield _Found(f"too-deep:{_plain(item.address)[:80]}")
@@ -122,7 +122,7 @@ def _within(address: str) -> _Text | None:
     head, comma, body = plain.partition(",")
     if plain[:5].lower() != "data:" or not comma:
         return None
-    kinds: dict[str, Kind] = {"html": "markup", "xml": "markup", "css": "style", "script": "script"}
+    kinds: dict[str, _Kind] = {"html": "markup", "xml": "markup", "css": "style", "script": "script"}
     kind = next((kind for word, kind in kinds.items() if word in head.lower()), None)
     content = unquote_to_bytes(body)
     if head.lower().rstrip().endswith(";base64"):
@@ -238,7 +238,7 @@ def _in_script(text: str) -> Iterator[_Found]:
             yield _Found(match[1] or match[2])
 
 
-READERS = {"markup": _in_markup, "style": _in_style, "script": _in_script}
+_READERS = {"markup": _in_markup, "style": _in_style, "script": _in_script}
 
 
 def _unique(addresses: Iterator[str]) -> tuple[str, ...]:

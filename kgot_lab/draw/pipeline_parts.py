@@ -12,10 +12,10 @@ from kgot_lab.draw.markup import shortened, text_width
 JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})  # their first argument is the stage that they start from
 MOST_LETTERS, MOST_BOXES, DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
-LONGEST = 26  # letters of a line in a box
+_LONGEST = 26  # letters of a line in a box
 GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
-KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
+_KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Box:
     @property
     def lines(self) -> tuple[str, ...]:
         """What is written in it."""
-        return tuple(shortened(line, LONGEST) for line in (self.name, self.options) if line)
+        return tuple(shortened(line, _LONGEST) for line in (self.name, self.options) if line)
 
     @property
     def width(self) -> float:
@@ -89,7 +89,7 @@ def _parsed(name: str) -> Part:
     then = _split(name, " >> ")
     if len(then) > 1:
         return _series([_parsed(part) for part in then])
-    if found := KEEP.fullmatch(name):
+    if found := _KEEP.fullmatch(name):
         return _series([_parsed(found[1]), Box(f"best {found[2]}", kind="keep")])
     if name.startswith("(") and _closing(name) == len(name) - 1:
         return _parsed(name[1:-1])

@@ -18,14 +18,14 @@ _COMMENT = re.compile(r"<!---?>|<!--.*?(?:--!?>|\Z)|<[!?][^>]*(?:>|\Z)|</[^a-zA-
 _SHEET = re.compile(r"""^<\?xml-stylesheet.*?href=["'](.*?)["']""", re.DOTALL)
 _CDATA = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)", re.DOTALL)
 
-Attributes = list[tuple[str, str]]
+_Attributes = list[tuple[str, str]]
 
 
 class Tag(NamedTuple):
     """A start tag, in small letters and without its namespace prefix; `content` is the text of a script, a style and the like."""
 
     name: str
-    attributes: Attributes
+    attributes: _Attributes
     content: str = ""
 
 
@@ -62,9 +62,9 @@ def _content(name: str, text: str, at: int) -> str:
     return text[at : end.start()] if end else text[at:]
 
 
-def _attributes(text: str, at: int) -> tuple[Attributes, int]:
+def _attributes(text: str, at: int) -> tuple[_Attributes, int]:
     """The attributes of a tag, and where it ends; a tag that does not end before the text does is none."""
-    found: Attributes = []
+    found: _Attributes = []
     while (at := _end(_GAP, text, at)) < len(text) and text[at] != ">":
         name = _NAME.match(text, at)
         at = _end(_NAME, text, at)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Matrix, clean, unit
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm.presets import PRESETS, Preset, server_at
 
@@ -50,7 +50,7 @@ class API:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
-        texts = clean(texts)
+        texts = embeddable(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
             raise BadInput(f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}")

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Embedder, Matrix, clean, encodable
+from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable
+from kgot_lab.text.surrogates import whole
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def text_key(digest: str, text: str) -> bytes:
     """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
-    return hashlib.sha256(f"{digest}\0{encodable(text)}".encode()).digest()
+    return hashlib.sha256(f"{digest}\0{whole(text)}".encode()).digest()
 
 
 class Cached:
@@ -50,7 +51,7 @@ class Cached:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
-        keys = [text_key(self.digest, text) for text in clean(texts)]
+        keys = [text_key(self.digest, text) for text in embeddable(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
         missing = sorted((key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key))
@@ -116,7 +117,7 @@ class Cached:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        log.warning("the embedding cache %s: %s", what, error)
+        _log.warning("the embedding cache %s: %s", what, error)
         warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.infonce import infonce
 from kgot_lab.embedding.lsa import lsa
 from kgot_lab.embedding.packaged import SentenceTransformers, WordLlama

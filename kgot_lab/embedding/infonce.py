@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embeddings import Matrix, clean, encodable, unit
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.stage import checked, full_text
-from kgot_lab.types import Document
+from kgot_lab.text.surrogates import whole
+from kgot_lab.types import Document, checked_documents, full_text
 
-Floats = NDArray[np.floating]
-Words = NDArray[np.int64]  # words of a text, each as its place in the vocabulary
+_Floats = NDArray[np.floating]
+_Words = NDArray[np.int64]  # words of a text, each as its place in the vocabulary
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def infonce(
 
     The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises BadInput where no two documents have words.
     """
-    texts = [_sentences(encodable(full_text(document))) for document in checked(documents)]
+    texts = [_sentences(whole(full_text(document))) for document in checked_documents(documents)]
     texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
     if len(texts) < 2 or dimension < 1:
         raise BadInput(f"InfoNCE tells documents apart: it cannot with {len(texts)} of two words or more in {dimension} dimensions")
@@ -66,24 +66,24 @@ class Bags:
     """A sparse matrix X of texts by words: entry (line, word) has an amount. Sorted by line, then word."""
 
     count: int  # lines; one of a text without words has no entry
-    lines: Words
-    words: Words
-    amounts: Floats
+    lines: _Words
+    words: _Words
+    amounts: _Floats
 
-    def times(self, weights: Floats) -> Floats:
+    def times(self, weights: _Floats) -> _Floats:
         """X W, shape (lines, dimension)."""
         product = np.zeros((self.count, weights.shape[1]), weights.dtype)
         lines, sums = _sums(self.lines, weights[self.words] * self.amounts[:, None])
         product[lines] = sums
         return product
 
-    def transposed_times(self, slope: Floats) -> tuple[Words, Floats]:
+    def transposed_times(self, slope: _Floats) -> tuple[_Words, _Floats]:
         """The rows of X^T S that are not zero: the words that occur, and a row for each."""
         order = np.argsort(self.words, kind="stable")
         return _sums(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
 
 
-def loss(weights: Floats, bags: Bags, temperature: float) -> tuple[float, Words, Floats]:
+def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
     """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that occur and a row for each.
 
     With rows of X W brought to length 1, a of the first n and b of the others, and S = a b^T / temperature:
@@ -109,7 +109,7 @@ class InfoNCE:
 
     name = "infonce"
 
-    def __init__(self, vocabulary: Mapping[str, int], rarity: Floats, weights: Floats) -> None:
+    def __init__(self, vocabulary: Mapping[str, int], rarity: _Floats, weights: _Floats) -> None:
         self.vocabulary, self.rarity, self.weights = vocabulary, rarity, weights
         self.dimension = weights.shape[1]
 
@@ -120,17 +120,17 @@ class InfoNCE:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
-        words = [self.places(_words(text)) for text in clean(texts)]
+        words = [self.places(_words(text)) for text in embeddable(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
             vectors[start : start + 256] = self.bags(words[start : start + 256]).times(self.weights)
         return unit(vectors, self.name)
 
-    def places(self, words: Iterable[str]) -> Words:
+    def places(self, words: Iterable[str]) -> _Words:
         """The places of the words it knows."""
         return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
 
-    def bags(self, texts: Sequence[Words]) -> Bags:
+    def bags(self, texts: Sequence[_Words]) -> Bags:
         """The TF-IDF matrix of some texts, each line of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
         entries, counts = np.unique(lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True)
@@ -162,7 +162,7 @@ def _sentences(text: str) -> list[list[str]]:
     return [words for words in map(_words, re.split(r"(?<=[.!?])\s+", text)) if words]
 
 
-def _halves(sentences: Sequence[Words], random: np.random.Generator) -> tuple[Words, Words]:
+def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
     """The sentences dealt at random to two sides; the words of it, where there is one sentence only."""
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
@@ -170,12 +170,12 @@ def _halves(sentences: Sequence[Words], random: np.random.Generator) -> tuple[Wo
     return np.concatenate([parts[row] for row in order[:middle]]), np.concatenate([parts[row] for row in order[middle:]])
 
 
-def _sums(keys: Words, rows: Floats) -> tuple[Words, Floats]:
+def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
     """Rows of the same key added up, the keys being sorted."""
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[starts], np.add.reduceat(rows, starts, axis=0) if len(starts) else rows
 
 
-def _log_softmax(scores: Floats, axis: int) -> Floats:
+def _log_softmax(scores: _Floats, axis: int) -> _Floats:
     shifted = scores - scores.max(axis=axis, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True)))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Matrix, clean, encodable, unit
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.retrieval.stage import checked, full_text
-from kgot_lab.types import Document
+from kgot_lab.text.surrogates import whole
+from kgot_lab.types import Document, checked_documents, full_text
 
 
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
@@ -21,7 +21,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
-    texts = [encodable(full_text(document)) for document in checked(documents)]
+    texts = [whole(full_text(document)) for document in checked_documents(documents)]
     try:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -54,7 +54,7 @@ class LSA:
         """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(self._directions.transform(self._words.transform(clean(texts))), self.name)
+        return unit(self._directions.transform(self._words.transform(embeddable(texts))), self.name)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Matrix, clean, unit
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import NotInstalled
 
 
@@ -39,7 +39,7 @@ class SentenceTransformers:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(self._model.encode(clean(texts), batch_size=self._batch, show_progress_bar=False), self.name)
+        return unit(self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name)
 
     @cached_property
     def _model(self) -> Any:
@@ -77,7 +77,7 @@ class WordLlama:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
-        texts = clean(texts)
+        texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         order = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row]))  # so that little is padded
         rows[order] = self._model.embed([texts[row] for row in order])

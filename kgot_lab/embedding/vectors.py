@@ -17,12 +17,13 @@ import numpy as np
 
 from kgot_lab.bundled import bundled
 from kgot_lab.embedding.cache import Cached, text_key
-from kgot_lab.embedding.embeddings import Embedder, Matrix, MiniLM, clean, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101")  # folders of data that come with MiniLM's vectors
 
@@ -120,7 +121,7 @@ class Shelf:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), dimension)."""
-        wanted = {text_key(self.digest, text) for text in clean(texts)}
+        wanted = {text_key(self.digest, text) for text in embeddable(texts)}
         for path, keys in self._keys.items():
             if path not in self._opened and not wanted.isdisjoint(keys):
                 self._opened.add(path)
@@ -153,7 +154,7 @@ class Shelf:
 
 def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
     """The vectors of some texts: those in stock, and the others computed."""
-    keys = [text_key(embedder.digest, text) for text in clean(texts)]
+    keys = [text_key(embedder.digest, text) for text in embeddable(texts)]
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
     missing = [row for row, key in enumerate(keys) if key not in stock]
     for row, key in enumerate(keys):
@@ -184,5 +185,5 @@ def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> 
 
 
 def _say(error: BadInput) -> None:
-    log.warning("stored vectors are not used, the texts are embedded again: %s", error)
+    _log.warning("stored vectors are not used, the texts are embedded again: %s", error)
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.tables import Cell, Grid, escaped, harmless
+from kgot_lab.evaluation.tables import Cell, Grid, escaped
+from kgot_lab.text.harmless import harmless
 
-UNTYPED = "(no type)"
-SHOWN = 50  # questions a repr shows; `questions` has all
+_UNTYPED = "(no type)"
+_SHOWN = 50  # questions a repr shows; `questions` has all
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Failures:
         title = f"{self.dataset}: on how many of {len(self.questions)} questions a relevant passage is missing from the first {self.k}"
         return Grid(title, ("system", *counted, "in all"), tuple(rows))
 
-    def html(self, limit: int = SHOWN) -> str:
+    def html(self, limit: int = _SHOWN) -> str:
         """The table and then each question, folded, at most `limit`; all text is escaped."""
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
@@ -100,11 +101,11 @@ class Failures:
     def __repr__(self) -> str:
         failed = [question for question in self.questions if question.missed]
         lines = [self.grid().text]
-        for question in failed[:SHOWN]:
+        for question in failed[:_SHOWN]:
             lines.append(f"\n{harmless(question.text)} [{harmless(question.type)}]")
             for system, missed in question.missed.items():
                 lines.append(f"  {system} missed {harmless('; '.join(missed.missing))}")
-        return "\n".join([*lines, *([f"\n… and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else [])])
+        return "\n".join([*lines, *([f"\n… and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else [])])
 
 
 def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
@@ -123,7 +124,7 @@ def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
             if missing := [id for id in relevant if id not in first]:
                 instead = [id for id in first if id not in relevant]
                 missed[run.system] = Missed(_named(missing, titles), _named(instead, titles))
-        type = dataset.types.get(query.id) or UNTYPED
+        type = dataset.types.get(query.id) or _UNTYPED
         questions.append(Question(query.id, query.text, type, _named(relevant, titles), missed))
     return Failures(dataset.name, k, tuple(run.system for run in runs), tuple(questions))
 

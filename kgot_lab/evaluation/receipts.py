@@ -21,25 +21,24 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.runs import Latency, Progress, Run, asked, latency, unique
-from kgot_lab.retrieval.stage import Stage
+from kgot_lab.evaluation.runs import Latency, Progress, Retriever, Run, asked, latency, unique
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
-FORMAT = "recall receipt 1"
+_FORMAT = "recall receipt 1"
 # another value of one of these is another run
 _FIXED = ("format", "dataset", "documents", "questions", "qrels", "system", "description", "kept", "queries")
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
-def run_to(path: Path, stage: Stage, dataset: Dataset, *, name: str, keep: int = KEEP, progress: Progress | None = None) -> Run:
-    """Run a stage on the queries of a data set into a receipt, going on where an earlier attempt was interrupted.
+def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: int = KEEP, progress: Progress | None = None) -> Run:
+    """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was interrupted.
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
     to its end is asked again. Raises BadInput when what is there comes from another configuration.
     """
     queries = unique(dataset.queries)
-    fixed = _configuration(stage, dataset, name, keep)
+    fixed = _configuration(system, dataset, name, keep)
     if path.exists():
         _same(path, _read(path)[0], fixed)
         return load_run(path)
@@ -50,7 +49,7 @@ def run_to(path: Path, stage: Stage, dataset: Dataset, *, name: str, keep: int =
             lines.write(_line(fixed))
         for query in queries:
             if query.id not in done:
-                hits, took = asked(stage, query, keep)
+                hits, took = asked(system, query, keep)
                 lines.write(_line(_row(query.id, hits) | {"seconds": took}))
                 lines.flush()
                 done[query.id] = (_rounded(hits), took)
@@ -59,7 +58,7 @@ def run_to(path: Path, stage: Stage, dataset: Dataset, *, name: str, keep: int =
     seconds = {query.id: done[query.id][1] for query in queries}
     found = {query.id: done[query.id][0] for query in queries}
     about = {key: str(fixed[key]) for key in ("documents", "questions", "qrels")} | circumstances()
-    made = Run(name, repr(stage), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
+    made = Run(name, repr(system), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
     save_run(made, path)
     partial.unlink()
     return made
@@ -69,7 +68,7 @@ def save_run(run: Run, path: Path, keep: int = KEEP) -> None:
     """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores keep six digits."""
     times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]  # of a published run none are known
     kept = min(keep, run.kept)
-    head = {"format": FORMAT, "dataset": run.dataset, "system": run.system, "description": run.description, "kept": kept}
+    head = {"format": _FORMAT, "dataset": run.dataset, "system": run.system, "description": run.description, "kept": kept}
     head |= {"queries": len(run.hits), "median_seconds": times[0], "p95_seconds": times[1], **run.about}
     text = _line(head) + "".join(_line(_row(query, hits[:kept])) for query, hits in run.hits.items())
     packed = io.BytesIO()
@@ -127,9 +126,9 @@ def circumstances() -> dict[str, str]:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def _configuration(stage: Stage, dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
-    fixed = {"format": FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
-    return fixed | {"system": name, "description": repr(stage), "kept": keep, "queries": len(dataset.queries)}
+def _configuration(system: Retriever, dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
+    fixed = {"format": _FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
+    return fixed | {"system": name, "description": repr(system), "kept": keep, "queries": len(dataset.queries)}
 
 
 def _same(path: Path, head: Mapping[str, Json], fixed: Mapping[str, Json]) -> None:
@@ -163,8 +162,8 @@ def _read(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path.name} is not a receipt that can be read ({error}); fetch it again or run it again") from error
     rows = [_object(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
-    if not rows or rows[0].get("format") != FORMAT:
-        raise BadInput(f"{path.name}, line 1: this is not the head of a {FORMAT!r}")
+    if not rows or rows[0].get("format") != _FORMAT:
+        raise BadInput(f"{path.name}, line 1: this is not the head of a {_FORMAT!r}")
     return rows[0], rows[1:]
 
 

@@ -20,7 +20,6 @@ from kgot_lab.evaluation.receipts import fingerprints, load_run
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped
-from kgot_lab.experiments.recall import datasets
 from kgot_lab.types import Json
 
 PLAN = "plan.json"  # its name in a folder of receipts
@@ -166,7 +165,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
 
 
-def derive(folder: Path, *, load: Callable[[str], Dataset] = datasets.load) -> list[Report]:
+def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     """Work out every report again from a folder of receipts alone, with no model and no network.
 
     The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set by name. Raises BadInput

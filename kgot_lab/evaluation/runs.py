@@ -7,13 +7,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Hit, Query
+from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
+
+
+class Retriever(Protocol):
+    """Anything that ranks documents for a query; its repr says what it does, and goes into the receipt."""
+
+    @property
+    def name(self) -> str: ...
+    def search(self, query: Query) -> Ranking: ...
 
 
 class Latency(NamedTuple):
@@ -53,11 +60,11 @@ class Run:
 
 
 def run(
-    stage: Stage, queries: Iterable[Query], *, name: str = "", dataset: str = "", keep: int = 100, progress: Progress | None = None
+    system: Retriever, queries: Iterable[Query], *, name: str = "", dataset: str = "", keep: int = 100, progress: Progress | None = None
 ) -> Run:
     """Rank every query and keep the best `keep` hits of each; `progress` hears how many are done after each.
 
-    Raises BadInput without a query, for query ids that are empty or occur twice, and where a stage breaks the rules of a ranking.
+    Raises BadInput without a query, for query ids that are empty or occur twice, and where a system breaks the rules of a ranking.
     """
     queries = unique(queries)
     if keep < 1:
@@ -65,25 +72,25 @@ def run(
     hits: dict[str, tuple[Hit, ...]] = {}
     seconds: dict[str, float] = {}
     for query in queries:
-        hits[query.id], seconds[query.id] = asked(stage, query, keep)
+        hits[query.id], seconds[query.id] = asked(system, query, keep)
         if progress:
             progress(len(hits), len(queries))
-    return Run(name or stage.name, repr(stage), dataset, keep, hits, latency(list(seconds.values())), seconds)
+    return Run(name or system.name, repr(system), dataset, keep, hits, latency(list(seconds.values())), seconds)
 
 
-def asked(stage: Stage, query: Query, keep: int) -> tuple[tuple[Hit, ...], float]:
-    """The best hits of a stage for one query, and the seconds it took.
+def asked(system: Retriever, query: Query, keep: int) -> tuple[tuple[Hit, ...], float]:
+    """The best hits of a system for one query, and the seconds it took.
 
     Raises BadInput for a hit that occurs twice or a score that is no number: both would be counted wrongly without a word.
     """
     began = time.perf_counter()
-    ranking = stage.search(query)
+    ranking = system.search(query)
     took = time.perf_counter() - began
     hits = ranking.hits[:keep]
     if len({hit.id for hit in hits}) < len(hits):
-        raise BadInput(f"{stage.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
+        raise BadInput(f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
     if not all(math.isfinite(hit.score) for hit in hits):
-        raise BadInput(f"{stage.name} gave a score that is not a finite number for query {query.id!r}")
+        raise BadInput(f"{system.name} gave a score that is not a finite number for query {query.id!r}")
     return tuple(hits), took
 
 

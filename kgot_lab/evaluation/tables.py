@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput
+from kgot_lab.text.harmless import harmless
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -87,11 +88,6 @@ def signed(number: float) -> str:
     """The same with its sign."""
     text = decimal(abs(number))
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
-
-
-def harmless(text: str) -> str:
-    """A text on one line without characters that move the cursor or turn the reading direction; passages are not to be trusted."""
-    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "\ufffd" for letter in text)
 
 
 def escaped(text: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
-T = TypeVar("T")
+_T = TypeVar("_T")
 Int = TypeVar("Int", np.int32, np.int64)
 
 
@@ -21,25 +21,25 @@ class Csr(NamedTuple):
     edges: Ints
 
 
-class Items(Sequence[T], Generic[T]):
+class Items(Sequence[_T], Generic[_T]):
     """A sequence whose items are made when they are looked at."""
 
-    def __init__(self, length: int, make: Callable[[int], T]):
+    def __init__(self, length: int, make: Callable[[int], _T]):
         self._rows, self._make = range(length), make
 
     def __len__(self) -> int:
         return len(self._rows)
 
     @overload
-    def __getitem__(self, index: int) -> T: ...
+    def __getitem__(self, index: int) -> _T: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
         if isinstance(index, slice):
             return tuple(map(self._make, self._rows[index]))
         return self._make(self._rows[index])
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[_T]:
         return map(self._make, self._rows)
 
     def __repr__(self) -> str:

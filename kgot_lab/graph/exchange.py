@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-NODE_NAMES = frozenset({"label", "labels"})
-EDGE_NAMES = frozenset({"relation"})
+_NODE_NAMES = frozenset({"label", "labels"})
+_EDGE_NAMES = frozenset({"relation"})
 NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
-UNTYPED = "related_to"
+_UNTYPED = "related_to"
 
 
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
@@ -36,13 +36,13 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     made: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node in graph.nodes:
         made.add_node(node.id)
-        made.nodes[node.id].update(_escaped(node.properties, NODE_NAMES) | _label_attributes(node.labels))
+        made.nodes[node.id].update(_escaped(node.properties, _NODE_NAMES) | _label_attributes(node.labels))
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
         if made.has_edge(edge.source, edge.target, key):
             raise BadInput(f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key")
         made.add_edge(edge.source, edge.target, key)
-        made.edges[edge.source, edge.target, key].update(_escaped(edge.properties, EDGE_NAMES) | {"relation": edge.type})
+        made.edges[edge.source, edge.target, key].update(_escaped(edge.properties, _EDGE_NAMES) | {"relation": edge.type})
     return made
 
 
@@ -56,7 +56,7 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     for id in graph:
         if id != names.setdefault(str(id), id):
             raise BadInput(f"the ids {id!r} and {names[str(id)]!r} have the same text; rename one")
-    nodes = (Node(str(id), _labels(data), _unescaped(data, NODE_NAMES)) for id, data in graph.nodes(data=True))
+    nodes = (Node(str(id), _labels(data), _unescaped(data, _NODE_NAMES)) for id, data in graph.nodes(data=True))
     return PropertyGraph.of(nodes, _with_own_keys(_keyed_edges(graph)))
 
 
@@ -90,8 +90,8 @@ def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) ->
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in listed:
         attribute = next((name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None)
-        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
-        properties = _unescaped({name: value for name, value in data.items() if name != attribute}, EDGE_NAMES, drop=False)
+        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else _UNTYPED
+        properties = _unescaped({name: value for name, value in data.items() if name != attribute}, _EDGE_NAMES, drop=False)
         keys = chain((_own_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         edge = next(e for key in keys if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken)
         taken.add(edge.identity)
@@ -139,7 +139,7 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
         (
             Edge(
                 _text(row, "source"),
-                _text(row, type, UNTYPED),
+                _text(row, type, _UNTYPED),
                 _text(row, "target"),
                 _unescaped(_without(row, type), EDGE_COLUMNS),
                 _text(row, "key", ""),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["out", "in", "both"]
 Properties = Mapping[str, Json]
-NOTHING: Properties = {}  # shared by every node and edge without properties; never handed out
+_NOTHING: Properties = {}  # shared by every node and edge without properties; never handed out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,7 +267,7 @@ class _Columns:
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
-            self.node_properties.append(dict(node.properties) if node.properties else NOTHING)
+            self.node_properties.append(dict(node.properties) if node.properties else _NOTHING)
         elif labels != self.labels[row] or not same(node.properties, self.node_properties[row]):
             raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
 
@@ -284,7 +284,7 @@ class _Columns:
             self.sources.append(source)
             self.targets.append(target)
             self.codes.append(code)
-            self.edge_properties.append(dict(edge.properties) if edge.properties else NOTHING)
+            self.edge_properties.append(dict(edge.properties) if edge.properties else _NOTHING)
         elif not same(edge.properties, self.edge_properties[number]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 

@@ -49,9 +49,9 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
 
     The whole text is made before the file is opened, so a failure leaves no half-written file.
     """
-    if variant not in FORMS:
-        raise UnknownName("snapshot variant", variant, FORMS)
-    Path(path).write_bytes(FORMS[variant](graph).encode("utf-8", "backslashreplace"))  # a lone surrogate becomes its JSON escape
+    if variant not in _FORMS:
+        raise UnknownName("snapshot variant", variant, _FORMS)
+    Path(path).write_bytes(_FORMS[variant](graph).encode("utf-8", "backslashreplace"))  # a lone surrogate becomes its JSON escape
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _networkx(graph: PropertyGraph) -> str:
     return "".join(_json(record, (", ", ": ")) + "\n" for record in chain(records.values(), edges))
 
 
-FORMS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _apoc, "networkx": _networkx}
+_FORMS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _apoc, "networkx": _networkx}
 
 
 def _with_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:

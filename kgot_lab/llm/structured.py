@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
-Shape = TypeVar("Shape", bound=BaseModel)
+_Shape = TypeVar("_Shape", bound=BaseModel)
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
@@ -23,7 +23,7 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
     return dict(_small(schema, schema.get("$defs", {})))
 
 
-def parse(text: str, shape: type[Shape]) -> Shape:
+def parse(text: str, shape: type[_Shape]) -> _Shape:
     """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short reason."""
     values, broken = _json_in(text)
     reason, longest = broken or "there is no JSON in it", len(text) // 2  # what is wrong with the bulk of a reply tells most
@@ -45,7 +45,7 @@ def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
     return replace(prompt, messages=(*prompt.messages, Message("assistant", reply), Message("user", wrong)))
 
 
-def structured(llm: LLM, prompt: Prompt, shape: type[Shape]) -> Shape:
+def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
     """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply, LLMError."""
     prompt = replace(prompt, schema=schema_of(shape))
     text = llm(prompt).text

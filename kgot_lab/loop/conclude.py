@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined, shorten, tokens
+from kgot_lab.loop.cut import fit, joined
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.render import by_sentence
 from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
 from kgot_lab.loop.shapes import Answer, Code, Needed, Number
 from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import Edge, Json, Rows
 
 _COUNTING = re.compile(

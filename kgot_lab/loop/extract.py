@@ -13,7 +13,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import LLM, Document
 
-READ = "read"  # the "tool" whose return a passage is
+_READ = "read"  # the "tool" whose return a passage is
 
 
 def extract(
@@ -41,7 +41,7 @@ def _extract(run: Run, documents: Sequence[Document]) -> Steps[None]:
     )
     for document in documents:
         document = readable(document)
-        call = ToolCall(READ, {"document": document.id})
+        call = ToolCall(_READ, {"document": document.id})
         returned = run.happened(ToolReturned, call=call, text=document.text, sources=(document,))
         yield returned
         yield from write_all(run, returned)

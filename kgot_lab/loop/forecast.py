@@ -6,7 +6,7 @@ from kgot_lab.llm.budget import Estimate, Rate, estimate
 from kgot_lab.loop.limits import Limits
 
 # Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
-SIZES = {
+_SIZES = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
 }  # fmt: skip
@@ -18,7 +18,7 @@ def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: 
     Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a sentence has 35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
-    return estimate(counts, SIZES, rate or Rate())
+    return estimate(counts, _SIZES, rate or Rate())
 
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:

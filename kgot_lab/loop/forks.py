@@ -16,7 +16,7 @@ from kgot_lab.loop.replay import Fork
 from kgot_lab.loop.trace import Trace, graph_after, record
 from kgot_lab.types import Json
 
-Pair = tuple[int | None, int | None]
+_Pair = tuple[int | None, int | None]
 
 
 def changeable(event: Event) -> str:
@@ -92,7 +92,7 @@ def said(events: Sequence[Event]) -> list[str]:
     return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
 
 
-def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[Pair]:
+def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
     """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that corresponds.
 
     Equal events stand beside each other; between those, events of one kind (and questions of one role).
@@ -101,7 +101,7 @@ def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[Pair]:
     return list(_pairs(levels, range(len(one)), range(len(other))))
 
 
-def _pairs(levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range) -> Iterator[Pair]:
+def _pairs(levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range) -> Iterator[_Pair]:
     """Pairs by the first level of likeness; what it leaves apart, by the next."""
     if not levels:
         yield from ((number, None) for number in one)

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined, relevance, sentences, shorten, tokens, whole, words
+from kgot_lab.loop.cut import fit, joined, relevance
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.stores.protocol import Fact
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.surrogates import whole
+from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.words import telling_words
 from kgot_lab.types import Document, Message, Prompt, Triple
 
-LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
+_LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
@@ -100,15 +104,15 @@ def unsearched(run: Run, most: int = 4) -> list[str]:
 
     Nearest are the names in sentences on things that the question names, then those in sentences that share its words.
     """
-    asked = set(words(run.state.question))
-    used = asked | set(words(joined(str(value) for call in run.state.calls for value in call.arguments.values())))
+    asked = set(telling_words(run.state.question))
+    used = asked | set(telling_words(joined(str(value) for call in run.state.calls for value in call.arguments.values())))
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
     shared = relevance(run.state.question, [str(edge.properties.get("sentence", "")) for edge in edges])
-    about = [set(words(titles.get(str(edge.properties.get("source")), "").split("(")[0])) for edge in edges]
+    about = [set(telling_words(titles.get(str(edge.properties.get("source")), "").split("(")[0])) for edge in edges]
     order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))
     names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
-    return list(dict.fromkeys(name for name in names if name and not set(words(name)) <= used))[:most]
+    return list(dict.fromkeys(name for name in names if name and not set(telling_words(name)) <= used))[:most]
 
 
 _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
@@ -196,13 +200,13 @@ class Sentence:
 def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
     pieces = [piece for piece in split(returned) if piece.text not in run.state.sentences]
-    looked_up = set(words(joined(map(str, returned.call.arguments.values()))))
-    pieces = [piece for piece in pieces if looked_up & set(words(str(piece)))] if run.state.question else pieces
+    looked_up = set(telling_words(joined(map(str, returned.call.arguments.values()))))
+    pieces = [piece for piece in pieces if looked_up & set(telling_words(str(piece)))] if run.state.question else pieces
     if not pieces:
         return []
     wanted = joined([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    least = LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
+    least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
     kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
@@ -236,8 +240,8 @@ def read_triples(text: str) -> list[Triple]:
 
 def says(piece: Sentence, triple: Triple) -> bool:
     """Whether a triple is grounded: every word of its object stands in the sentence or its title, and it is about two things."""
-    there = set(words(str(piece)))
-    named = set(words(triple.object)) or {triple.object.lower()}
+    there = set(telling_words(str(piece)))
+    named = set(telling_words(triple.object)) or {triple.object.lower()}
     return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
 
 

@@ -20,7 +20,7 @@ from kgot_lab.stores.protocol import Dialect, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 Key = tuple[str, ...]
 
 
@@ -169,7 +169,7 @@ class RememberedStore:
         self.fingerprint.change(diff)
         return diff
 
-    def _edited(self, act: Callable[[str], Value], statement: str) -> Value:
+    def _edited(self, act: Callable[[str], _Value], statement: str) -> _Value:
         try:
             result = act(statement)
         except QueryFailed as error:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.loop.cut import fit, joined, shorten, tokens
+from kgot_lab.loop.cut import fit, joined
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import Edge, Json, Node
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt

@@ -15,7 +15,7 @@ from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.recording import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load
+from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load_trace
 from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
@@ -40,10 +40,10 @@ class Live:
     execution: LLM | None = None
 
 
-NOTHING = Live()
+_NOTHING = Live()
 
 
-def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Live = NOTHING) -> Iterator[Event]:
+def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Live = _NOTHING) -> Iterator[Event]:
     """The loop over a memory: the same question, limits and tools as recorded; what the memory lacks goes to the live parts, if given."""
     begun = started(events)
     tools = {tool.name: tool for tool in live.tools}
@@ -146,7 +146,7 @@ def resume(path: str | Path, store: Store, live: Live) -> Iterator[Event]:
 
     The store must be empty. Raises TraceError when the loop no longer does what was recorded.
     """
-    trace = load(path)
+    trace = load_trace(path)
     memory = Memory.of(trace.events)
     walk = walk_again(trace.events, memory, RememberedStore(memory, _empty(store)), live)
     return _going_on(trace.events, walk, Path(path))
@@ -186,7 +186,7 @@ class Fork:
         return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
 
 
-def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live = NOTHING) -> Fork:
+def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live = _NOTHING) -> Fork:
     """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the statement of a Wrote or Read.
 
     Only what changed is asked again. The store must be empty. Without a model it runs to the first missing reply, keeps graph and diff,

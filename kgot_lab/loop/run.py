@@ -11,20 +11,20 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import whole
 from kgot_lab.loop.events import Asked, Cut, Event, Repaired
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.shapes import Statement
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Message, Prompt
 
-Shape = TypeVar("Shape", bound=BaseModel)
-Result = TypeVar("Result")
-Kind = TypeVar("Kind", bound=Event)
-Steps = Generator[Event, None, Result]
+_Shape = TypeVar("_Shape", bound=BaseModel)
+_Result = TypeVar("_Result")
+_Kind = TypeVar("_Kind", bound=Event)
+Steps = Generator[Event, None, _Result]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Run:
     state: State
     shown: tuple[tuple[int, str], str, Cut | None] | None = None  # the graph as text; after how many writes it was made, in which language
 
-    def happened(self, kind: type[Kind], **values: Any) -> Kind:
+    def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
         """The event, stamped with the step, once the state knows of it."""
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
@@ -66,7 +66,7 @@ def ask_text(run: Run, role: str, messages: tuple[Message, ...], how: How) -> St
     return (yield from _send(run, role, llm, Prompt(messages, schema, how.temperature, how.seed, how.max_tokens)))
 
 
-def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[Shape], **how: Any) -> Steps[Shape]:
+def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
     """Ask a model for a value of a shape; a reply that does not have it is mended once. Raises BadReply."""
     options = How(shape, **how)
     llm = run.execution if options.execution else run.planning
@@ -79,7 +79,7 @@ def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[Shape], 
         return _value(text, shape)
 
 
-def _value(text: str, shape: type[Shape]) -> Shape:
+def _value(text: str, shape: type[_Shape]) -> _Shape:
     """The value a reply holds; an escape in its JSON may have made half a surrogate pair."""
     return shape.model_validate(whole(parse(text, shape).model_dump()))
 
@@ -110,8 +110,8 @@ def rendered_graph(run: Run, reader: Store | None = None) -> Steps[str]:
 
 
 def repairing(
-    run: Run, act: Callable[[str], Result], statement: str, *, writing: bool, reader: Store | None = None
-) -> Steps[tuple[str, Result]]:
+    run: Run, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
+) -> Steps[tuple[str, _Result]]:
     """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed.
 
     `reader` is the store whose language it is in, if not the run's own.

@@ -13,8 +13,8 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.cut import whole
 from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Json
 
 
@@ -71,13 +71,13 @@ def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
             yield event
 
 
-def save(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
+def save_trace(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
     """Write a whole run to a new file."""
     for _ in record(events, path, run=run):
         pass
 
 
-def load(path: str | Path) -> Trace:
+def load_trace(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
     path = Path(path)
     try:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.conclude import conclude
-from kgot_lab.loop.cut import whole
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
@@ -16,6 +15,7 @@ from kgot_lab.loop.run import Run, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
 from kgot_lab.stores.protocol import Store, readers
+from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
 

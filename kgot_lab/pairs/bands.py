@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embeddings import Embedder, Matrix
+from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import DIGITS
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 from kgot_lab.pairs.blocks import (
@@ -37,11 +37,11 @@ from kgot_lab.pairs.work import Effort, Progress, Stopped
 __all__ = ["MEMORY", "MOST", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
 
 MOST = 1_000_000
-FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
-KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
-LOT = 4096  # candidates that are decided together
+_FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+_KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
+_LOT = 4096  # candidates that are decided together
 HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
-TYPES = (np.int32, np.int32, np.float32, np.float32)  # row, column, similarity, raw similarity of a pair that is kept
+_TYPES = (np.int32, np.int32, np.float32, np.float32)  # row, column, similarity, raw similarity of a pair that is kept
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,8 +128,8 @@ def _joined(matrices: Sequence[Matrix], thresholds: Thresholds, asked: Asked, mo
         raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
     most = min(most, max(1, asked.pairs))
     thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
-    fixed = EXACT_BYTES + 16 * asked.size + KEPT * most
-    side = side_within(effort.memory, fixed, CELL, 4 * matrices[0].shape[1], f"{KEPT * most:,} of them are for most={most:,} kept pairs.")
+    fixed = EXACT_BYTES + 16 * asked.size + _KEPT * most
+    side = side_within(effort.memory, fixed, CELL, 4 * matrices[0].shape[1], f"{_KEPT * most:,} of them are for most={most:,} kept pairs.")
     job = _Passing(asked, thresholds, most, margin(max(matrix.shape[1] for matrix in matrices)))
     return effort.walk(job, matrices, asked.tiles(side)).run()
 
@@ -183,10 +183,10 @@ class _Passing:
             places, rows, columns = places[wanted], rows[wanted], columns[wanted]
         alike = block.reshape(-1)[places].astype(np.float64)
         raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
-        if len(matrices) > 1 and len(places) > FEW * block.size:
+        if len(matrices) > 1 and len(places) > _FEW * block.size:
             raw = self.asked.product(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
         found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
-        return self._decided(found, matrices) if found.undecided > LOT else found
+        return self._decided(found, matrices) if found.undecided > _LOT else found
 
     def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
         """What is found once those that wait are decided: where the similarities leave a doubt, they are made exact."""
@@ -226,7 +226,7 @@ class _Passing:
 
     def _picked(self, found: _Found) -> _Found:
         """The best that may stay."""
-        columns = stacked(found.parts, TYPES)
+        columns = stacked(found.parts, _TYPES)
         delta = rounded(columns[2].astype(np.float64) - columns[3])
         extra = len(delta) - self.most
         if extra <= 0:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.pairs.bands import DIGITS, SPECIFIED, Thresholds
 from kgot_lab.pairs.blocks import Asked, Numbers, checked, exactly, rounded
@@ -19,7 +19,7 @@ from kgot_lab.pairs.nearest import Similar, nearest, shortened, similar
 from kgot_lab.pairs.work import Progress
 
 LINKS = 16  # of a node to others in the index, twice as many on its lowest level
-LOT = 4096  # rows added or searched at a time, between two looks for an interruption
+_LOT = 4096  # rows added or searched at a time, between two looks for an interruption
 
 Sort = TypeVar("Sort", Similar, Pairs)
 
@@ -145,7 +145,7 @@ def _sampled(size: int, sample: int, seed: int) -> Numbers:
 
 
 def _lots(rows: Numbers) -> Iterator[tuple[int, Numbers]]:
-    return ((start, rows[start : start + LOT]) for start in range(0, len(rows), LOT))
+    return ((start, rows[start : start + _LOT]) for start in range(0, len(rows), _LOT))
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import (
     CELL,
@@ -30,11 +30,11 @@ from kgot_lab.pairs.blocks import (
 )
 from kgot_lab.pairs.work import Effort, Progress
 
-Places = NDArray[np.int32]
+_Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
-WAITING = 1  # as many neighbours as all lists hold may wait so many times: more wait less often, fewer keep the floors high
-SCALE = 2**30  # steps of a similarity in a key: about the ninth place, far smaller than the margin
-TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
+_WAITING = 1  # as many neighbours as all lists hold may wait so many times: more wait less often, fewer keep the floors high
+_SCALE = 2**30  # steps of a similarity in a key: about the ninth place, far smaller than the margin
+_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +76,7 @@ def nearest(
     advice = "A smaller k needs less, or fewer new rows at a time."
     side = side_within(memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL + 2 * ENTRY, 4 * vectors.shape[1], advice)
     waiting = (memory - EXACT_BYTES - 16 * asked.size - (CELL + 2 * ENTRY) * side**2) // ENTRY - entries
-    job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, WAITING * entries // 2)))
+    job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, _WAITING * entries // 2)))
     found: Similar = Effort(memory, threads, client, progress).walk(job, [vectors], asked.tiles(side)).run()
     return found
 
@@ -134,19 +134,19 @@ class _Nearest:
         if len(low) and block.shape[1] > self.k:
             floor[owners[low]] = np.maximum(np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2)
 
-    def _listed(self, floor: Matrix, owners: Places, others: Places, values: Matrix) -> Columns:
+    def _listed(self, floor: Matrix, owners: _Places, others: _Places, values: Matrix) -> Columns:
         """What reaches the floor of its owner."""
         some = np.flatnonzero(values >= floor[owners])
         return owners[some], others[some], values[some]
 
     def _cut(self, found: _Lists) -> _Lists:
         """The lists without what is surely not among the k nearest: further under the k-th than both errors together."""
-        owners, others, values = stacked(found.parts, TYPES)
+        owners, others, values = stacked(found.parts, _TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]  # of each row that has so many
         floor = found.floor.copy()
-        floor[last >> 32] = np.maximum(floor[last >> 32], 1.5 - (last & (2**32 - 1)) / SCALE - 2 * self.margin)
+        floor[last >> 32] = np.maximum(floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _SCALE - 2 * self.margin)
         kept = np.flatnonzero(values >= floor[owners])
         return _Lists(((owners[kept], others[kept], values[kept]),), floor, len(kept), len(kept))
 
@@ -155,9 +155,9 @@ class _Nearest:
         owners, others, values = self._best(found, matrix)
         return _Lists(((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners))
 
-    def _best(self, found: _Lists, matrix: Matrix) -> tuple[Places, Places, Values]:
+    def _best(self, found: _Lists, matrix: Matrix) -> tuple[_Places, _Places, Values]:
         """The k best of each list, with exact similarities."""
-        owners, others, _ = stacked(found.parts, TYPES)
+        owners, others, _ = stacked(found.parts, _TYPES)
         return shortened(owners, others, exactly(matrix, owners, others), self.k)
 
     def together(self, found: _Lists, more: _Lists) -> _Lists:
@@ -169,7 +169,7 @@ class _Nearest:
         return similar(*self._best(self._cut(found), matrices[0]))
 
 
-def shortened(owners: Places, others: Places, values: Values, k: int) -> tuple[Places, Places, Values]:
+def shortened(owners: _Places, others: _Places, values: Values, k: int) -> tuple[_Places, _Places, Values]:
     """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine places is a tie."""
     keys = _keys(owners, values)
     order = np.argsort(keys)
@@ -181,12 +181,12 @@ def shortened(owners: Places, others: Places, values: Values, k: int) -> tuple[P
     return owners[kept], others[kept], values[kept]
 
 
-def _keys(owners: Places, values: Values) -> Numbers:
+def _keys(owners: _Places, values: Values) -> Numbers:
     """Numbers that sort by owner and then by falling similarity."""
-    return (owners.astype(np.int64) << 32) + ((1.5 - values) * SCALE).astype(np.int64)
+    return (owners.astype(np.int64) << 32) + ((1.5 - values) * _SCALE).astype(np.int64)
 
 
-def similar(rows: Places, columns: Places, values: Values) -> Similar:
+def similar(rows: _Places, columns: _Places, values: Values) -> Similar:
     """Lists as pairs, their similarities at six places."""
     return Similar(rows.astype(np.int64), columns.astype(np.int64), rounded(values))
 

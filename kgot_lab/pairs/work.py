@@ -13,21 +13,21 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Matrix
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import SIDE, Tile
 
 Progress = Callable[[int, int], None]
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 
-class Job(Protocol[Found]):
+class Job(Protocol[_Found]):
     """What is done with each block. `found` is a value: a step gives a new one, so that an interrupted step leaves no trace."""
 
-    def nothing(self) -> Found: ...
-    def after(self, found: Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> Found: ...
-    def together(self, found: Found, more: Found) -> Found: ...
-    def result(self, found: Found, matrices: Sequence[Matrix]) -> Any: ...
+    def nothing(self) -> _Found: ...
+    def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found: ...
+    def together(self, found: _Found, more: _Found) -> _Found: ...
+    def result(self, found: _Found, matrices: Sequence[Matrix]) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Effort:
     client: Any
     progress: Progress | None
 
-    def walk(self, job: Job[Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> Walk[Found]:
+    def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> Walk[_Found]:
         """A walk that takes no more; raises BadInput for no thread."""
         if self.threads is not None and self.threads < 1:
             raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
@@ -62,10 +62,10 @@ class Stopped(KeyboardInterrupt):
         return self._walk.run()
 
 
-class Walk(Generic[Found]):
+class Walk(Generic[_Found]):
     """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is the same."""
 
-    def __init__(self, job: Job[Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort) -> None:
+    def __init__(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort) -> None:
         self._job, self._matrices, self._client, self._progress = job, tuple(matrices), effort.client, effort.progress
         self._threads = effort.threads or (best_threads() if effort.client is None else 1)
         groups = _groups(tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values())))
@@ -128,7 +128,7 @@ def _rooms(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
     return [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
 
 
-def _group(tiles: Sequence[Tile], threads: int, job: Job[Found], *matrices: Matrix) -> Found:
+def _group(tiles: Sequence[Tile], threads: int, job: Job[_Found], *matrices: Matrix) -> _Found:
     """A Dask task: all that some blocks hold."""
     found, rooms = job.nothing(), _rooms(tiles, matrices)
     with blas_threads(threads):

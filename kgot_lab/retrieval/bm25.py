@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -13,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Found, Query, Ranking
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text
 
 # The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word (decision C-O12).
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys("reduce build optimize debug learn deploy secure automate".split(), 5.0)
-
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such "
-    "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s takes too
-WORD = re.compile(r"\b\w\w+\b")
 
 
 def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75, emphasis: Mapping[str, float] | None = None) -> Stage:
@@ -36,10 +30,10 @@ def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75, emp
     """
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
-    documents = sorted(checked(documents), key=lambda document: document.id)
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
     heavier = _weight_of(emphasis or {})
     ids = [document.id for document in documents]
-    words_of = [words(text) for text in map(full_text, documents)]
+    words_of = [searched_words(text) for text in map(full_text, documents)]
     if not any(words_of):
         return Stage(_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
     index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
@@ -48,18 +42,13 @@ def bm25(documents: Iterable[Document], *, k1: float = 1.2, b: float = 0.75, emp
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids), np.float32)
-        for word in words(ranking.query.text):
+        for word in searched_words(ranking.query.text):
             if (column := column_of.get(word)) is not None:
                 part = slice(starts[column], starts[column + 1])
                 scores[rows[part]] += parts[part] * heavier.get(word, 1.0)  # a document stands at most once in a column
         return best_first(ranking.query, ids, scores)
 
     return Stage(_name(k1, b, heavier), step)
-
-
-def words(text: str) -> list[str]:
-    """The words of a text in their order, in small letters, without English stop words and single letters: what bm25s makes of it."""
-    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
 def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
@@ -74,9 +63,9 @@ def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:
     for key, weight in emphasis.items():
         if not (math.isfinite(weight) and weight >= 0):
             raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
-        if len(words(key)) != 1:
+        if len(searched_words(key)) != 1:
             raise BadInput(f"emphasis is on single words that are searched, and {key!r} is not one; stop words are left out")
-        weight_of[words(key)[0]] = float(weight)
+        weight_of[searched_words(key)[0]] = float(weight)
     return weight_of
 
 

@@ -12,7 +12,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 
 Bounds = tuple[float | None, float | None]
-TOLERANCE = 1e-9  # so that (.1, .1) finds a node whose .1 was computed
+_TOLERANCE = 1e-9  # so that (.1, .1) finds a node whose .1 was computed
 
 
 def dimensions(graph: PropertyGraph, filters: Mapping[str, Bounds]) -> Stage:
@@ -61,7 +61,7 @@ def _is_number(value: Json) -> bool:
 
 def _within(value: float, bounds: Bounds) -> bool:
     low, high = bounds
-    slack = TOLERANCE if low == high else 0.0
+    slack = _TOLERANCE if low == high else 0.0
     return (low is None or value >= low - slack) and (high is None or value <= high + slack)
 
 

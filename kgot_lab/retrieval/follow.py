@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, csr
@@ -16,10 +16,10 @@ from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
 from kgot_lab.retrieval.links import IS_CALLED, NAMES, name_graph
 from kgot_lab.retrieval.names import Titles, plain
 from kgot_lab.retrieval.neighbours import Told
-from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Ranking
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 Edges = NDArray[np.int32]
 
 
@@ -47,7 +47,7 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
     first in their order, 1 point apart, then all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of
     other documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite number.
     """
-    documents = sorted(checked(documents), key=lambda document: document.id)
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
     names, titles = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common), Titles(documents)
@@ -98,7 +98,7 @@ class _Names:
         self._rarity = np.log(size / np.maximum(holders, 1)) / np.log(max(size, 2))
         self._common = holders > common
 
-    def links(self, row: int, question: str, likeness: Floats, reach: Reach) -> tuple[Edges, Edges, Floats]:
+    def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
         """The ways from a passage through a name to another: the edge to the name, the edge of the other, and how strong the link is."""
         outward = _edges(self._of, row)
         ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
@@ -127,7 +127,7 @@ class _Names:
 class _Trail:
     """The passages chosen so far, and what they lead to."""
 
-    def __init__(self, value: Floats, likeness: Floats, question: str) -> None:
+    def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
         self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
         self._first, self._last = np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32)  # the edges of the best way to each

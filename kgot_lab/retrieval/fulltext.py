@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import best_first, words
-from kgot_lab.retrieval.stage import Stage, checked, full_text
-from kgot_lab.types import Document, Ranking
+from kgot_lab.retrieval.bm25 import best_first
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.surrogates import whole
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
 LONGEST_TERM = 1000  # letters; SQLite refuses a pattern of more than 50,000 bytes
 
@@ -28,7 +30,7 @@ def like(documents: Iterable[Document]) -> Stage:
     one-letter words are left out. The statement runs over the different words of the collection, each of which knows its
     documents: no word crosses a blank, so the answer is the one that LIKE over all texts gives, without reading them.
     """
-    documents = sorted(checked(documents), key=lambda document: document.id)
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     vocabulary, rows_of = _vocabulary(documents)
     execute = _database(lambda connection: _fill_words(connection, vocabulary))
@@ -64,7 +66,7 @@ def fts5(documents: Iterable[Document]) -> Stage:
     error, and one of them is enough. English stop words, one-letter words and repetitions are left out. Raises BadInput
     where SQLite was built without FTS5.
     """
-    documents = sorted(checked(documents), key=lambda document: document.id)
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     execute = _database(lambda connection: _fill_passages(connection, documents))
 
@@ -88,7 +90,7 @@ def quoted(term: str) -> str:
 
 
 def _terms(text: str) -> list[str]:
-    return [term for term in dict.fromkeys(words(text)) if len(term) <= LONGEST_TERM]
+    return [term for term in dict.fromkeys(searched_words(text)) if len(term) <= LONGEST_TERM]
 
 
 def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[int]]]:
@@ -115,7 +117,7 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
         raise BadInput(f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()") from None
-    texts = (full_text(document).encode(errors="replace").decode() for document in documents)  # SQLite takes no half characters
+    texts = (whole(full_text(document)) for document in documents)  # SQLite takes no half characters
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 

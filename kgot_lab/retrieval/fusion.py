@@ -12,8 +12,8 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Query, Ranking
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 
 
 def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
@@ -83,7 +83,7 @@ def strongest(*stages: Stage) -> Stage:
 # --- scales -----------------------------------------------------------------------------------------------------------
 
 
-def by_range(scores: Floats) -> Floats:
+def by_range(scores: _Floats) -> _Floats:
     """Scores moved into 0..1: the best has 1, the worst 0; where all are equal, all have 1."""
     if not scores.size or scores.min() == scores.max():
         return np.ones_like(scores)
@@ -91,13 +91,13 @@ def by_range(scores: Floats) -> Floats:
     return (scores - low) / (scores.max() - low)  # type: ignore[no-any-return]
 
 
-def by_maximum(scores: Floats) -> Floats:
+def by_maximum(scores: _Floats) -> _Floats:
     """Scores divided by the largest, those below 0 first set to 0; where none is above 0, all have 0 (decision C-O7)."""
     clipped = np.maximum(scores, 0.0)
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
 
-SCALES: Mapping[str, Callable[[Floats], Floats]] = {"range": by_range, "maximum": by_maximum}
+SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
 
 
 def normalised(ranking: Ranking) -> dict[str, float]:
@@ -108,14 +108,14 @@ def normalised(ranking: Ranking) -> dict[str, float]:
 # --- rankings as columns ----------------------------------------------------------------------------------------------
 
 
-def scores_of(ranking: Ranking) -> Floats:
+def scores_of(ranking: Ranking) -> _Floats:
     """The scores of a ranking, best first."""
     if isinstance(ranking.hits, Found):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
 
-def rows_of(ranking: Ranking, ids: Sequence[str]) -> Ints:
+def rows_of(ranking: Ranking, ids: Sequence[str]) -> _Ints:
     """The places of the hits of a ranking in a list of ids; raises BadInput for a hit that is not among them."""
     if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
@@ -126,7 +126,7 @@ def rows_of(ranking: Ranking, ids: Sequence[str]) -> Ints:
         raise BadInput(f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand") from None
 
 
-def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[Ints, Floats]:
+def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     """The places of the hits of a ranking in a list of ids, and their scores.
 
     Raises BadInput for a hit that is not among the ids, a score that is not a finite number, or one id twice.
@@ -134,7 +134,7 @@ def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[Ints, Floats]:
     return _sound(ranking, rows_of(ranking, ids))
 
 
-def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Ints, Floats]]]:
+def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
     """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them with their scores.
 
     Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
@@ -165,7 +165,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[Int
     return [ids[row] for row in np.flatnonzero(found).tolist()], [(place[rows], scores) for rows, scores in lists]
 
 
-def _sound(ranking: Ranking, rows: Ints) -> tuple[Ints, Floats]:
+def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """The rows of a ranking and its scores, once it is sure that they can be fused."""
     scores = scores_of(ranking)
     if rows.size and np.bincount(rows).max() > 1:
@@ -177,7 +177,7 @@ def _sound(ranking: Ranking, rows: Ints) -> tuple[Ints, Floats]:
     return rows, scores
 
 
-def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
+def fused(query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]) -> Ranking:
     """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was fused from."""
     order = np.argsort(-scores, kind="stable")
     for start, end in _ties(scores[order]):
@@ -186,7 +186,7 @@ def fused(query: Query, ids: Sequence[str], scores: Floats, lanes: tuple[tuple[f
     return Ranking(query, Found(ids, order, scores[order]), lanes=lanes)
 
 
-def _ties(values: Floats) -> list[tuple[int, int]]:
+def _ties(values: _Floats) -> list[tuple[int, int]]:
     """Where runs of two and more equal values start and end."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     long = np.flatnonzero(np.diff(edges) > 1)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.names import Titles, called, capitalised
-from kgot_lab.retrieval.stage import checked
-from kgot_lab.types import Document, Edge, Node, Triple
+from kgot_lab.types import Document, Edge, Node, Triple, checked_documents
 
 MENTIONS, NAMES, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
 NAME, PHRASE = "name:", "phrase:"
@@ -20,7 +19,7 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
     """Documents, with an edge `mentions` to every other document whose title stands in the text, as `Titles.mentioned` finds them."""
-    documents = checked(documents)
+    documents = checked_documents(documents)
     titles = Titles(documents)
     edges = [
         Edge(document.id, MENTIONS, id)
@@ -41,7 +40,7 @@ def name_graph(
     least two documents hold: a run of capitalised words, or what `held` gives for a document, written as `plain` does. The node of a name
     is `name:` and the name.
     """
-    documents = sorted(checked(documents), key=lambda document: document.id)
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = Titles(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
@@ -63,7 +62,7 @@ def phrase_graph(
     `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in small letters. With `alike`, an
     embedder and a least cosine, phrases that mean nearly the same are joined by an edge `alike` (as HippoRAG does, over .8).
     """
-    documents = checked(documents)
+    documents = checked_documents(documents)
     edges = []
     for document in documents:
         for triple in triples.get(document.id, ()):

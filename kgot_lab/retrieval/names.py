@@ -9,13 +9,13 @@ from itertools import dropwhile
 
 from kgot_lab.types import Document
 
-WORD = re.compile(r"\w+")
-POSSESSIVE = re.compile(r"['’]s\b")
+_WORD = re.compile(r"\w+")
+_POSSESSIVE = re.compile(r"['’]s\b")
 BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
+_SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
 CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))  # of Latin, Greek, Cyrillic and Armenian letters
-CAPITALISED = re.compile(rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
+CAPITALISED = re.compile(rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*")
 JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
 COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
@@ -26,7 +26,7 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 def plain(name: str) -> str:
     """A name as it is compared: its words in small letters, without a possessive 's."""
-    return " ".join(WORD.findall(POSSESSIVE.sub("", name))).lower()
+    return " ".join(_WORD.findall(_POSSESSIVE.sub("", name))).lower()
 
 
 def called(title: str) -> str:
@@ -70,7 +70,7 @@ class Titles:
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:
-        words = WORD.findall(POSSESSIVE.sub("", text))
+        words = _WORD.findall(_POSSESSIVE.sub("", text))
         small = [word.lower() for word in words]
         at = 0
         while at < len(words):

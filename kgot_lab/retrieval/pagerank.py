@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
@@ -19,7 +19,7 @@ from kgot_lab.retrieval.names import Titles
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Walk:
         self._share, self._lonely = times / degrees[self._from], np.flatnonzero(degrees == 0)
         self._damping, self._size = damping, size
 
-    def __call__(self, weights: Floats) -> Floats:
+    def __call__(self, weights: _Floats) -> _Floats:
         """The share of time at each node, sum 1; raises BadInput for weights below 0, or none above."""
         if weights.shape != (self._size,) or not np.isfinite(weights).all() or weights.min(initial=0) < 0 or not weights.any():
             raise BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")

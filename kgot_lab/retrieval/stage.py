@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kgot_lab.errors import BadInput
-from kgot_lab.types import Document, Query, Ranking
+from kgot_lab.types import Query, Ranking
 
 
 @dataclass(frozen=True)
@@ -40,19 +39,3 @@ class Stage:
 def best(ranking: Ranking, k: int) -> Ranking:
     """The first k hits of a ranking."""
     return replace(ranking, hits=ranking.hits[:k])
-
-
-def full_text(document: Document) -> str:
-    """What is searched of a document: its title, then its text."""
-    return f"{document.title}. {document.text}" if document.title else document.text
-
-
-def checked(documents: Iterable[Document]) -> tuple[Document, ...]:
-    """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
-    documents = tuple(documents)
-    if not documents:
-        raise BadInput("there are no documents to search; give at least one")
-    twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
-    if twice:
-        raise BadInput(f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique")
-    return documents

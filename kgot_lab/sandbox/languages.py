@@ -31,6 +31,6 @@ class Language:
 
 
 PYTHON = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
-SPARQL = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
-CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
-LANGUAGES = {language.name: language for language in (PYTHON, SPARQL, CYPHER)}
+_SPARQL = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
+_CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
+LANGUAGES = {language.name: language for language in (PYTHON, _SPARQL, _CYPHER)}

@@ -27,9 +27,9 @@ from kgot_lab.graph.truth import Truth
 from kgot_lab.sandbox.replies import Malformed, claim_of, claims, part, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
+_MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
-GRACE = 2.0  # seconds the worker may take longer than the statement it stops
+_GRACE = 2.0  # seconds the worker may take longer than the statement it stops
 MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
 
 BOOT = """
@@ -129,7 +129,7 @@ class Sandbox:
             self._worker = self._pending = None
 
     def _part(self, do: str, statement: str, name: str, kind: type) -> Any:
-        payload = self._ask(do, statement, MAX_RESULT)
+        payload = self._ask(do, statement, _MAX_RESULT)
         try:
             return part(payload, name, kind, statement)
         except Malformed as error:
@@ -141,7 +141,7 @@ class Sandbox:
             worker = self._ready()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
-                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + GRACE)
+                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + _GRACE)
             except _Broken as error:
                 self.close()
                 raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None

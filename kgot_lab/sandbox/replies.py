@@ -10,8 +10,8 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.truth import Identity
 from kgot_lab.types import Edge, Json, Node
 
-MAX_DEPTH = 64
-MAX_MESSAGE = 2_000
+_MAX_DEPTH = 64
+_MAX_MESSAGE = 2_000
 
 
 class Malformed(Exception):
@@ -36,7 +36,7 @@ def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
     """One part of a reply; raises QueryFailed with the error the statement ended in, or Malformed."""
     reply = parsed(payload)
     if isinstance(reply.get("error"), str):
-        raise QueryFailed(statement, reply["error"][:MAX_MESSAGE])
+        raise QueryFailed(statement, reply["error"][:_MAX_MESSAGE])
     _require(isinstance(reply.get(name), kind), f"no {name}")
     return reply[name]
 
@@ -89,7 +89,7 @@ def _text(value: Json) -> bool:
 
 def _shallow(value: Json) -> bool:
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(_MAX_DEPTH):
         inside = (holder.values() if isinstance(holder, dict) else holder for holder in level)
         level = [item for items in inside for item in items if isinstance(item, dict | list)]
         if not level:

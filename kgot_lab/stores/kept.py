@@ -14,7 +14,8 @@ from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.protocol import Dialect, Execute, Schema
 from kgot_lab.stores.walks import path_between, reached
-from kgot_lab.stores.words import WordIndex, words_of
+from kgot_lab.stores.words import WordIndex
+from kgot_lab.text.words import folded_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Kept:
             self._words = WordIndex()
             for node in truth.nodes.values():
                 self._words.add(node)
-        return tuple(truth.nodes[id] for id in self._words.best(words_of(words), limit))
+        return tuple(truth.nodes[id] for id in self._words.best(folded_words(words), limit))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""

@@ -21,7 +21,7 @@ from kgot_lab.types import Diff, Edge, Json, Node
 Row = tuple[Any, ...]
 Table = Literal["nodes", "edges"]
 LONGEST_PART = 60  # characters of a name that other names may contain
-DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
+_DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
 
 
 class Change(NamedTuple):
@@ -153,8 +153,8 @@ def _require_writable(text: str, what: str) -> None:
 
 def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
     """Raise BadInput where json.dumps would keep quiet: a name that is not text would become text."""
-    if deep > DEEPEST:
-        raise BadInput(f"{of} is nested more than {DEEPEST} levels deep")
+    if deep > _DEEPEST:
+        raise BadInput(f"{of} is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str):

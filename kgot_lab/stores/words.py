@@ -7,15 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 
+from kgot_lab.text.words import folded_words
 from kgot_lab.types import Json, Node
 
 _WORD = re.compile(r"\w+")
 _NAME_WEIGHT = 2.0  # a word in a node's name says more than one in its properties
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text as they are compared: folded, underscores as spaces."""
-    return _WORD.findall(text.casefold().replace("_", " "))
 
 
 class WordIndex:
@@ -52,8 +48,8 @@ class WordIndex:
 
 
 def _weights(node: Node) -> dict[str, float]:
-    weights = dict.fromkeys((word for value in node.properties.values() for text in _texts(value) for word in words_of(text)), 1.0)
-    return weights | dict.fromkeys(words_of(node.id), _NAME_WEIGHT)
+    weights = dict.fromkeys((word for value in node.properties.values() for text in _texts(value) for word in folded_words(text)), 1.0)
+    return weights | dict.fromkeys(folded_words(node.id), _NAME_WEIGHT)
 
 
 def _texts(value: Json) -> Iterator[str]:

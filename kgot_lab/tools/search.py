@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from kgot_lab.embedding.embeddings import meaning
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.stage import Stage, checked
+from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.types import Document
+from kgot_lab.types import Document, checked_documents
 
 
 def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: int = 5, name: str = "search") -> TextTool:
@@ -22,7 +22,7 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
     """
     if k < 1:
         raise BadInput(f"a search returns k passages, so k must be 1 or more, not {k}")
-    documents = checked(documents)
+    documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
     pipeline = (retriever or words_and_meaning(documents)) % k
 
@@ -38,7 +38,7 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
 
 def words_and_meaning(documents: Iterable[Document]) -> Stage:
     """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
-    documents = checked(documents)
+    documents = checked_documents(documents)
     words = bm25(documents)
     try:
         return weighted((0.7, meaning(documents, minilm())), (0.3, words))

@@ -2,7 +2,6 @@
 
 from kgot_lab.draw import plots
 from kgot_lab.draw.graph.svg import Picture, svg
-from kgot_lab.draw.languages import side_by_side
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import structure
 from kgot_lab.draw.table import Table, table
@@ -12,6 +11,7 @@ from kgot_lab.viz.graph_view import GraphView, show_graph
 from kgot_lab.viz.html import html
 from kgot_lab.viz.page import page
 from kgot_lab.viz.probe import doctor
+from kgot_lab.viz.side_by_side import side_by_side
 from kgot_lab.viz.stepper import stepper
 
 __all__ = [

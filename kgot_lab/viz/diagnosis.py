@@ -34,10 +34,10 @@ class Finding:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
 
 
-Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
+_Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
 
 
-def examine(pieces: Sequence[Piece] | None = None) -> Iterator[Finding]:
+def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
     """Probe the pieces, by default all, one after the other; each is started, not only looked for."""
     for piece, probe, needed in PIECES if pieces is None else pieces:
         try:
@@ -79,7 +79,7 @@ def _row(finding: Finding) -> str:
     return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
 
 
-def doctor(*names: str, more: Sequence[Piece] = ()) -> Diagnosis:
+def doctor(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
     """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook cell: the value is a table."""
     known = {piece[0]: piece for piece in PIECES}
     unknown = [name for name in names if name not in known]
@@ -240,7 +240,7 @@ def _browser() -> str:
     return f"{said}, driven by Playwright {playwright} in the browser tests"
 
 
-PIECES: tuple[Piece, ...] = (
+PIECES: tuple[_Piece, ...] = (
     ("bundled data", _data, True),
     ("sandbox", _sandbox, True),
     ("in-memory store", _store, True),

@@ -10,12 +10,12 @@ from functools import cached_property
 from kgot_lab.draw.drawing import Drawing
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Table
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
-from kgot_lab.retrieval.stage import Stage, best, checked
-from kgot_lab.types import Document, Json, Query, Ranking
+from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.hits import Shelf, hits_table
 from kgot_lab.viz.hits_picture import hits_picture
 from kgot_lab.viz.live import Live
@@ -45,7 +45,7 @@ def explore(
     twice = [id for id, times in Counter(query.id for query in known if query.id).items() if times > 1]
     if twice:
         raise BadInput(f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique")
-    shelf = Shelf({document.id: document for document in checked(documents)})
+    shelf = Shelf({document.id: document for document in checked_documents(documents)})
     return Explorer(Searches(lanes, shelf, known, qrels or {}, systems or {}), known[0] if known else Query(""), Mix())
 
 
@@ -55,17 +55,17 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     Lanes: MiniLM (or another embedder), the stronger of BM25 and FTS5, and what the documents that LIKE finds are linked to. There is no
     intent lane. Locked questions are not shown. Raises what `load`, `minilm` and `fts5` raise.
     """
-    from kgot_lab.embedding.embeddings import meaning
     from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.experiments.recall.datasets import load  # here, since whoever explores lanes of their own needs none of this
+    from kgot_lab.experiments.recall.datasets import load_dataset  # here, since whoever explores lanes of their own needs none of this
     from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.retrieval.fulltext import fts5, like
     from kgot_lab.retrieval.fusion import strongest
     from kgot_lab.retrieval.links import title_graph
+    from kgot_lab.retrieval.meaning import meaning
     from kgot_lab.retrieval.neighbours import around
 
-    develop = (load(dataset) if isinstance(dataset, str) else dataset).develop
+    develop = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
     vectors, documents = embedder or minilm(), develop.documents
     lanes = Lanes(
         embedding=meaning(documents, vectors),

@@ -18,24 +18,24 @@ from kgot_lab.draw.graph.layout import Points
 from kgot_lab.draw.graph.scene import Scene, scene_of
 from kgot_lab.draw.graph.shapes import ROUND, Box, Look, Place, look_of, shape
 from kgot_lab.draw.graph.svg import svg
-from kgot_lab.draw.lines import harmless
 from kgot_lab.draw.markup import Markup, element, shortened, text_width
 from kgot_lab.draw.outside import references
 from kgot_lab.draw.table import table
 from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head
 
 MOST = 2000  # nodes; with more the drawing is a cloud
-STILL = 150  # nodes of the picture that stands there until, or unless, a script can run
+_STILL = 150  # nodes of the picture that stands there until, or unless, a script can run
 WIDTH, HEIGHT = 950.0, 600.0  # pixels of the drawing; both keep the shape of that picture
 SHAPES = {0: "dot", 3: "triangle", 4: "square", 5: "star", 6: "hexagon"}  # the library has no pentagon
 FILES = Path(__file__).parent / "browser"
 INK = "#333333"
 FONT = 14  # pixels, before the drawing is fitted to the window
-HUBS = 30  # nodes that have a name when a large graph is seen as a whole
+_HUBS = 30  # nodes that have a name when a large graph is seen as a whole
 
 
 def export(
@@ -67,7 +67,7 @@ def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str
         element("h1", title),
         element("p", _left_out(scene), class_="small"),
         _moving(scene),
-        element("div", svg(graph, limit=min(limit, STILL), positions=stand).svg, class_="still"),
+        element("div", svg(graph, limit=min(limit, _STILL), positions=stand).svg, class_="still"),
         element("details", element("summary", "The same as tables"), element("div", table(graph, limit=200).html, class_="wide")),
     )
     drawn = list(tags(_drawn(scene, stand), svg_is_markup=False))
@@ -167,7 +167,7 @@ def _drawn(scene: Scene, stand: Mapping[str, Place]) -> str:
     network.options = _options(len(scene.nodes), len(scene.edges))  # as it is: its own setter would drop every blank
     row = {node.id: number for number, node in enumerate(scene.nodes)}
     looks = {label: look_of(number) for number, label in enumerate(scene.labels)}
-    zoom = max(1.0, math.sqrt(len(scene.nodes) / STILL))
+    zoom = max(1.0, math.sqrt(len(scene.nodes) / _STILL))
     hubs = _hubs(scene, stand, zoom)
     for node in sorted(scene.nodes, key=lambda node: node.id in hubs):  # hubs last, and so on top
         place = {"x": round(stand[node.id][0] * WIDTH * zoom, 1), "y": round(stand[node.id][1] * HEIGHT * zoom, 1)}
@@ -180,7 +180,7 @@ def _drawn(scene: Scene, stand: Mapping[str, Place]) -> str:
 
 def _standing(graph: PropertyGraph, scene: Scene, positions: Mapping[str, Place]) -> Mapping[str, Place]:
     """Where each node of the drawing stands, in fractions of its area: few nodes as in the still picture."""
-    if len(scene.nodes) <= STILL:
+    if len(scene.nodes) <= _STILL:
         return svg(graph, limit=len(scene.nodes), positions=positions).positions
     row = {node.id: number for number, node in enumerate(scene.nodes)}
     start: Points = np.array([positions.get(id, (np.nan, np.nan)) for id in row], dtype=float)
@@ -193,10 +193,10 @@ def _hubs(scene: Scene, stand: Mapping[str, Place], zoom: float) -> frozenset[st
     degree = Counter(end for edge in scene.edges for end in (edge.source, edge.target))
     caption = {node.id: _caption(node.text) for node in scene.nodes}
     named: dict[str, Box] = {}
-    for id, _ in degree.most_common(3 * HUBS):
+    for id, _ in degree.most_common(3 * _HUBS):
         place = stand[id][0] * WIDTH, stand[id][1] * HEIGHT
         box = Box.around(place, text_width(caption[id], FONT + 4), 3.5 * FONT)
-        if len(named) < HUBS and not any(box.touches(other) for other in named.values()):
+        if len(named) < _HUBS and not any(box.touches(other) for other in named.values()):
             named[id] = box
     return frozenset(named) if zoom > 1 else frozenset()
 
@@ -204,7 +204,7 @@ def _hubs(scene: Scene, stand: Mapping[str, Place], zoom: float) -> frozenset[st
 def _options(nodes: int, edges: int) -> dict[str, Json]:
     """How the library draws and behaves; captions appear when they are large enough to be read."""
     font = {"face": "Helvetica, Arial, sans-serif", "size": FONT, "color": "#111111", "strokeWidth": 3, "strokeColor": "#ffffff"}
-    readable = 5 if nodes <= STILL else 11  # pixels; of many nodes the hubs alone have a name until a reader comes closer
+    readable = 5 if nodes <= _STILL else 11  # pixels; of many nodes the hubs alone have a name until a reader comes closer
     between = 6 if edges <= 120 else FONT
     return {
         "physics": {"enabled": False},

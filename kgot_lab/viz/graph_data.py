@@ -20,9 +20,9 @@ from kgot_lab.types import Edge, Json, Node
 
 DRAWN = 2000  # nodes of a live view
 CAPTION = 24  # letters below a node
-LINE = 300  # letters of a line that one sees on pointing at something
+_LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
-NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
+_NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
 GROUP = Look("#DDDDDD", 0)  # a community drawn as one
 
 
@@ -61,7 +61,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[st
 
 def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -> dict[str, Json]:
     look = look_of(numbers[node.labels[0]]) if node.labels else ROUND
-    about = [f"id: {shortened(node.id, LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)]
+    about = [f"id: {shortened(node.id, _LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)]
     return _thing(node.id, node.text, about, look, places) | {"kind": node.labels[0] if node.labels else ""}
 
 
@@ -73,20 +73,20 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
     about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
     made = _thing(community.id, community.title, about, GROUP, places)
     named = f"{shortened(best.text, CAPTION)}\n{community.hidden:,} nodes"
-    small = community.hidden < sizes[min(NAMED, len(sizes)) - 1]
+    small = community.hidden < sizes[min(_NAMED, len(sizes)) - 1]
     size = 8 + 34 * sqrt(community.hidden / sizes[0])
     return made | {"kind": "(group)", "caption": named, "community": community.id, "size": size, "small": small}
 
 
 def _thing(id: str, text: str, about: list[str], look: Look, places: Mapping[str, Place]) -> dict[str, Json]:
     x, y = places.get(id, (0.5, 0.5))
-    named = {"id": id, "text": shortened(text, LINE), "caption": shortened(text, CAPTION), "hover": about}
+    named = {"id": id, "text": shortened(text, _LINE), "caption": shortened(text, CAPTION), "hover": about}
     return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
 
 
 def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
     about = [*([f"key: {edge.key}"] if edge.key else []), *_lines(edge.properties)]
-    named = {"type": shortened(edge.type, LINE), "caption": shortened(edge.type, CAPTION), "hover": about}
+    named = {"type": shortened(edge.type, _LINE), "caption": shortened(edge.type, CAPTION), "hover": about}
     return {"source": edge.source, "target": edge.target, "mark": told.edges.get(edge.identity, "")} | named
 
 
@@ -115,7 +115,7 @@ def _inside(view: View, told: Marked) -> str:
 
 def _lines(values: Mapping[str, Json]) -> list[str]:
     """A line for each property, provenance included."""
-    return [shortened(f"{name}: {cell(value)}", LINE) for name, value in values.items()]
+    return [shortened(f"{name}: {cell(value)}", _LINE) for name, value in values.items()]
 
 
 def _legend(nodes: Sequence[Node], numbers: Mapping[str, int]) -> list[dict[str, Json]]:

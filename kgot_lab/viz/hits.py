@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table
-from kgot_lab.retrieval.bm25 import words
+from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking
 from kgot_lab.viz.mix import LETTERS, Part
 
-LONGEST = 210  # letters of a snippet
+_LONGEST = 210  # letters of a snippet
 LONGEST_TITLE = 120
 LONGEST_PATH = 300
 SAME, UP, DOWN, NEW, GONE = "same", "up", "down", "new", "gone"
@@ -86,7 +86,7 @@ def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece,
     return marked(title, wanted), marked(excerpt(text, wanted), wanted)
 
 
-def excerpt(text: str, wanted: Collection[str], length: int = LONGEST) -> str:
+def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
     """The stretch of a text that holds the most different wanted words, cut between words, with … where it was cut."""
     line = " ".join(text.split())
     if len(line) <= length:
@@ -121,7 +121,7 @@ def shown(
     before: Ranking | None = None,
 ) -> list[Shown]:
     """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the ranking to compare with."""
-    wanted = frozenset(words(ranking.query.text))
+    wanted = frozenset(searched_words(ranking.query.text))
     there = ranks(before)
     hits = []
     for rank, (id, score) in enumerate(ranking.hits[:k], start=1):

@@ -13,8 +13,8 @@ from kgot_lab.viz.mix import LETTERS, Part
 
 WIDTH, EDGE, INDENT = 760.0, 18.0, 30.0
 BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
-MOST = 10  # hits that are drawn
-LINE = 112  # letters of a line
+_MOST = 10  # hits that are drawn
+_LINE = 112  # letters of a line
 INK, MUTED = "#111111", "#555555"
 COLOURS: Mapping[str, str] = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
 GOLD = "#F0E442"
@@ -36,12 +36,12 @@ def hits_picture(question: str, hits: Sequence[Shown], told: Sequence[str], stag
     if hits and hits[0].parts:
         parts.append(_legend(hits[0].parts, y))
         y += 24
-    for hit in hits[:MOST]:
+    for hit in hits[:_MOST]:
         made, height = _hit(hit, y)
         parts.append(made)
         y += height
-    if len(hits) > MOST:
-        parts.append(_text(f"and {len(hits) - MOST} more", EDGE + INDENT, y + 4, 12, MUTED))
+    if len(hits) > _MOST:
+        parts.append(_text(f"and {len(hits) - _MOST} more", EDGE + INDENT, y + 4, 12, MUTED))
         y += 20
     return drawing(_alt(question, hits, told, stage), WIDTH, y + 6, *parts)
 
@@ -126,7 +126,7 @@ def _text(text: str, x: float, y: float, size: float, colour: str = INK, *, anch
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
     """A line of at most so many letters as there is room for, marked words in bold."""
-    spans, room = [], LINE
+    spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
         spans.append(element("tspan", kept, font_weight="bold", fill=INK) if is_marked else Markup(escaped(kept)))
@@ -152,6 +152,6 @@ def _wrapped(text: str, length: int) -> list[str]:
 
 def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:
     """The picture in words."""
-    named = "; ".join(f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:MOST])
+    named = "; ".join(f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST])
     asked = shortened(question, 300)
     return f"The hits of {shortened(stage.name, 300)} for “{asked}”. {' '.join(told)} {named or 'No hits'}."

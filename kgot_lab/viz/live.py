@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from kgot_lab.draw.markup import Markup, element, key_of
 from kgot_lab.errors import NotInstalled
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
 
-FOLDER = Path(__file__).parent / "browser"
+_FOLDER = Path(__file__).parent / "browser"
 VIEWS = ("graph", "stepper", "explorer", "probe")  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
@@ -45,7 +46,7 @@ class Live:
 
     def widget(self) -> Any:
         """A new widget of this view; raises NotInstalled without anywidget."""
-        made = _widget_class()(data={**sendable(self.data), "stands_for": key_of(self.picture._repr_svg_())})
+        made = _widget_class()(data={**whole(self.data), "stands_for": key_of(self.picture._repr_svg_())})
         made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
         self._widgets.append(made)
         return made
@@ -53,7 +54,7 @@ class Live:
     def send(self, message: Mapping[str, Json]) -> None:
         """Tell every widget of this view something."""
         for widget in self._widgets:
-            widget.send(sendable(dict(message)))
+            widget.send(whole(dict(message)))
 
     def _hear(self, widget: Any, message: Mapping[str, Json]) -> None:
         if "live" in message:
@@ -61,16 +62,7 @@ class Live:
             return
         answer = self._heard(message)
         if answer:
-            widget.send(sendable(answer))
-
-
-def sendable(value: Json) -> Json:
-    """A value that can be sent: half a surrogate pair, which no encoding takes, becomes a question mark."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {sendable(key): sendable(item) for key, item in value.items()}
-    return [sendable(item) for item in value] if isinstance(value, list | tuple) else value
+            widget.send(whole(answer))
 
 
 @cache
@@ -119,4 +111,4 @@ def page_script() -> tuple[Markup, str]:
 
 @cache
 def _read(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
+    return (_FOLDER / name).read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 
 LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
-SCALE = "maximum"  # of KG-OS, as in presets.hybrid
+_SCALE = "maximum"  # of KG-OS, as in presets.hybrid
 DEEPEST = 50  # hits that are shown
 
 
@@ -101,7 +101,7 @@ def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:
 
 
 def _joined(given: Mapping[str, Stage], counted: Mapping[str, float]) -> Stage:
-    return weighted(*((share, given[name]) for name, share in counted.items()), scale=SCALE)
+    return weighted(*((share, given[name]) for name, share in counted.items()), scale=_SCALE)
 
 
 def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
@@ -188,7 +188,7 @@ class _Columns:
     @staticmethod
     def of(ranking: Ranking) -> _Columns:
         scores = scores_of(ranking)
-        return _Columns({id: place for place, id in enumerate(ranking.ids)}, scores.tolist(), SCALES[SCALE](scores).tolist())
+        return _Columns({id: place for place, id in enumerate(ranking.ids)}, scores.tolist(), SCALES[_SCALE](scores).tolist())
 
     def part(self, name: str, share: float, id: str) -> Part:
         if id not in self.place:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.markup import element
 from kgot_lab.types import Json
-from kgot_lab.viz import doctor as pieces
+from kgot_lab.viz import diagnosis as pieces
 from kgot_lab.viz.live import Live
 
 WIDTH, HEIGHT = 760, 76
-STILL = (
+_STILL = (
     "A live view takes the place of these lines when the cell runs. If you still read them after that, live views cannot",
     "draw here: see “widgets” above for what is missing, install it where JupyterLab runs, restart it and reload the page.",
     "Pictures, tables and pages work all the same.",
@@ -48,5 +48,5 @@ def _answered(message: Mapping[str, Json]) -> Json:
 def _still() -> Drawing:
     """The lines that stay where no live view draws."""
     frame = element("rect", x=0.5, y=0.5, width=WIDTH - 1, height=HEIGHT - 1, fill="#fff", stroke="#999")
-    lines = (element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222") for number, line in enumerate(STILL))
-    return drawing(" ".join(STILL), WIDTH, HEIGHT, frame, *lines)
+    lines = (element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222") for number, line in enumerate(_STILL))
+    return drawing(" ".join(_STILL), WIDTH, HEIGHT, frame, *lines)

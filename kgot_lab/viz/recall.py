@@ -12,8 +12,8 @@ from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.viz.page import STYLE
 
-QUESTIONS = 300  # of a data set that are listed
-ROWS = 300  # of the numbers of a plot
+_QUESTIONS = 300  # of a data set that are listed
+_ROWS = 300  # of the numbers of a plot
 
 MORE_STYLE = """
 body { max-width: 76rem; }
@@ -95,7 +95,7 @@ def _plots(report: Report) -> Markup:
 def _figure(drawn: Plot, caption: str) -> Markup:
     """A plot, what it shows, and its numbers folded away."""
     numbers = element(
-        "details", element("summary", "The numbers of this plot"), element("div", drawn.table(limit=ROWS).html, class_="wide")
+        "details", element("summary", "The numbers of this plot"), element("div", drawn.table(limit=_ROWS).html, class_="wide")
     )
     return element("figure", drawn.svg, element("figcaption", caption), *([numbers] if drawn.numbers else []))
 
@@ -106,7 +106,7 @@ def _failures(report: Report, k: int) -> Markup:
     found = failures(dataset, report.runs, k)
     which = " (the locked ones are not shown)" if dataset is not report.dataset else ""
     summary = element("summary", f"What each system missed among its first {k}, question by question{which}")
-    return element("details", summary, Markup(found.html(QUESTIONS)))
+    return element("details", summary, Markup(found.html(_QUESTIONS)))
 
 
 def _anchor(report: Report) -> str:

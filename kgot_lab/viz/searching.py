@@ -18,8 +18,8 @@ from kgot_lab.viz.mix import LETTERS, Lanes, Mix, Part, Searched, mixed, path_to
 
 Systems = Mapping[str, Stage | Callable[[], Stage]]  # a stage, or what builds one, as evaluation.systems.systems gives them
 Why = tuple[tuple[Part, ...], str]  # the parts of a score, and a path
-Name = TypeVar("Name", bound=Hashable)
-Value = TypeVar("Value")
+_Name = TypeVar("_Name", bound=Hashable)
+_Value = TypeVar("_Value")
 
 REMEMBERED = 20  # questions, and rankings of systems, that are not searched again
 NO_QUESTION = "The question is blank: type one, or choose one of the list."
@@ -196,7 +196,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _remember(some: dict[Name, Value], name: Name, value: Value) -> None:
+def _remember(some: dict[_Name, _Value], name: _Name, value: _Value) -> None:
     """Keep a value, and forget the oldest where there are many."""
     while len(some) >= REMEMBERED:
         del some[next(iter(some))]

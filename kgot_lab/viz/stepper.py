@@ -109,7 +109,7 @@ def stepper(
     run: Trace | Iterable[Event],
     *,
     forks: Iterable[Fork] = (),
-    live: replay.Live = replay.NOTHING,
+    live: replay.Live = replay._NOTHING,
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:

@@ -12,7 +12,7 @@ from kgot_lab.analogy.alignment import Aligner, Weights, agreement, in_order, ma
 from kgot_lab.analogy.linguistic import read
 from kgot_lab.analogy.verdict import Limits, calibrated, judged
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 
 pytest.importorskip("onnxruntime")

@@ -23,8 +23,8 @@ from kgot_lab.analogy.delta_edges import (
 )
 from kgot_lab.analogy.material import described
 from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.embedding.embedder import unit
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.embeddings import unit
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, Pair, Thresholds, band, cosines

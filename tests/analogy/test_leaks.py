@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from kgot_lab.analogy.leaks import FUNCTION_WORDS, LeakCheck, stem
+from kgot_lab.analogy.leaks import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
+from kgot_lab.text.stems import stem
 
 FIELDS = ["baker oven loaf", "sailor mast harbour", "judge verdict prison", "nurse fever ward", "farmer plough barn"]
 TEXTS = [f"The {field} thing number {row} waits for the day." for row, field in enumerate(FIELDS)]

@@ -113,7 +113,7 @@ def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
 
 def test_what_was_read_long_ago_is_forgotten(monkeypatch):
     monkeypatch.setattr(linguistic, "_MEMORY", {})
-    monkeypatch.setattr(linguistic, "KEPT", 2)
+    monkeypatch.setattr(linguistic, "_KEPT", 2)
     assert [each.text for each in read(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
     assert set(linguistic._MEMORY) == {"Walk!", "Swim!"}
 

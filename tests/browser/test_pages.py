@@ -9,8 +9,9 @@ from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.outside import references
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.loop.trace import graph_after, load_trace
 from kgot_lab.viz import export, html
 from kgot_lab.viz.notebook_page import write_notebook_pages
 
@@ -20,8 +21,8 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def storm():
     """A recorded run and its recorded fork."""
-    run = load(bundled("tapes/winter_storm.jsonl"))
-    return run, recorded_fork(run, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+    run = load_trace(bundled("tapes/winter_storm.jsonl"))
+    return run, recorded_fork(run, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,9 @@ def test_the_page_of_a_notebook_shows_every_picture(page, watch, pages, name):
 
 
 def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
-    reports = [report for report in derive(REPOSITORY / "benchmarks" / "results" / "recall") if report.dataset.name == "hotpotqa"]
+    reports = [
+        report for report in derive(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset) if report.dataset.name == "hotpotqa"
+    ]
     made = html(reports).save(tmp_path / "report.html")
     assert references(made.read_text(encoding="utf-8")) == ()
     open_from_disk(page, watch, made)

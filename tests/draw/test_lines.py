@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.draw.lines import harmless, line
+from kgot_lab.draw.lines import line
 from kgot_lab.loop.events import (
     EVENTS,
     Answered,
@@ -26,6 +26,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )  # fmt: skip
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
 
 

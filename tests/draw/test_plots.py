@@ -21,10 +21,11 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.ledger import Ledger, ledger
-from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.loop.trace import graph_after, load_trace
 from kgot_lab.pairs.bands import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage
 from kgot_lab.viz import plots
@@ -32,7 +33,7 @@ from kgot_lab.viz import plots
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
-TAPES = {name: load(bundled("tapes") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
+TAPES = {name: load_trace(bundled("tapes") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
 HOPS = TAPES["hotpotqa_two_hops"]
 
 
@@ -46,7 +47,7 @@ def report_on_musique(tmp_path_factory) -> Report:
     for name in ("convex", "bm25", "embeddings", "follow-sentences", "control-no-links"):
         path = RESULTS / "recall" / "musique" / f"{name}.jsonl.gz"
         (folder / "musique" / path.name).write_bytes(path.read_bytes())
-    [made] = derive(folder)
+    [made] = derive(folder, load_dataset)
     return made
 
 
@@ -126,8 +127,8 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(spent):
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(spent):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
-        "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.costs(load(bundled('tapes') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load_trace; from kgot_lab.viz import plots\n"
+        "sys.stdout.write(plots.costs(load_trace(bundled('tapes') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
     assert there == spent.svg

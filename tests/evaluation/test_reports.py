@@ -19,7 +19,7 @@ from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.experiments.recall.datasets import Dataset, load
+from kgot_lab.experiments.recall.datasets import Dataset, load_dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
@@ -31,7 +31,7 @@ EVIL = '-->" onload=x></td><script>alert(1)</script><img src=http://evil.example
 
 @pytest.fixture(scope="module")
 def develop() -> Dataset:
-    return load("hotpotqa").develop
+    return load_dataset("hotpotqa").develop
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def receipts(develop, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(receipts):
-    [own] = derive(receipts)
+    [own] = derive(receipts, load_dataset)
     return own
 
 
@@ -76,7 +76,7 @@ def test_a_report_from_receipts_says_the_same_as_one_from_the_runs(develop, made
 
 
 def test_every_number_is_derived_again_to_the_byte(receipts, made):
-    [again] = derive(receipts)
+    [again] = derive(receipts, load_dataset)
     for export in ("markdown", "latex", "csv", "json"):
         assert getattr(again, export)() == getattr(made, export)()
 
@@ -141,22 +141,22 @@ def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
     changed = replace(develop, qrels={**develop.qrels, develop.queries[0].id: {develop.documents[0].id: 1}})
     for other, what in ((fewer, "documents"), (changed, "qrels")):
         with pytest.raises(BadInput, match=rf"hotpotqa/bm25.*other {what}"):
-            derive(tmp_path / "recall", load=lambda name, other=other: other)
+            derive(tmp_path / "recall", lambda name, other=other: other)
     short = develop.only([query.id for query in develop.queries[:5]])
     run_to(tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short")
     with pytest.raises(BadInput, match=r"short.*other queries"):
-        derive(tmp_path / "recall")
+        derive(tmp_path / "recall", load_dataset)
 
 
 def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
     with pytest.raises(BadInput, match=r"plan\.json"):
-        derive(tmp_path)
+        derive(tmp_path, load_dataset)
     (tmp_path / "plan.json").write_text('{"baseline": "x", "extra": 1}')
     with pytest.raises(BadInput, match="its names are"):
-        derive(tmp_path)
+        derive(tmp_path, load_dataset)
     PLAN.save(tmp_path / "plan.json")
     with pytest.raises(BadInput, match="no receipts"):
-        derive(tmp_path)
+        derive(tmp_path, load_dataset)
     assert Plan.load(tmp_path / "plan.json") == PLAN
     with pytest.raises(BadInput, match="not among the measures"):
         Plan("bm25", "recall@7")

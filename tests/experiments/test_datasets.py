@@ -22,7 +22,7 @@ from kgot_lab.bundled import bundled
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.own_data import from_beir, from_frames, to_beir
-from kgot_lab.experiments.recall.datasets import BUNDLED, load, published
+from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [
@@ -61,7 +61,7 @@ def frames(documents=None, queries=None, qrels=None):
 
 @pytest.mark.parametrize("name", sorted(BUNDLED))
 def test_a_bundled_set_fits_together(name):
-    dataset = load(name)
+    dataset = load_dataset(name)
     known = {document.id for document in dataset.documents}
     assert dataset.name == name and len(known) == len(dataset.documents)
     assert [query.id for query in dataset.queries] == list(dataset.qrels) or set(dataset.qrels) == {query.id for query in dataset.queries}
@@ -72,7 +72,7 @@ def test_a_bundled_set_fits_together(name):
 
 @pytest.mark.parametrize(("name", "passages", "questions"), [("2wiki-780", 780, 101), ("2wiki-421", 421, 51)])
 def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, questions):
-    part, whole = searched(questions), load("2wiki")
+    part, whole = searched(questions), load_dataset("2wiki")
     assert part.name == name
     assert (len(part.documents), len(part.queries)) == (passages, questions)
     assert set(part.documents) <= set(whole.documents) and list(part.documents) == sorted(part.documents, key=lambda each: each.id)
@@ -85,7 +85,7 @@ once_published = functools.cache(published)
 
 @functools.cache
 def searched(subset):
-    return load({51: "2wiki-421", 101: "2wiki-780"}[subset])
+    return load_dataset({51: "2wiki-421", 101: "2wiki-780"}[subset])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
 
 
 def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_says():
-    dataset = load("musique")
+    dataset = load_dataset("musique")
     with gzip.open(bundled("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
         head = json.loads(file.readline())
     known = {document.id for document in dataset.documents}
@@ -141,12 +141,12 @@ def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_
         weight, raw, skeleton = (edge.properties[name] for name in ("weight", "raw", "skeleton"))
         assert edge.type == "structural_isomorphism" and weight == pytest.approx(skeleton - raw, abs=2e-4)
         assert skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
-    assert dataset.develop.isomorphic == load("musique-steps").isomorphic == dataset.isomorphic
-    assert not load("hotpotqa").isomorphic and not load("2wiki").isomorphic
+    assert dataset.develop.isomorphic == load_dataset("musique-steps").isomorphic == dataset.isomorphic
+    assert not load_dataset("hotpotqa").isomorphic and not load_dataset("2wiki").isomorphic
 
 
 def test_delta_edges_on_file_are_those_that_the_passages_give():
-    dataset = load("musique")
+    dataset = load_dataset("musique")
     texts = {document.id: document.text for document in dataset.documents}
     some = dataset.isomorphic[::300]
     made = skeletons([texts[end] for edge in some for end in (edge.source, edge.target)], Linguistic())
@@ -398,7 +398,7 @@ def md5(content):
 
 def test_a_public_set_is_fetched(irds, home, archive, serve):
     register(irds, serve(archive), md5(archive))
-    dataset = load("beir/tiny")
+    dataset = load_dataset("beir/tiny")
     assert dataset.name == "beir/tiny/test" and dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
     assert dataset.qrels == {"q1": {"d1": 1}} and dataset.queries == (Query("Who wrote?", "q1"),)
     assert "1 judgements of an unknown document" in dataset.notes[0] and "1 queries without" in dataset.notes[1]
@@ -408,21 +408,21 @@ def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works
     register(irds, "http://127.0.0.1:9/tiny.zip", md5(archive))
     source = home / "source.zip"
     with pytest.raises(BadInput) as caught:
-        load("beir/tiny")
+        load_dataset("beir/tiny")
     for part in ("cannot be fetched", "http://127.0.0.1:9/tiny.zip", str(source), md5(archive), "from_beir(folder)"):
         assert part in str(caught.value)
     source.write_bytes(archive)
-    assert len(load("beir/tiny").documents) == 2
+    assert len(load_dataset("beir/tiny").documents) == 2
 
 
 def test_a_corrupt_download_is_not_kept_and_a_later_one_works(irds, home, archive, serve):
     register(irds, serve(archive[:-9]), md5(archive))
     with pytest.raises(BadInput, match="HashVerificationError"):
-        load("beir/tiny")
+        load_dataset("beir/tiny")
     source = home / "source.zip"
     assert not source.exists()
     source.write_bytes(archive)
-    assert len(load("beir/tiny").documents) == 2
+    assert len(load_dataset("beir/tiny").documents) == 2
 
 
 def test_a_corrupt_file_that_is_there_is_named(irds, home, archive):
@@ -431,23 +431,23 @@ def test_a_corrupt_file_that_is_there_is_named(irds, home, archive):
     source.parent.mkdir(parents=True)
     source.write_bytes(archive[:-9])
     with pytest.raises(BadInput, match=rf"{source} is not the file that beir/tiny/test needs.*delete it"):
-        load("beir/tiny/test")
+        load_dataset("beir/tiny/test")
 
 
 def test_the_real_scifact_says_what_to_put_where(irds):
     with pytest.raises(BadInput) as caught:
-        load("beir/scifact")
+        load_dataset("beir/scifact")
     assert "scifact.zip as " + str(irds.util.home_path() / "beir" / "scifact" / "source.zip") in str(caught.value)
 
 
 def test_a_public_set_without_judgements_names_those_that_have_some(irds):
     with pytest.raises(BadInput, match=r"beir has no judgements.*beir/scifact/test"):
-        load("beir")
+        load_dataset("beir")
 
 
 def test_an_unknown_public_set_is_an_unknown_name(irds):
     with pytest.raises(UnknownName, match="did you mean 'beir/scifact'"):
-        load("beir/scifac")
+        load_dataset("beir/scifac")
 
 
 @pytest.mark.parametrize("installed", [True, False])
@@ -455,10 +455,10 @@ def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypa
     if not installed:
         monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(UnknownName, match=r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"):
-        load("musiqe")
+        load_dataset("musiqe")
 
 
 def test_without_the_package_a_public_set_says_what_to_install(irds, monkeypatch):
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(NotInstalled, match=r"ir_datasets.*kgot_lab\[beir\]"):
-        load("beir/scifact")
+        load_dataset("beir/scifact")

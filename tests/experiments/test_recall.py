@@ -17,7 +17,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall import benchmark as room
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, benchmark, file_name, indexing
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.growth import LANES, measured
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, systems
@@ -64,9 +64,9 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
 
 def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
     [ours] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    [derived] = derive(tmp_path / "out")
+    [derived] = derive(tmp_path / "out", load_dataset)
     assert ours.parts == derived.parts == ("develop",) and ours.csv() == derived.csv() and ours.json() == derived.json()
-    assert not load("hotpotqa").locked & set(ours.runs[0].hits)
+    assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
 def test_other_data_in_the_same_folder_are_left_alone(own, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.embedding.embeddings import MiniLM
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.experiments.structure.analogies import Choice, Choices
 from kgot_lab.experiments.structure.answered import Answers, save_answers, save_choices
 from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton

@@ -7,13 +7,14 @@ import sqlite3
 import numpy as np
 import pytest
 
-from kgot_lab.embedding.embeddings import meaning
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.recall import growth as growth_room
 from kgot_lab.experiments.recall.growth import LANES, growth, held_bytes
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic, title, word
-from kgot_lab.retrieval.bm25 import bm25, words
-from kgot_lab.retrieval.stage import full_text
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import full_text
 
 SMALL = synthetic(1_000, 20)
 
@@ -37,19 +38,19 @@ def test_more_passages_than_are_made_at_a_time():
 
 def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
     made = [word(number) for number in range(52**3)]
-    assert len(set(made)) == len(made) and words(" ".join(made[:10_000])) == made[:10_000]
+    assert len(set(made)) == len(made) and searched_words(" ".join(made[:10_000])) == made[:10_000]
     assert len({title(number) for number in range(0, 5_000_000, 97)}) == len(range(0, 5_000_000, 97))
 
 
 def test_words_follow_zipfs_law():
-    counts = collections.Counter(each for document in SMALL.documents for each in words(document.text))
+    counts = collections.Counter(each for document in SMALL.documents for each in searched_words(document.text))
     first, tenth, hundredth = (counts[word(rank - 1)] for rank in (1, 10, 100))
     assert 7 < first / tenth < 14 and 6 < tenth / hundredth < 15
 
 
 def test_the_first_passage_has_the_rare_words_and_names_the_second():
     by_id = {document.id: document for document in SMALL.documents}
-    words_of = {document: set(words(document.text)) for document in SMALL.documents}
+    words_of = {document: set(searched_words(document.text)) for document in SMALL.documents}
     for query in SMALL.queries:
         rare = set(query.text.split()[:2])
         both = [document for document, its in words_of.items() if rare <= its]

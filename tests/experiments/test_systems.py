@@ -12,7 +12,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, file_name
 from kgot_lab.experiments.recall.claims import CLAIMS
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, gate_decisions, shuffled, systems
 from kgot_lab.experiments.recall.tuned import quality
@@ -31,7 +31,7 @@ TUNED = {"convex, tuned", "gate", "gate, rrf"}
 
 def small(name: str, questions: int = 4, others: int = 100):
     """A few develop questions of a bundled set with their passages and some others."""
-    develop = load(name).develop
+    develop = load_dataset(name).develop
     part = develop.only([query.id for query in develop.queries[:questions]])
     gold = {id for grades in part.qrels.values() for id in grades}
     kept = [document for row, document in enumerate(part.documents) if document.id in gold or row < others]
@@ -129,7 +129,7 @@ def test_no_index_is_built_before_a_system_is_asked_for():
 
 @pytest.mark.parametrize("graph_of", [title_graph, name_graph])
 def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(graph_of):
-    graph = graph_of(load("hotpotqa").documents)
+    graph = graph_of(load_dataset("hotpotqa").documents)
     mixed = shuffled(graph)
     assert [node.id for node in mixed.nodes] == [node.id for node in graph.nodes]
     for ends in (lambda edge: (edge.type, edge.source), lambda edge: (edge.type, edge.target)):
@@ -141,7 +141,7 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
 
 
 def test_following_names_finds_far_more_than_following_shuffled_ones():
-    data = load("hotpotqa").develop
+    data = load_dataset("hotpotqa").develop
     embedder = Remembered(minilm())
     embedder.remember([query.text for query in data.queries])
     made, reached = systems(data, embedder), quality(data)

@@ -15,7 +15,7 @@ from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay import Live, fork, same
-from kgot_lab.loop.trace import Trace, graph_after, load, save
+from kgot_lab.loop.trace import Trace, graph_after, load_trace, save_trace
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -49,8 +49,8 @@ def original(tmp_path_factory):
     llm = scripted(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), write=WRITE, parse={"answer": "London"})
     path = tmp_path_factory.mktemp("runs") / "run.jsonl"
     with InMemory() as store:
-        save(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
-    return load(path)
+        save_trace(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
+    return load_trace(path)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def other(original):
 @pytest.fixture(params=sorted(FORKS))
 def bundle(request):
     """A bundled fork and the tape it was made from."""
-    return load(bundled(f"tapes/{FORKS[request.param]}.jsonl")), load(bundled(f"tapes/{request.param}.jsonl"))
+    return load_trace(bundled(f"tapes/{FORKS[request.param]}.jsonl")), load_trace(bundled(f"tapes/{request.param}.jsonl"))
 
 
 def first(trace, kind):
@@ -79,7 +79,7 @@ def no_sandbox():
 
 def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
-    again = recorded_fork(original, load(tmp_path / "fork.jsonl"))
+    again = recorded_fork(original, load_trace(tmp_path / "fork.jsonl"))
     assert all(same(was, now) for was, now in zip(other.events, again.events, strict=True))
     assert (again.first_difference, again.avoided, again.asked, again.stopped) == (other.first_difference, 4, 5, "")
     assert again.answer == "Paris" and again.graph == other.graph
@@ -87,7 +87,7 @@ def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
 
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
-    about = load(tmp_path / "fork.jsonl").about
+    about = load_trace(tmp_path / "fork.jsonl").about
     assert about["fork_of"] == "born" and about["at"] == first(original, ToolReturned) and about["model"] == "scripted"
     assert about["change"] == "Ada Lovelace was born in Paris."
 
@@ -97,7 +97,7 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
     with InMemory() as store:
         stopped = fork(original.events, at, 'add("Ada Lovelace", "born in", "Paris")', store)
     save_fork(stopped, tmp_path / "fork.jsonl", original)
-    again = recorded_fork(original, load(tmp_path / "fork.jsonl"))
+    again = recorded_fork(original, load_trace(tmp_path / "fork.jsonl"))
     assert "no reply" in again.stopped and again.stopped == stopped.stopped and again.graph == stopped.graph
     assert (again.avoided, again.asked) == (stopped.avoided, stopped.asked) == (5, 0)
 
@@ -106,7 +106,7 @@ def test_a_change_to_nothing_is_a_change(original, tmp_path):
     ballot = next(number for number, event in enumerate(original.events) if isinstance(event, Asked) and event.role == "vote")
     empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
-    assert recorded_fork(original, load(tmp_path / "fork.jsonl")).events[ballot].reply == ""
+    assert recorded_fork(original, load_trace(tmp_path / "fork.jsonl")).events[ballot].reply == ""
 
 
 def test_what_changes_nothing_is_no_fork(original, tmp_path):
@@ -119,7 +119,7 @@ def test_what_changes_nothing_is_no_fork(original, tmp_path):
 def test_a_fork_of_another_run_is_refused(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original)
     with pytest.raises(TraceError, match="a fork of 'born'"):
-        recorded_fork(replace(original, run="another"), load(tmp_path / "fork.jsonl"))
+        recorded_fork(replace(original, run="another"), load_trace(tmp_path / "fork.jsonl"))
     with pytest.raises(TraceError, match="a fork of 'nothing'"):
         recorded_fork(original, original)
 
@@ -173,8 +173,8 @@ def test_a_bundled_fork_says_that_its_change_was_written_by_hand(bundle):
 
 
 def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
-    original = load(bundled("tapes/hotpotqa_two_hops.jsonl"))
-    other = recorded_fork(original, load(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
+    original = load_trace(bundled("tapes/hotpotqa_two_hops.jsonl"))
+    other = recorded_fork(original, load_trace(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
     assert (original.events[-1].text, other.answer) == ("Portland", "Oregon")
     assert (other.avoided, other.asked) == (14, 4)  # and one reply was written by hand
 

@@ -9,7 +9,7 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.loop.cut import LONGEST, fit, sentences, whole
+from kgot_lab.loop.cut import fit
 from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.extract import extract
 from kgot_lab.loop.forecast import calls_by_role, forecast
@@ -22,6 +22,8 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
+from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple
 
@@ -219,7 +221,7 @@ def test_a_long_text_of_initials_or_without_any_end_is_cut_quickly_and_nothing_i
     began = time.perf_counter()
     for text in ("A. " * 100_000, "x" * 300_000, "word " * 60_000, "\n" * 300_000 + "end"):
         pieces = sentences(text)
-        assert "".join("".join(pieces).split()) == "".join(text.split()) and all(len(piece) <= LONGEST for piece in pieces)
+        assert "".join("".join(pieces).split()) == "".join(text.split()) and all(len(piece) <= LONGEST_SENTENCE for piece in pieces)
     assert time.perf_counter() - began < 5  # it was minutes when every initial was looked at from the beginning
 
 

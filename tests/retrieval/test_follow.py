@@ -8,20 +8,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kgot_lab.embedding.embeddings import meaning
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
+from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.names import Titles, plain
-from kgot_lab.retrieval.stage import Stage, full_text
-from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, ranked
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
 
 class Letters:
@@ -111,7 +111,7 @@ def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
 
 @pytest.fixture(scope="module")
 def hotpotqa():
-    return load("hotpotqa").develop
+    return load_dataset("hotpotqa").develop
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
 from kgot_lab.retrieval.links import ALIKE, IS_CALLED, MENTIONS, NAMES, SAYS, name_graph, phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, plain
@@ -194,7 +194,7 @@ def test_documents_are_linked_to_those_whose_title_they_mention():
 
 @pytest.fixture(scope="module")
 def passages() -> list[Document]:
-    return list(load("hotpotqa").documents[:200])
+    return list(load_dataset("hotpotqa").documents[:200])
 
 
 def test_title_links_are_those_of_a_search_by_hand(passages):
@@ -296,7 +296,7 @@ def test_phrases_are_joined_by_the_triples_and_to_the_documents_that_say_them():
 
 
 def test_the_phrase_graph_of_musique_has_every_phrase_and_triple_of_the_data():
-    data = load("musique")
+    data = load_dataset("musique")
     graph = phrase_graph(data.documents, data.triples)
     ends = [(id, triple, "phrase:" + " ".join(text.lower().split())) for id, some in data.triples.items() for triple in some
             for text in (triple.subject, triple.object)]  # fmt: skip

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import phrase_graph, phrase_id, title_graph
@@ -106,7 +106,7 @@ def test_a_graph_without_nodes_has_nowhere_to_begin():
 
 @pytest.fixture(scope="module")
 def musique():
-    return load("musique").develop
+    return load_dataset("musique").develop
 
 
 class Letters:

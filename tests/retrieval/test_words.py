@@ -8,14 +8,15 @@ import warnings
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import fulltext
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, STOP_WORDS, bm25, words
+from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
 from kgot_lab.retrieval.dimensions import dimensions
 from kgot_lab.retrieval.fulltext import escaped, fts5, like, quoted
-from kgot_lab.retrieval.stage import Stage, full_text
-from kgot_lab.types import Document, Node, Query, ranked
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.words import STOP_WORDS, searched_words
+from kgot_lab.types import Document, Node, Query, full_text, ranked
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -34,7 +35,7 @@ LANES = [bm25, like, fts5]
 
 @pytest.fixture(scope="module")
 def twowiki():
-    return load("2wiki")
+    return load_dataset("2wiki")
 
 
 def scores(stage: Stage, query: str) -> dict[str, float]:
@@ -129,15 +130,21 @@ def test_several_threads_may_search_with_several_stages(lane):
 
 def test_words_are_those_of_bm25s():
     assert frozenset(STOPWORDS_EN) == STOP_WORDS
-    texts = [*TEXTS.values(), "Ünïcödé 漢字 🙂 it's a b c", "İstanbul", "", *(query.text for query in load("hotpotqa").develop.queries)]
-    assert [words(text) for text in texts] == [
+    texts = [
+        *TEXTS.values(),
+        "Ünïcödé 漢字 🙂 it's a b c",
+        "İstanbul",
+        "",
+        *(query.text for query in load_dataset("hotpotqa").develop.queries),
+    ]
+    assert [searched_words(text) for text in texts] == [
         bm25s.tokenize([text], stopwords="english", return_ids=False, show_progress=False)[0] for text in texts
     ]
 
 
 @pytest.mark.parametrize("name", ["hotpotqa", "musique", "2wiki"])
 def test_bm25_equals_bm25s_ranking_for_ranking(name):
-    data = load(name).develop
+    data = load_dataset(name).develop
     ids = [document.id for document in data.documents]
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numpy")
     texts = bm25s.tokenize([full_text(document) for document in data.documents], stopwords="english", show_progress=False)
@@ -204,7 +211,7 @@ def plainly_like(documents, query: str) -> dict[str, float]:
     rows = [(document.id, document.title.lower(), document.text.lower()) for document in documents]
     connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
     counts: dict[str, float] = {}
-    for term in set(words(query)):
+    for term in set(searched_words(query)):
         pattern = f"%{escaped(term)}%"
         statement = r"SELECT id FROM passages WHERE title LIKE ? ESCAPE '\' OR text LIKE ? ESCAPE '\'"
         for (id,) in connection.execute(statement, (pattern, pattern)):

@@ -15,8 +15,8 @@ from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDF, RDFS, XSD, Lit
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.inside.sparql_text import checked
 from kgot_lab.sandbox.inside.sparql_text import spelled as canonical
-from kgot_lab.stores.files.turtle import read_turtle, triple_of, write_turtle
-from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triples_of
+from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node
 
 ox = pytest.importorskip("pyoxigraph")

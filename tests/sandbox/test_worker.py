@@ -76,7 +76,7 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = 10) -> 
     ],
 )
 def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
-    monkeypatch.setattr("kgot_lab.sandbox.process.GRACE", 0.1)
+    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
     launch = _talking(f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}")
     with Sandbox(launch, seconds=0.2) as sandbox, pytest.raises(QueryFailed, match=reason):
         sandbox.read("result = 1")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.loopback import free_port, started
 
 USER, PASSWORD = "root", "a test's password"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.loopback import free_port, started
 
 PATIENCE = 30.0  # seconds until the server must answer

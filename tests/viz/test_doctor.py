@@ -16,7 +16,7 @@ import pytest
 from kgot_lab.cli.app import main
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.llm.model_file import VARIABLE, find_model
-from kgot_lab.viz import doctor
+from kgot_lab.viz import diagnosis
 from kgot_lab.viz.diagnosis import PIECES, Finding, examine, find_chromium, server_python
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def fine() -> str:
 
 
 def run(monkeypatch, pieces):
-    monkeypatch.setattr(doctor, "PIECES", pieces)
+    monkeypatch.setattr(diagnosis, "PIECES", pieces)
     monkeypatch.setattr(sys, "argv", ["kgot-lab", "doctor"])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -156,7 +156,7 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
 @needs_widgets
 def test_widgets_work_here(monkeypatch):
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    (finding,) = doctor.doctor("widgets").findings
+    (finding,) = diagnosis.doctor("widgets").findings
     assert finding.works and sys.prefix not in finding.said  # the name of a folder does not belong in a stored notebook
 
 
@@ -177,7 +177,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LabError, match="apt install chromium"):
         find_chromium()
-    (finding,) = doctor.doctor("browser").findings
+    (finding,) = diagnosis.doctor("browser").findings
     assert not finding.works and not finding.needed and "apt install chromium" in finding.said
     (tmp_path / "google-chrome").symlink_to(sys.executable)
     assert find_chromium() == str(tmp_path / "google-chrome")
@@ -185,7 +185,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
 
 def test_pyvis_is_tried_by_writing_a_page():
     pytest.importorskip("pyvis")
-    (finding,) = doctor.doctor("exports").findings
+    (finding,) = diagnosis.doctor("exports").findings
     assert finding.works and "pyvis" in finding.said
 
 
@@ -199,18 +199,18 @@ def test_every_extra_that_is_recommended_is_one_of_ours():
 
 def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     evil = "<script>alert(1)</script>"
-    diagnosis = doctor.doctor("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
-    html = diagnosis._repr_html_()
-    assert "1 of 3 pieces work" in html and not diagnosis.is_well
+    told = diagnosis.doctor("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
+    html = told._repr_html_()
+    assert "1 of 3 pieces work" in html and not told.is_well
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html
     assert "<script" not in html and "&lt;script&gt;" in html
-    assert repr(diagnosis).splitlines()[0].startswith("ok       bundled data") and "apt install bubblewrap" in repr(diagnosis)
+    assert repr(told).splitlines()[0].startswith("ok       bundled data") and "apt install bubblewrap" in repr(told)
 
 
 def test_a_piece_that_is_optional_leaves_us_well():
-    assert doctor.doctor("bundled data", more=[("documents", no_extra, False)]).is_well
+    assert diagnosis.doctor("bundled data", more=[("documents", no_extra, False)]).is_well
 
 
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():
     with pytest.raises(UnknownName, match="did you mean 'widgets'"):
-        doctor.doctor("widget")
+        diagnosis.doctor("widget")

@@ -11,7 +11,7 @@ from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import like
 from kgot_lab.retrieval.fusion import weighted
@@ -62,7 +62,7 @@ def texts(drawing) -> str:
 
 @pytest.fixture(scope="module")
 def dataset():
-    return load("hotpotqa").develop
+    return load_dataset("hotpotqa").develop
 
 
 @pytest.fixture(scope="module")
@@ -378,6 +378,6 @@ def test_the_lanes_look_alike_in_the_browser_and_on_paper():
 
 
 def test_no_locked_question_is_shown(real):
-    locked = load("hotpotqa").held_out
+    locked = load_dataset("hotpotqa").held_out
     shown = json.dumps(real._data())
     assert len(real._data()["questions"]) == 60 and not any(json.dumps(query.text)[1:-1] in shown for query in locked.queries)

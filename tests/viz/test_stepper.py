@@ -18,7 +18,7 @@ from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forks import recorded_fork
 from kgot_lab.loop.replay import Fork, Live
-from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.loop.trace import graph_after, load_trace
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -32,14 +32,14 @@ from kgot_lab.viz.stepper import Stepper, stepper
 
 TAPES = sorted(bundled("tapes").glob("*.jsonl"))
 TOOL = search(ADA, bm25(ADA), k=2)
-DEMO = load(bundled("tapes/hotpotqa_demo.jsonl"))
-STORM = load(bundled("tapes/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+DEMO = load_trace(bundled("tapes/hotpotqa_demo.jsonl"))
+STORM = load_trace(bundled("tapes/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(params=TAPES, ids=lambda path: path.stem)
 def tape(request):
-    return load(request.param)
+    return load_trace(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.lines import harmless
 from kgot_lab.draw.markup import shortened
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.text.harmless import harmless
 
 MOST_LINES = 5_000
-TYPES = 3  # edge types a bundle names
+_TYPES = 3  # edge types a bundle names
 
 Numbers = NDArray[np.int64]
 Identity = tuple[str, str, str, str]
@@ -142,7 +142,7 @@ def _bundles(
     bundle = uses[order] // width
     place = np.arange(len(order)) - np.searchsorted(bundle, bundle)
     named: dict[int, list[tuple[str, int]]] = {}
-    for use, count in zip(uses[order[place < TYPES]].tolist(), counts[order[place < TYPES]].tolist(), strict=True):
+    for use, count in zip(uses[order[place < _TYPES]].tolist(), counts[order[place < _TYPES]].tolist(), strict=True):
         named.setdefault(use // width, []).append((type_names[use % width], count))
     ahead, back, kinds = (np.bincount(which, minlength=len(codes)) for which in (bundle_of[forward], bundle_of[~forward], bundle))
     return tuple(

@@ -20,8 +20,8 @@ from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.types import Edge, Node
 
 MOST_NODES = 2_000
-FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
-HUBS = 30
+_FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
+_HUBS = 30
 LABELS, EXAMPLES = 3, 2  # that a title names
 
 
@@ -189,9 +189,9 @@ def revealed(view: View, ids: Iterable[str]) -> View:
 
 def _with_hubs(whole: Whole) -> View:
     """The view with everything collapsed, but for the best connected nodes when a few communities alone would say little."""
-    if len(whole.division) >= FEW:
+    if len(whole.division) >= _FEW:
         return _drawn(whole, np.arange(0))
-    hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(HUBS, whole.most - len(whole.division)))]
+    hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(_HUBS, whole.most - len(whole.division)))]
     return _drawn(whole, hubs[whole.degree[hubs] > 0])
 
 

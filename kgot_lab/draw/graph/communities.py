@@ -18,8 +18,8 @@ COARSER = 0.7  # by how much the resolution falls while there are too many commu
 COARSEST = 1e-4
 ROOM = 0.75  # share of the communities that are parts of something larger; the others are for connected parts, which no resolution joins
 
-Numbers = NDArray[np.int64]
-NO_LABEL = "no label"
+_Numbers = NDArray[np.int64]
+_NO_LABEL = "no label"
 WITHOUT_EDGES, THE_REST = "without edges", "of the smallest groups"  # kinds; that of any other community is ""
 
 
@@ -47,7 +47,7 @@ def communities(graph: PropertyGraph, *, most: int = MOST) -> Communities:
     return communities_of(_links(graph), first_labels(graph)[0], most=most)
 
 
-def communities_of(links: Ints, labels: Numbers, *, most: int = MOST) -> Communities:
+def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST) -> Communities:
     """The same, given the links between different rows, shape (2, m), and the number of each row's label, shape (rows,)."""
     if most < 1:
         raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
@@ -61,14 +61,14 @@ def communities_of(links: Ints, labels: Numbers, *, most: int = MOST) -> Communi
     return _gathered(found, lonely, most, how + ", and the largest by first label" * divided)
 
 
-def first_labels(graph: PropertyGraph) -> tuple[Numbers, tuple[str, ...]]:
+def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
     """For each node the number of its first label, shape (nodes,), and the names that these numbers stand for."""
     number: dict[str, int] = {}
-    codes = [number.setdefault(labels[0] if labels else NO_LABEL, len(number)) for labels in graph.node_labels]
+    codes = [number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels]
     return np.array(codes, dtype=np.int64), tuple(number)
 
 
-def connected_parts(links: Ints, size: int) -> Numbers:
+def connected_parts(links: Ints, size: int) -> _Numbers:
     """For each of `size` rows the lowest row it is connected with; `links` has shape (2, m)."""
     part = np.arange(size)
     while True:
@@ -88,7 +88,7 @@ def _links(graph: PropertyGraph) -> Ints:
     return ends[:, ends[0] != ends[1]]
 
 
-def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> Numbers:
+def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
     """Communities by greedy modularity (Blondel et al. 2008), at ever coarser resolution until there are few; raises NotInstalled.
 
     Of the methods tried this was the quickest: 0.1 s for 284,178 edges, where NetworkX took 2 to 6 s; the Leiden method of
@@ -119,7 +119,7 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> Numbers:
     return found
 
 
-def _between(network: Any, numbers: Numbers) -> Any:
+def _between(network: Any, numbers: _Numbers) -> Any:
     """The network of the groups of a network's nodes: a sparse matrix whose diagonal counts the edges inside twice."""
     from scipy.sparse import csr_matrix
 
@@ -128,14 +128,14 @@ def _between(network: Any, numbers: Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _by_label_or_part(labels: Numbers, links: Ints, lonely: NDArray[np.bool_]) -> tuple[Numbers, str]:
+def _by_label_or_part(labels: _Numbers, links: Ints, lonely: NDArray[np.bool_]) -> tuple[_Numbers, str]:
     """Nodes grouped by label; by connected part, nodes without edges together, when they all have the same."""
     if len(np.unique(labels)) > 1:
         return labels, "by first label"
     return np.where(lonely, -1, connected_parts(links, len(labels))), "by connected part"
 
 
-def _giant_divided(found: Numbers, labels: Numbers) -> tuple[Numbers, bool]:
+def _giant_divided(found: _Numbers, labels: _Numbers) -> tuple[_Numbers, bool]:
     """The groups with one that holds more than half of all nodes divided by label, and whether that was done."""
     values, sizes = np.unique(found, return_counts=True)
     giant = values[sizes > len(found) / 2]
@@ -145,7 +145,7 @@ def _giant_divided(found: Numbers, labels: Numbers) -> tuple[Numbers, bool]:
     return np.where(within, found.max(initial=0) + 1 + labels, found), True
 
 
-def _gathered(found: Numbers, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
+def _gathered(found: _Numbers, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
     """The groups numbered by size, ties by their first node, with the smallest as one if there are too many."""
     values, first, numbers, sizes = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))

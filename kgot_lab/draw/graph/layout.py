@@ -9,11 +9,11 @@ Points = NDArray[np.float64]
 Pairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-ROUNDS = 200
-GRID = 30  # places tried in each direction for a node that joins a picture
+_ROUNDS = 200
+_GRID = 30  # places tried in each direction for a node that joins a picture
 
 
-def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, rounds: int = ROUNDS) -> Points:
+def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, rounds: int = _ROUNDS) -> Points:
     """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and Reingold 1991).
 
     `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others then go to
@@ -37,7 +37,7 @@ def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, round
 def _joined(points: Points, pairs: Pairs, ideal: float, aspect: float) -> Points:
     """The points with each missing one at the place, of a grid, where the same forces as above would leave it with the least energy."""
     points = points.copy()
-    grid = np.stack(np.meshgrid(np.linspace(0, aspect, GRID), np.linspace(0, 1, GRID)), axis=-1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(-1, 2)
     missing = np.flatnonzero(np.isnan(points[:, 0])).tolist()
     while missing:
         placed = ~np.isnan(points[:, 0])

@@ -16,10 +16,10 @@ from kgot_lab.graph.columns import Ints
 
 Place = tuple[float, float]
 
-SMALL = 300  # nodes up to which one force layout holds the whole graph
-TOGETHER = 200  # members of a community up to which its own force layout is worth its time
+_SMALL = 300  # nodes up to which one force layout holds the whole graph
+_TOGETHER = 200  # members of a community up to which its own force layout is worth its time
 SPARSE = 4  # edges a member; with more, forces would only make a knot
-ROUNDS = 80
+_ROUNDS = 80
 HOLE = 0.2  # of a disc's radius: where the super node of a community stands
 STRONGEST = 3  # links of each community that pull
 BOX = (0.028, 0.042)  # room of a node in a picture of up to 300, as shares of width and height
@@ -34,7 +34,7 @@ def places(graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place
     given = _given(graph.ids, positions or {})
     known = ~np.isnan(given[:, 0])
     pairs = _pairs(graph)
-    if len(graph) <= SMALL:
+    if len(graph) <= _SMALL:
         points = spread(force_layout(given, pairs, aspect=aspect, seed=seed), BOX, known, (1.0, 1.0)) if len(graph) else given
     elif known.any():
         points = _beside(given, pairs)
@@ -125,8 +125,8 @@ def _in_disc(count: int, pairs: Pairs, hole: float, seed: int) -> Points:
     if count == 1 and not hole:
         return np.zeros((1, 2))
     loose = 0 < len(pairs) <= SPARSE * count
-    if loose and count <= TOGETHER:
-        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=ROUNDS)
+    if loose and count <= _TOGETHER:
+        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=_ROUNDS)
         return _around(hole, rounded(square))
     if loose and count <= 2 * MOST_NODES:
         division = communities_of(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))

@@ -14,7 +14,7 @@ from kgot_lab.types import Diff, Edge, Node
 
 EDGES_PER_NODE = 4  # more would be a black cloud
 
-Identity = tuple[str, str, str, str]
+_Identity = tuple[str, str, str, str]
 Highlight = Diff | Sequence[str] | None  # a write, or a path: the ids of its nodes in order
 
 
@@ -24,7 +24,7 @@ class Marked:
 
     graph: PropertyGraph
     nodes: Mapping[str, str]
-    edges: Mapping[Identity, str]
+    edges: Mapping[_Identity, str]
     said: str  # what is marked, in words; "" for nothing
 
     @property
@@ -58,7 +58,7 @@ class Scene:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     node_marks: Mapping[str, str]
-    edge_marks: Mapping[Identity, str]
+    edge_marks: Mapping[_Identity, str]
     labels: tuple[str, ...]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
     all_nodes: int
     all_edges: int
@@ -103,7 +103,7 @@ def _node_marks(diff: Diff) -> dict[str, str]:
     )
 
 
-def _edge_marks(diff: Diff) -> dict[Identity, str]:
+def _edge_marks(diff: Diff) -> dict[_Identity, str]:
     return (
         {edge.identity: "removed" for edge in diff.removed_edges}
         | {edge.identity: "changed" for _, edge in diff.changed_edges}

@@ -11,7 +11,7 @@ from kgot_lab.draw.plots.runs import Runs, runs_of
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
 
-MOST = 30  # bars a reader can take in
+_MOST = 30  # bars a reader can take in
 Amount = Callable[[Entry], float]
 AMOUNTS: dict[str, Amount] = {
     "calls": lambda entry: 1,
@@ -38,7 +38,7 @@ def costs(what: Ledger | Runs) -> Plot:
     several = len({entry.run for entry in entries}) > 1
     groups = _grouped(entries, lambda entry: entry.run if several else f"step {entry.step}" if entry.step else "before step 1")
     roles = list(dict.fromkeys(entry.role for entry in entries))
-    shown = dict(list(groups.items())[:MOST])
+    shown = dict(list(groups.items())[:_MOST])
     panels = _priced(AMOUNTS, entries)
     with drawing(3.1 * len(panels) + 1.6, 1.15 + 0.36 * len(shown), columns=len(panels)) as (figure, axes):
         for panel, (name, amount) in zip(axes, panels.items(), strict=True):
@@ -128,6 +128,6 @@ def _told(entries: Sequence[Entry], groups: Mapping[str, Sequence[Entry]], sever
     by_role = ", ".join(f"{role} {len(some)}" for role, some in sorted(roles.items(), key=lambda each: (-len(each[1]), each[0])))
     dollars = sum(entry.cost for entry in entries)
     price = f"{compact(dollars)} US dollars" if dollars else "no price"
-    cut = f"; the first {MOST} are drawn" if len(groups) > MOST else ""
+    cut = f"; the first {_MOST} are drawn" if len(groups) > _MOST else ""
     where = f"{len(groups)} runs{cut}" if several else f"a run, over {len(groups)} steps{cut}"
     return f"Costs of {where}: {len(entries)} calls ({by_role}), {compact(sum(entry.seconds for entry in entries))} seconds, {price}."

@@ -16,12 +16,12 @@ from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.pairs.bands import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge
 
-Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
+_Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
 
 PENS = {"negative": Pen("#D55E00", "v"), "low": Pen("#E69F00", "s"), "middle": Pen("#56B4E9", "D"), "high": Pen("#0072B2", "o")}
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
-MOST = 400  # pairs drawn one by one; of more, those of a cell share a mark
+_MOST = 400  # pairs drawn one by one; of more, those of a cell share a mark
 CELLS = 26  # along each side
 SMALLEST, LARGEST, SIZES, ALONE = 14.0, 150.0, 12, 26.0  # area of a mark in square points, and steps from one to the other
 
@@ -36,7 +36,7 @@ class _Mark(NamedTuple):
     vetoed: int
 
 
-def bands(pairs: Pairs, *, thresholds: Thresholds | None = None) -> Plot:
+def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     """Similarity of the texts across, of their skeletons up, dashed lines between the bands of delta; vetoed pairs are hollow.
 
     `pairs` are Pairs or computed edges with `raw` and `skeleton`. `thresholds` draws what an edge needs. Of more than 400 pairs those
@@ -47,7 +47,7 @@ def bands(pairs: Pairs, *, thresholds: Thresholds | None = None) -> Plot:
         return nothing("there are no pairs to draw")
     counts, vetoed = per_band(pair.band for pair, _ in points), sum(veto for _, veto in points)
     low, high = _frame(points)
-    marks = _marks(points, (high - low) / CELLS if len(points) > MOST else None)
+    marks = _marks(points, (high - low) / CELLS if len(points) > _MOST else None)
     with drawing(8.2, 5) as (figure, [axes]):
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="similarity of the texts", ylabel="similarity of the skeletons")
         _lines(axes, low, high)
@@ -60,7 +60,7 @@ def bands(pairs: Pairs, *, thresholds: Thresholds | None = None) -> Plot:
         if vetoed:
             axes.scatter([], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_ink(Pen(MUTED), hollow=True))
         legend_beside(axes, gap=0.06)
-        if len(points) > MOST:
+        if len(points) > _MOST:
             axes.get_legend().set_title("the area of a mark counts pairs", {"size": 9})
         return plot(figure, _told(points, counts, vetoed), [mark._asdict() for mark in marks])
 

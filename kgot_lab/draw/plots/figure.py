@@ -18,12 +18,12 @@ from typing import Any
 from kgot_lab.draw.markup import Markup, escaped, image, shortened, text_width
 from kgot_lab.draw.table import Table, table
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.evaluation.tables import harmless
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
-LONGEST = 32  # letters of a name in a plot
-KINDS = (".svg", ".pdf", ".png")
+_LONGEST = 32  # letters of a name in a plot
+_KINDS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
@@ -82,8 +82,8 @@ class Plot:
     def save(self, path: Path | str) -> Path:
         """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises BadInput for another kind."""
         path = Path(path)
-        if path.suffix not in KINDS:
-            raise BadInput(f"a plot is saved as {', '.join(KINDS[:-1])} or {KINDS[-1]}, not as {path.name}")
+        if path.suffix not in _KINDS:
+            raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
         if path.suffix == ".svg":
             path.write_text(self._repr_svg_(), encoding="utf-8")
             return path
@@ -136,7 +136,7 @@ def nothing(why: str) -> Plot:
         return plot(figure, f"Nothing to draw: {why}", ())
 
 
-def plain(text: str, length: int = LONGEST) -> str:
+def plain(text: str, length: int = _LONGEST) -> str:
     """A text as a plot can show it: one short line, a wide letter counting as two.
 
     A name that begins with an underscore gets a space in front, since matplotlib leaves such names out.

@@ -18,8 +18,8 @@ from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.types import Json
 
-Rows: TypeAlias = Sequence[Mapping[str, Json]]
-Answers: TypeAlias = Mapping[str, Iterable[Mapping[str, Json]]] | Iterable[Path | str]
+_Rows: TypeAlias = Sequence[Mapping[str, Json]]
+_Answers: TypeAlias = Mapping[str, Iterable[Mapping[str, Json]]] | Iterable[Path | str]
 
 OUTCOMES = {  # in this order along a bar
     "right": Pen("#009E73"),
@@ -33,7 +33,7 @@ ENDS = {"right": OUTCOMES["right"], "partly right": OUTCOMES["partly right"], "n
 EXACT, WORDS = Pen("#222222", "o"), Pen("#0072B2", "s")
 
 
-def outcomes(answers: Answers, *, by: str = "") -> Plot:
+def outcomes(answers: _Answers, *, by: str = "") -> Plot:
     """What became of the questions of each system, beside its share of exact answers and its F1, with 95 % intervals.
 
     `answers` are rows by system, or the paths of receipts; `by` names a field (as "type") whose values get bars of their own. Right is
@@ -63,7 +63,7 @@ def outcomes(answers: Answers, *, by: str = "") -> Plot:
         return plot(figure, _told(groups), [_row(name, rows, counts[name]) for name, rows in groups.items()])
 
 
-def steps(answers: Answers) -> Plot:
+def steps(answers: _Answers) -> Plot:
     """How many INSERT steps the loop took for an answer, and how the answers of each number of steps turned out."""
     systems = {name: [row for row in rows if row.get("steps") is not None] for name, rows in _answers(answers).items()}
     taken = {(name, row["steps"]) for name, rows in systems.items() for row in rows}
@@ -98,7 +98,7 @@ def outcome(row: Mapping[str, Json]) -> str:
     return "partly right" if words > 0 else f"wrong{forced}"
 
 
-def read_answers(path: Path | str) -> tuple[str, Rows]:
+def read_answers(path: Path | str) -> tuple[str, _Rows]:
     """The name of a system and its answers, from a receipt of JSON lines with a head; raises BadInput."""
     path = Path(path)
     try:
@@ -111,10 +111,10 @@ def read_answers(path: Path | str) -> tuple[str, Rows]:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _answers(answers: Answers) -> dict[str, Rows]:
+def _answers(answers: _Answers) -> dict[str, _Rows]:
     if isinstance(answers, Mapping):
         return {str(name): list(rows) for name, rows in answers.items()}
-    read: dict[str, Rows] = {}
+    read: dict[str, _Rows] = {}
     for path in sorted(map(str, [answers] if isinstance(answers, str | Path) else answers)):
         name, rows = read_answers(path)
         if name in read:
@@ -123,7 +123,7 @@ def _answers(answers: Answers) -> dict[str, Rows]:
     return read
 
 
-def _groups(systems: Mapping[str, Rows], by: str) -> dict[str, Rows]:
+def _groups(systems: Mapping[str, _Rows], by: str) -> dict[str, _Rows]:
     """The rows of each bar: of a system, or of a system and a value of the field `by`."""
     full = {name: rows for name, rows in systems.items() if rows}
     if not by:
@@ -131,14 +131,14 @@ def _groups(systems: Mapping[str, Rows], by: str) -> dict[str, Rows]:
     fields = {field for rows in full.values() for row in rows for field in row}
     if full and by not in fields:
         raise UnknownName("field", by, fields)
-    groups: dict[str, Rows] = {}
+    groups: dict[str, _Rows] = {}
     for name, rows in full.items():
         for value in sorted({str(row.get(by, "")) for row in rows}):
             groups[f"{name}, {value}"] = [row for row in rows if str(row.get(by, "")) == value]
     return groups
 
 
-def _estimate(rows: Rows, measure: str) -> Estimate:
+def _estimate(rows: _Rows, measure: str) -> Estimate:
     values = [float(row[measure]) for row in rows]
     if measure == "em":
         return share(sum(value == 1 for value in values), len(values))
@@ -152,7 +152,7 @@ def _end(row: Mapping[str, Json]) -> str:
     return "right" if kind.startswith("right") else kind if kind == "partly right" else "not right"
 
 
-def _row(name: str, rows: Rows, counts: Counter[str]) -> dict[str, Json]:
+def _row(name: str, rows: _Rows, counts: Counter[str]) -> dict[str, Json]:
     """The counts of a system, and what the reference tells: right of those attempted, and the harmonic mean of that and right of all."""
     right, attempted = counts["right"] + counts["right, forced"], len(rows) - counts["no answer"]
     of_attempted = right / attempted if attempted else 0.0
@@ -164,7 +164,7 @@ def _row(name: str, rows: Rows, counts: Counter[str]) -> dict[str, Json]:
     return {"system": plain(name), "questions": len(rows), **{kind: counts[kind] for kind in OUTCOMES}, **spans, **means}
 
 
-def _told(groups: Mapping[str, Rows]) -> str:
+def _told(groups: Mapping[str, _Rows]) -> str:
     said = []
     for name, rows in groups.items():
         right = sum(_end(row) == "right" for row in rows)

@@ -17,9 +17,9 @@ from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, counts, intervals
 from kgot_lab.evaluation.tables import decimal
 
-DEEPEST = 20
-MOST = 10  # systems that a reader can tell apart in a plot
-FEW = 3  # up to here every line can have its band
+_DEEPEST = 20
+_MOST = 10  # systems that a reader can tell apart in a plot
+_FEW = 3  # up to here every line can have its band
 CONTROL = "control"  # how the name of a system begins that is there to lose
 FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 WON, LOST = "#009E73", "#D55E00"
@@ -31,7 +31,7 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
     Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises UnknownName.
     """
     names = _known(report, systems) or shown(report)
-    depth = min(DEEPEST, *(run.kept for run in report.runs))
+    depth = min(_DEEPEST, *(run.kept for run in report.runs))
     ks = list(range(1, depth + 1))
     reached = _reached([run for run in report.runs if run.system in names], report, ks)
     with drawing(8.4, 4.6) as (figure, [axes]):
@@ -40,7 +40,7 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
             pen = _pen(name, report, list(reached))
             every = {"markevery": (number % 4, 4), "linewidth": 2.2 if marked else 1.2, "zorder": 2 + marked}
             axes.plot(ks, [point.mean for point in points], label=_label(name, report), **pen.line, **every)
-            if marked or len(reached) <= FEW:
+            if marked or len(reached) <= _FEW:
                 low, high = [point.low for point in points], [point.high for point in points]
                 axes.fill_between(ks, low, high, color=pen.colour, alpha=0.14, linewidth=0)
                 axes.plot(ks, low, ks, high, color=pen.colour, linestyle=pen.dashes, linewidth=0.5)
@@ -121,11 +121,11 @@ def rival(report: Report) -> str:
 def shown(report: Report) -> list[str]:
     """The systems that the plots name, best first: of many the baseline, its rival, and the best others that are no controls."""
     systems = [run.system for run in report.runs]
-    if len(systems) <= MOST:
+    if len(systems) <= _MOST:
         return systems
     first = [report.plan.baseline, rival(report)]
     best = [system for system in systems if system not in first and not system.startswith(CONTROL)]
-    kept = {*first, *best[: MOST - len(first)]}
+    kept = {*first, *best[: _MOST - len(first)]}
     return [system for system in systems if system in kept]
 
 

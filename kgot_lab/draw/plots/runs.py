@@ -40,7 +40,7 @@ BALLOTS = {  # in this order along a bar
 USES = {"returned": Pen("#56B4E9"), "failed": Pen("#D55E00", hatch="xxxx"), "asked for again, not called": Pen("#FFFFFF")}
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
-MOST = 8  # runs whose lines can be told apart
+_MOST = 8  # runs whose lines can be told apart
 TICKS = 12  # writes that can be named below the line
 
 
@@ -202,9 +202,9 @@ def _growth_of_many(grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str
     with drawing(9, 4.2, columns=2) as (figure, panels):
         for axes, what in zip(panels, ("nodes", "edges"), strict=True):
             for number, (name, sizes) in enumerate(by_step.items()):
-                look = FAINT_LINE if len(grown) > MOST else {"label": plain(name), **line_pen(number).line}
+                look = FAINT_LINE if len(grown) > _MOST else {"label": plain(name), **line_pen(number).line}
                 axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
-            if len(grown) > MOST:
+            if len(grown) > _MOST:
                 reached = [[sizes[step][what] for sizes in by_step.values() if step < len(sizes)] for step in range(last)]
                 middle = [median(sizes) for sizes in reached if len(sizes) >= 3]  # of one run or two it is no middle
                 axes.plot(range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line)

@@ -12,8 +12,8 @@ INK, MUTED = "#222", "#595959"
 TEXTS, SKELETONS, MORE, LESS = "#56B4E9", "#E69F00", "#007A59", "#B34D00"  # Okabe and Ito; the last two dark enough for a number
 TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # of the bands, from negative to high
 BAR, AXIS = 15.0, 128.0
-LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
-STRIP = LANES["delta"] + 22
+_LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
+STRIP = _LANES["delta"] + 22
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def gauge(raw: float, skeleton: float, thresholds: tuple[float, float], sides: t
         *(_guide(axis, lane, value) for lane, value in (("texts", raw), ("skeletons", skeleton))),
         _bar(axis, "texts", raw, TEXTS),
         _bar(axis, "skeletons", skeleton, SKELETONS),
-        _threshold(axis, least, (LANES["skeletons"] - 4, LANES["skeletons"] + BAR + 5), f"an edge needs {_short(least)} or more"),
+        _threshold(axis, least, (_LANES["skeletons"] - 4, _LANES["skeletons"] + BAR + 5), f"an edge needs {_short(least)} or more"),
         _threshold(axis, raw + by, (STRIP - 3, STRIP + 20), f"and a delta of {'+' * (by >= 0)}{_short(by)} or more"),
         *_bands(axis, raw, skeleton),
         *_delta(axis, raw, skeleton),
@@ -77,12 +77,12 @@ def _scale(axis: Axis) -> list[Markup]:
 
 def _guide(axis: Axis, lane: str, value: float) -> Markup:
     """A dotted line from the end of a bar down to the bands."""
-    return element("path", d=f"M{axis.at(value):.1f} {LANES[lane] + BAR}V{STRIP}", stroke="#777", stroke_dasharray="2 3")
+    return element("path", d=f"M{axis.at(value):.1f} {_LANES[lane] + BAR}V{STRIP}", stroke="#777", stroke_dasharray="2 3")
 
 
 def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
     """A bar from 0 to a value, its name before it and the number behind it."""
-    y, (start, end) = LANES[lane], sorted((axis.at(0), axis.at(value)))
+    y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
     bar = element("rect", x=start, y=y, width=max(end - start, 1.5), height=BAR, fill=colour, stroke="#333", stroke_width=0.8)
     name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
     return joined([name, bar, _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")])
@@ -122,7 +122,7 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
 
 def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     """An arrow from the similarity of the texts to that of the skeletons, and the difference in numbers."""
-    start, end, y = axis.at(raw), axis.at(skeleton), LANES["delta"] + 8
+    start, end, y = axis.at(raw), axis.at(skeleton), _LANES["delta"] + 8
     delta = round(skeleton - raw, 6) + 0.0
     colour, way = (MORE, 1) if delta >= 0 else (LESS, -1)
     head = min(9.0, abs(end - start))

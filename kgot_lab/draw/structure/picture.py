@@ -14,17 +14,17 @@ WIDTH, EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (WIDTH - 2 * EDGE - GUTTER) / 2
 LEFT, RIGHT = EDGE, WIDTH - EDGE - COLUMN  # where the two columns begin
 FONT, LEADING, PADDING, GAP = 13.0, 17.0, 8.0, 6.0
-ROWS = 8  # rows of a section; the table has them all
+_ROWS = 8  # rows of a section; the table has them all
 LINES = 5  # lines of a unit
 INK, MUTED = "#222", "#595959"
 JOINS, DENIES, STANDS = "#0072B2", "#9C4400", "#00614A"  # Okabe and Ito's blue; their vermilion and green, dark enough for text
 BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
-Look = Mapping[str, object]
-PLAIN: Look = {}
-DENIAL: Look = {"fill": DENIES, "font_weight": "bold", "font_size": 12.0}
-ASIDE: Look = {"fill": MUTED, "font_style": "italic", "font_size": 12.0}
+_Look = Mapping[str, object]
+_PLAIN: _Look = {}
+DENIAL: _Look = {"fill": DENIES, "font_weight": "bold", "font_size": 12.0}
+ASIDE: _Look = {"fill": MUTED, "font_style": "italic", "font_size": 12.0}
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,9 @@ def _titles(titles: tuple[str, str], raw: float) -> Part:
 def _section(section: Section) -> Iterator[Part]:
     """A heading, the first rows, and the count of the others."""
     yield _heading(section.name, section.note)
-    for row in section.rows[:ROWS]:
+    for row in section.rows[:_ROWS]:
         yield _row(row, section)
-    if left_out := section.rows[ROWS:]:
+    if left_out := section.rows[_ROWS:]:
         yield _aside(f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all.")
     yield Part(Markup(""), 8)
 
@@ -230,10 +230,10 @@ def _row(row: Row, section: Section) -> Part:
     return Part(joined([*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]), height + GAP)
 
 
-def _lines(unit: Unit, most: int) -> Iterator[tuple[str, Look]]:
+def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
     """The lines of a box, and how each looks."""
     lines, left_out = fitted(unit.text, COLUMN - 2 * PADDING, FONT, most)
-    yield from ((line, PLAIN) for line in lines)
+    yield from ((line, _PLAIN) for line in lines)
     yield from ((line, ASIDE) for line in _more(left_out))
     if unit.denied:
         yield "¬ this denies something", DENIAL
@@ -241,7 +241,7 @@ def _lines(unit: Unit, most: int) -> Iterator[tuple[str, Look]]:
     yield from ((line, ASIDE) for line in (*lines, *_more(left_out)))
 
 
-def _box(lines: Sequence[tuple[str, Look]], x: float, height: float, alone: bool) -> Markup:
+def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: bool) -> Markup:
     """Words in a frame; the frame of a unit that stands alone is dashed."""
     frame = {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"} if alone else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
     words = [_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look) for number, (line, look) in enumerate(lines)]
@@ -273,7 +273,7 @@ def _roles(told: Comparison) -> Iterator[Part]:
     if not told.roles_note:
         return
     yield _heading("Who plays whom", told.roles_note)
-    for each in told.roles[:ROWS]:
+    for each in told.roles[:_ROWS]:
         colour, dashes = (JOINS, None) if each.agrees else ("#777", "3 3")
         look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
@@ -281,7 +281,7 @@ def _roles(told: Comparison) -> Iterator[Part]:
         number = _text(f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)", WIDTH / 2, 13.5, text_anchor="middle")
         ours = _text(_noun(each.source), LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
         yield Part(joined([ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]), 24)
-    if left_out := told.roles[ROWS:]:
+    if left_out := told.roles[_ROWS:]:
         yield _aside(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 
 

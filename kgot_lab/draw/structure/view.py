@@ -12,19 +12,19 @@ from textwrap import wrap
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.analogy.material import described
 from kgot_lab.analogy.verdict import Limits
-from kgot_lab.draw.lines import harmless
 from kgot_lab.draw.markup import Markup, element, image, joined
 from kgot_lab.draw.structure.picture import Comparison, Row, Section, picture
 from kgot_lab.draw.structure.words import Kept, Rules, Side, comparison, in_words, signed
 from kgot_lab.draw.table import LEFT, Sheet, Table
-from kgot_lab.embedding.embeddings import encodable
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json
 
 Texts = Mapping[str, str]
-WIDE = 48  # letters of a column in plain text
+_WIDE = 48  # letters of a column in plain text
 NEITHER = "a structure view shows a Pair of isomorphism.compare, a delta edge"
 
 
@@ -163,7 +163,7 @@ class _Source:
             )
         named = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
         read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
-        return (named or ("First text", "Second text")[place], id) if read == encodable(id) else (id, read)
+        return (named or ("First text", "Second text")[place], id) if read == whole(id) else (id, read)
 
     def _rules(self, shown: Edge | Pair, kept: Kept | None) -> Rules:
         aligner, thresholds = self.judge
@@ -250,7 +250,7 @@ class _Whole(Sheet):
     @property
     def text(self) -> str:
         """The grid in plain text, long cells in several lines."""
-        grid = [[wrap(harmless(" ".join(cell.split())), WIDE) for cell in row] for row in (self.columns, *self.rows)]
+        grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max((len(line) for cell in column for line in cell), default=0) for column in zip(*grid, strict=True)]
         lines = [line for row in grid for line in zip_longest(*row, fillvalue="")]
         return "\n".join([self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)])

@@ -14,7 +14,7 @@ from kgot_lab.pairs.bands import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, Pair, Thre
 from kgot_lab.pairs.bands import Alignment as Said
 
 WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
-BANDS = {
+_BANDS = {
     NEGATIVE: "the texts are more alike than their skeletons",
     LOW: "the skeletons are hardly more alike than the texts",
     MIDDLE: "the skeletons are somewhat more alike than the texts",
@@ -96,7 +96,7 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
 
 def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
     """Why: the band, the thresholds, and what the verifier says."""
-    yield f"Delta {signed(pair.delta)}, in the {pair.band} band: {BANDS[pair.band]}."
+    yield f"Delta {signed(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _measured(pair, rules)
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.own_data import from_beir
@@ -16,7 +16,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_run, run_to, save_run
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.datasets import BUNDLED, load, published
+from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published
 from kgot_lab.experiments.recall.growth import held_bytes
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
 from kgot_lab.experiments.recall.systems import BASELINE, systems
@@ -69,7 +69,7 @@ def benchmark(
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
     """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings these published."""
     PUBLISHED.save(folder / PLAN)
-    dataset = load("2wiki-780")
+    dataset = load_dataset("2wiki-780")
     for (size, system), rankings in published().items():
         if size == len(dataset.queries):
             hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
@@ -79,7 +79,7 @@ def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
     made = _Made(dataset, embedder)
     for system in BESIDE_PUBLISHED:
         made.measure(folder, system, keep=8)
-    return derive(folder)
+    return derive(folder, load_dataset)
 
 
 def indexing(name: str, embedder: Embedder, *, progress: Progress = lambda done, total, what: None) -> list[dict[str, Json]]:
@@ -87,7 +87,7 @@ def indexing(name: str, embedder: Embedder, *, progress: Progress = lambda done,
 
     Systems share parts, so the sum over systems is more than all of them take together.
     """
-    dataset, rows = load(name), list[dict[str, Json]]()
+    dataset, rows = load_dataset(name), list[dict[str, Json]]()
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in dataset.queries])
     warm = systems(synthetic(16, 4), SyntheticVectors())
@@ -143,7 +143,7 @@ class _Made:
 def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
     opened = dict[str, Dataset]()
     for name in dict.fromkeys(names):
-        whole = from_beir(Path(name)) if name not in BUNDLED and Path(name).is_dir() else load(name)
+        whole = from_beir(Path(name)) if name not in BUNDLED and Path(name).is_dir() else load_dataset(name)
         if whole.name in opened:
             raise BadInput(f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other")
         opened[whole.name] = dataset = whole.develop if develop else whole

@@ -14,7 +14,7 @@ from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 
-def load(name: str) -> Dataset:
+def load_dataset(name: str) -> Dataset:
     """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
 
     Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.

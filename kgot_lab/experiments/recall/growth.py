@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import meaning
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
@@ -24,6 +23,7 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import fts5
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.links import title_graph
+from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.names import Titles
 from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.embeddings import Embedder, meaning, sentences
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, crossed, halves
 from kgot_lab.graph import PropertyGraph
@@ -18,6 +18,7 @@ from kgot_lab.retrieval.follow import Reach, follow
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
+from kgot_lab.retrieval.meaning import best_sentence, meaning
 from kgot_lab.retrieval.names import Titles, plain
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
@@ -142,7 +143,7 @@ class _Parts:
 
     @cached_property
     def sentences(self) -> Stage:
-        return sentences(self._documents, self._minilm)
+        return best_sentence(self._documents, self._minilm)
 
     @cached_property
     def text(self) -> Stage:

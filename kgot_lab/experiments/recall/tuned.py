@@ -16,7 +16,7 @@ from kgot_lab.types import Ranking
 
 MARGIN = 0.02  # fixed before the first run
 FEWEST = 4  # develop queries, below which nothing is tuned
-GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
+_GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
 
 
 def crossed(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
@@ -53,7 +53,7 @@ def best_weight(first: Stage, second: Stage, part: Dataset) -> Stage:
     """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one nearest to a half."""
     known = _remembering({"first": first, "second": second})
     measure = quality(part)
-    found = {weight: measure(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in GRID}
+    found = {weight: measure(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID}
     weight = max(found, key=lambda weight: (found[weight], -abs(weight - 0.5)))
     return weighted((weight, first), (round(1 - weight, 1), second))
 

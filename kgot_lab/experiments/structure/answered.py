@@ -20,8 +20,8 @@ from kgot_lab.evaluation.measures import Scores
 from kgot_lab.experiments.structure.analogies import Choice, Choices
 from kgot_lab.types import Json
 
-FORMAT = "choice receipt 1"
-QUESTIONS = "choices 1"
+_FORMAT = "choice receipt 1"
+_QUESTIONS = "choices 1"
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +93,7 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
     for each in answers:
         if set(each.scores) != {question.id for question in choices.questions}:
             raise BadInput(f"{each.system} did not answer exactly the questions of {choices.name}")
-    head = {"format": FORMAT, "set": choices.name, "questions": digest(choices), "kinds": {each.system: each.kind for each in answers}}
+    head = {"format": _FORMAT, "set": choices.name, "questions": digest(choices), "kinds": {each.system: each.kind for each in answers}}
     rows = [
         {"question": question.id, "system": each.system, "scores": each.scores[question.id]}
         for each in answers
@@ -104,7 +104,7 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
 
 def load_answers(path: Path, choices: Choices) -> dict[str, Answers]:
     """Read what `save_answers` wrote, by system; raises BadInput for a file that is broken, cut short or of other questions."""
-    head, *rows = _read(path, FORMAT)
+    head, *rows = _read(path, _FORMAT)
     if (head.get("set"), head.get("questions")) != (choices.name, digest(choices)):
         raise BadInput(f"{path.name} holds answers to other questions than those of {choices.name}; run it again")
     found: dict[str, dict[str, tuple[float, ...]]] = {system: {} for system in head["kinds"]}
@@ -125,13 +125,13 @@ def load_answers(path: Path, choices: Choices) -> dict[str, Answers]:
 
 def save_choices(choices: Choices, path: Path) -> None:
     """Write questions that were drawn with models, so that a report can be made again without them."""
-    head = {"format": QUESTIONS, "name": choices.name, "locked": sorted(choices.locked), "count": len(choices.questions)}
+    head = {"format": _QUESTIONS, "name": choices.name, "locked": sorted(choices.locked), "count": len(choices.questions)}
     _write(path, [head, *map(asdict, choices.questions)])
 
 
 def load_choices(path: Path) -> Choices:
     """Read what `save_choices` wrote; raises BadInput for a file that is broken or cut short."""
-    head, *rows = _read(path, QUESTIONS)
+    head, *rows = _read(path, _QUESTIONS)
     try:
         questions = tuple(Choice(**row | {"choices": tuple(row["choices"]), "kinds": tuple(row["kinds"])}) for row in rows)
         if len(questions) == head["count"]:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import SEED, Choice, Choices, Item, hashed, items

@@ -17,9 +17,9 @@ from kgot_lab.experiments.structure.analogies import SEED, hashed
 from kgot_lab.experiments.structure.nouns import NounsOf
 from kgot_lab.experiments.structure.systems import Surface, System
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 _FAR_BELOW = 4.0  # more than any cosine, or a cosine and a half, can make up for
 
 
@@ -92,7 +92,7 @@ class NounVeto:
         return near - _FAR_BELOW * np.array([bool(own & self._nouns(text)) for text in candidates])
 
 
-class RandomSkeleton(Generic[T]):
+class RandomSkeleton(Generic[_T]):
     """A structural system given the skeleton of another text of like length: what is left of its success is not structure.
 
     `make` builds the system around a function from a text to its skeleton.
@@ -101,7 +101,7 @@ class RandomSkeleton(Generic[T]):
     kind = "control"
 
     def __init__(
-        self, make: Callable[[Callable[[str], T]], System], skeleton_of: Callable[[str], T], name: str = "random skeleton"
+        self, make: Callable[[Callable[[str], _T]], System], skeleton_of: Callable[[str], _T], name: str = "random skeleton"
     ) -> None:
         self.name, self._make, self._skeleton_of = name, make, skeleton_of
         self._system: System | None = None
@@ -124,7 +124,7 @@ def strangers(texts: Sequence[str], *, bin_size: int = 10, seed: int = SEED) -> 
 
     Every text is given away once and none keeps its own, whatever order they come in. Raises BadInput for fewer than two texts.
     """
-    distinct = sorted(set(texts), key=lambda text: (len(WORD.findall(text)), hashed("length", text, seed=seed)))
+    distinct = sorted(set(texts), key=lambda text: (len(_WORD.findall(text)), hashed("length", text, seed=seed)))
     if len(distinct) < 2 or bin_size < 2:
         raise BadInput(f"to give texts the skeletons of others takes two texts or more in a bin; there are {len(distinct)} texts")
     bins = [distinct[start : start + bin_size] for start in range(0, len(distinct), bin_size)]

@@ -13,7 +13,7 @@ from kgot_lab.evaluation.significance import Estimate, Numbers, share
 from kgot_lab.experiments.structure.analogy_pairs import Pair, Pairs, pair
 from kgot_lab.experiments.structure.systems import System, checked
 
-KEEP = 2_000
+_KEEP = 2_000
 
 
 class Drawn(NamedTuple):
@@ -75,7 +75,7 @@ def best_first(edges: Iterable[Drawn]) -> list[Drawn]:
     return sorted(edges, key=lambda edge: (-edge.score, edge.first, edge.second))
 
 
-def drawn(system: System, pairs: Pairs, keep: int = KEEP) -> tuple[Drawn, ...]:
+def drawn(system: System, pairs: Pairs, keep: int = _KEEP) -> tuple[Drawn, ...]:
     """The best pairs by what a system says of them, at most `keep`; only pairs that this part judges, ties by id.
 
     A system may say one thing of a text from another and a different thing the other way round: the mean of both counts.

@@ -17,7 +17,7 @@ from kgot_lab.experiments.structure.systems import Surface, System, Words
 
 SIMPLE = ("surface", "shares a noun", "nouns shared", "length", "length apart")
 ALL = (*SIMPLE, "surface squared", "nearest", "words", "connectives")
-WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 CONNECTIVE = re.compile(
     r"\b(?:then|finally|immediately|next|after|before|following|first|later|subsequently|once|when|as a result)\b", re.IGNORECASE
 )
@@ -56,8 +56,8 @@ class OnTheSurface:
         """The features in the order of `names`, shape (candidates, names)."""
         near = self._surface.scores(source, candidates)
         own, theirs = self._nouns(source), [self._nouns(text) for text in candidates]
-        counts = np.array([max(1, len(WORD.findall(text))) for text in candidates])
-        length = np.log(counts / max(1, len(WORD.findall(source))))
+        counts = np.array([max(1, len(_WORD.findall(text))) for text in candidates])
+        length = np.log(counts / max(1, len(_WORD.findall(source))))
         columns = {
             "surface": near,
             "surface squared": near**2,

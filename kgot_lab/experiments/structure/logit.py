@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
 
-Places = NDArray[np.intp]
+_Places = NDArray[np.intp]
 
 FOLDS = 10
 
@@ -72,14 +72,14 @@ def softmax(values: Numbers) -> Numbers:
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True), np.float64)
 
 
-def _fitness(table: Numbers, right: Places, weights: Numbers, l2: float) -> float:
+def _fitness(table: Numbers, right: _Places, weights: Numbers, l2: float) -> float:
     scores = table @ weights
     top = scores.max(axis=1)
     log_sums = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
     return float((scores[np.arange(len(right)), right] - log_sums).sum() - l2 / 2 * weights @ weights)
 
 
-def _checked(features: ArrayLike, answers: Sequence[int], l2: float) -> tuple[Numbers, Places]:
+def _checked(features: ArrayLike, answers: Sequence[int], l2: float) -> tuple[Numbers, _Places]:
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.intp)
     if table.ndim != 3 or not table.size or right.shape != table.shape[:1] or not np.isfinite(table).all():
         shapes = f"{table.shape} for {right.shape} answers"

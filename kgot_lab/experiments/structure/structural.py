@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.systems import Surface
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kgot_lab.embedding.embeddings import Embedder
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import Choices

@@ -17,7 +17,7 @@ from kgot_lab.sandbox.inside.cypher_putting import Between, Claim, Known
 from kgot_lab.sandbox.inside.cypher_statement import Touched
 from kgot_lab.sandbox.inside.values import Refused, json_value
 
-Identity = tuple[str, str, str, str]
+_Identity = tuple[str, str, str, str]
 
 
 class Changes:
@@ -28,7 +28,7 @@ class Changes:
         self._ids: dict[str, str] = {}  # the ids that nodes have now, by record number, where they are not as before
         self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there
         self.nodes: dict[str, Claim] = {}
-        self.edges: dict[Identity, Claim] = {}
+        self.edges: dict[_Identity, Claim] = {}
         renamed = self._find_nodes()
         self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Stored = dict[str, Any]
-NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
+_NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
 OWN = "\u00a4"  # begins the name of a type that is not named after its label or relation
 _AT_ONCE = 100_000  # rows that cross into Java in one text
 _INDEXED = 100  # nodes of one label from which on an index finds them by id
@@ -95,7 +95,7 @@ class Database:
             names.add(label)
         if not own_name and len(names):
             return str(self._labels.ensureCompositeType(self._schema, names))
-        own_name = own_name or NO_LABEL
+        own_name = own_name or _NO_LABEL
         if not self._schema.existsType(own_name):
             above = [self._schema.getOrCreateVertexType(label) for label in names]
             type = self._schema.createVertexType(own_name)
@@ -110,7 +110,7 @@ class Database:
 
     def index(self, type: str, longest: int) -> None:
         """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their ids is too long for an index."""
-        if type == NO_LABEL:
+        if type == _NO_LABEL:
             return
         shown = self._schema.getType(type)
         there = shown.getPolymorphicIndexByProperties("id")

@@ -14,8 +14,8 @@ import json
 from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
-NODE_NAMES = ("", "id", "_labels", "_run")
-EDGE_NAMES = ("", "_key", "_run")
+_NODE_NAMES = ("", "id", "_labels", "_run")
+_EDGE_NAMES = ("", "_key", "_run")
 NAMED_BY = ("id", "name", "title", "label")  # the properties that may name a node which a statement gave no id, in order of trust
 ENCODED = "json:"
 
@@ -23,12 +23,12 @@ ENCODED = "json:"
 def stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a node as Cypher stores them."""
     noted = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
-    return {"id": id, **noted, **_stored(properties, NODE_NAMES)}
+    return {"id": id, **noted, **_stored(properties, _NODE_NAMES)}
 
 
 def stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of an edge as Cypher stores them."""
-    return {**({"_key": key} if key else {}), **_stored(properties, EDGE_NAMES)}
+    return {**({"_key": key} if key else {}), **_stored(properties, _EDGE_NAMES)}
 
 
 def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
@@ -40,12 +40,12 @@ def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
 
 def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     """A node's own properties again."""
-    return _properties(stored, NODE_NAMES)
+    return _properties(stored, _NODE_NAMES)
 
 
 def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     """An edge's own properties again."""
-    return _properties(stored, EDGE_NAMES)
+    return _properties(stored, _EDGE_NAMES)
 
 
 def plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ from kgot_lab.sandbox.inside.cypher_statement import Statements, TimedOut, Wrong
 from kgot_lab.sandbox.inside.values import Refused, json_value
 from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send
 
-MAX_MESSAGE = 600
+_MAX_MESSAGE = 600
 
 
 class _TooLong(Exception):
@@ -61,7 +61,7 @@ def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
     except _TooLong:
         return TOO_LONG, b""
     except Refused as refusal:
-        reply = {"error": str(refusal)[:MAX_MESSAGE]}
+        reply = {"error": str(refusal)[:_MAX_MESSAGE]}
     payload = json.dumps(reply, ensure_ascii=False, allow_nan=False).encode(errors="replace")
     return (REPLIED, payload) if len(payload) <= request["bytes"] else (TOO_LONG, b"")
 

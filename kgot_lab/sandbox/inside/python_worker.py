@@ -24,7 +24,7 @@ from kgot_lab.sandbox.inside.values import Refused, json_value, limited
 from kgot_lab.sandbox.inside.worker import serve
 
 FILE = "<statement>"  # how a traceback names the model's own lines
-MAX_MESSAGE = 600
+_MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
 _MISSING = object()
 
@@ -75,7 +75,7 @@ def answer(do: str, text: str, journal: Journal) -> dict[str, Any]:
     try:
         return {"write": _write, "read": _read, "compute": _compute}[do](text, journal)
     except Refused as refusal:
-        return {"error": str(refusal)[:MAX_MESSAGE]}
+        return {"error": str(refusal)[:_MAX_MESSAGE]}
     except MemoryError:
         return {"error": "MemoryError: the statement needs more memory than it may have"}
     except BaseException as error:
@@ -147,7 +147,7 @@ def _explain(error: BaseException, text: str) -> str:
     try:
         message = str(error.msg if isinstance(error, SyntaxError) else error)
         line = error.lineno if isinstance(error, SyntaxError) else _line(error.__traceback__)
-        said = f"{type(error).__name__}: {message[:MAX_MESSAGE]}" if message else type(error).__name__
+        said = f"{type(error).__name__}: {message[:_MAX_MESSAGE]}" if message else type(error).__name__
         lines = text.splitlines()
         return f"{said} (line {line}: {lines[line - 1].strip()[:200]})" if line and 0 < line <= len(lines) else said
     except BaseException:

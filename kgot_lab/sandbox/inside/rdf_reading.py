@@ -43,14 +43,14 @@ from kgot_lab.sandbox.inside.values import Refused
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
 _MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others
-Values = dict[str, Any]
+_Values = dict[str, Any]
 
 
 class Contents(NamedTuple):
     """What triples say: labels and properties of nodes by id, properties of edges by identity."""
 
-    nodes: dict[str, tuple[list[str], Values]]
-    edges: dict[Identity, Values]
+    nodes: dict[str, tuple[list[str], _Values]]
+    edges: dict[Identity, _Values]
 
 
 class _Element:
@@ -74,13 +74,13 @@ class _Element:
         elif isinstance(object, Literal):
             self.literals.setdefault(predicate_name(predicate), []).append(object)
 
-    def node(self) -> tuple[list[str], Values]:
+    def node(self) -> tuple[list[str], _Values]:
         """Its labels in their noted order, and its properties."""
         noted = self.noted_labels if isinstance(self.noted_labels, list) else []
         kept = [label for label in noted if isinstance(label, str) and label in self.labels]
         return kept + sorted(self.labels.keys() - set(kept)), self.properties()
 
-    def properties(self) -> Values:
+    def properties(self) -> _Values:
         """Its properties by name, several literals as a list in their noted order."""
         order = self.order if isinstance(self.order, dict) else {}
         return {name: _joined(self.literals[name], order.get(name)) for name in sorted(self.literals)}
@@ -107,7 +107,7 @@ def contents_of(triples: Iterable[Triple]) -> Contents:
     for subject, predicate, object in triples:
         by_subject.setdefault(subject, []).append((predicate, object))
     nodes: dict[str, _Element] = {}
-    groups: dict[tuple[str, str, str], list[tuple[str, str, Values]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[str, str, _Values]]] = {}
     for subject, pairs in by_subject.items():
         if any(predicate in DESCRIBING for predicate, _ in pairs):
             ends, key, properties = _described(subject, pairs)
@@ -126,7 +126,7 @@ def contents_of(triples: Iterable[Triple]) -> Contents:
     return Contents({id: node.node() for id, node in nodes.items()}, edges)
 
 
-def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, Values]:
+def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, _Values]:
     """The ends, key and properties of the edge that a resource describes."""
     edge, key = _Element(), ""
     for predicate, object in pairs:
@@ -146,9 +146,9 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
     return (name_of(source), predicate_name(type), name_of(target)), key, edge.properties()
 
 
-def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, Values]]) -> dict[str, Values]:
+def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
     """The properties of parallel edges by key: first those under their own IRI, then others, under a new key where they disagree."""
-    edges: dict[str, Values] = {} if described else {"": {}}
+    edges: dict[str, _Values] = {} if described else {"": {}}
     others = []
     for subject, key, properties in described:
         if subject == edge_iri((*ends, key)):
@@ -162,7 +162,7 @@ def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, Values]])
     return edges
 
 
-def _agree(one: Values, other: Values) -> bool:
+def _agree(one: _Values, other: _Values) -> bool:
     return all(json_text(one[name]) == json_text(other[name]) for name in one.keys() & other.keys())
 
 

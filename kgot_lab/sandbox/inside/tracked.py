@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import networkx as nx
 
 Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
-Part = TypeVar("Part", bound="Tracked")
+_Part = TypeVar("_Part", bound="Tracked")
 Before = dict[Any, Any] | None  # an element's attributes before the statement; None: it was not there
 
 
@@ -284,7 +284,7 @@ def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[s
     _fill(held, attributes, journal)
 
 
-def _placed(kind: type[Part], journal: Journal, owner: Owner) -> Part:
+def _placed(kind: type[_Part], journal: Journal, owner: Owner) -> _Part:
     """An empty dictionary that knows its place."""
     part = kind.__new__(kind)
     part.journal, part.owner = journal, owner

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
+_MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
 MAX_ITEMS = 100_000  # an endless generator is stopped here
 
 
@@ -48,8 +48,8 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
         return int(value)
     if isinstance(value, float):
         return _number(float(value), what, reading)
-    if depth >= MAX_DEPTH:
-        raise Refused(f"{what} is nested more than {MAX_DEPTH} levels deep")
+    if depth >= _MAX_DEPTH:
+        raise Refused(f"{what} is nested more than {_MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return {_key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()}
     if isinstance(value, set | frozenset):

@@ -18,7 +18,7 @@ from kgot_lab.types import Diff, Edge, Node
 BATCH = 5_000  # rows that one statement takes
 
 Locate = Callable[[Iterable[str]], dict[str, str]]  # where the nodes of some ids are, as far as there are any
-Rows = list[list[Any]]
+_Rows = list[list[Any]]
 
 _NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row RETURN n.id, labels(n), properties(n)"
 _BETWEEN = (
@@ -113,7 +113,7 @@ class Application:
                 _require_same(sorted(kept[2]), labels, "the labels")
 
     def _add_edges(self, edges: Iterable[Edge]) -> None:
-        groups: dict[str, Rows] = defaultdict(list)
+        groups: dict[str, _Rows] = defaultdict(list)
         for edge in edges:
             groups[edge.type].append([self._places[edge.source], self._places[edge.target], self._stored_edge(edge)])
         for type, rows in groups.items():
@@ -136,7 +136,7 @@ class Application:
             parts = [f"{verb} n{self._pattern(names)}" for verb, names in zip(("SET", "REMOVE"), changed, strict=True) if names]
             self._all(_CHANGE_LABELS.format(change=" ".join(parts)), places, f"the labels {', '.join(changed[0])}")
 
-    def _all(self, query: str, rows: list[Any], what: str = "") -> Rows:
+    def _all(self, query: str, rows: list[Any], what: str = "") -> _Rows:
         """Run a statement over all rows, in batches; raises BadInput naming what the server does not take."""
         from neo4j.exceptions import Neo4jError
 

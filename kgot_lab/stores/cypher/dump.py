@@ -24,7 +24,7 @@ _ALL = (  # one row for each node: one for each edge would cost twice as much
 MARK_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n += row[1]"
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r += row[2]"
 
-Stored = dict[str, Any]  # properties as the database has them
+_Stored = dict[str, Any]  # properties as the database has them
 
 
 class StoredNode(NamedTuple):
@@ -33,7 +33,7 @@ class StoredNode(NamedTuple):
     id: str
     place: str
     labels: list[str]
-    properties: Stored
+    properties: _Stored
 
     def node(self) -> Node:
         """The node it stands for."""
@@ -45,7 +45,7 @@ class StoredEdge(NamedTuple):
 
     identity: Identity
     place: str
-    properties: Stored
+    properties: _Stored
 
     def edge(self) -> Edge:
         """The edge it stands for."""
@@ -56,7 +56,7 @@ class StoredEdge(NamedTuple):
 class Row(NamedTuple):
     place: str
     labels: list[str]
-    properties: Stored
+    properties: _Stored
     edges: list[list[Any]]  # each place, type, place of the target, properties
 
 
@@ -133,7 +133,7 @@ def _rows(ask: Ask) -> list[Row]:
     return [Row(*row) for row in ask(_ALL, {})]
 
 
-def _edges(rows: Iterable[Row]) -> Iterator[tuple[Row, str, str, str, Stored]]:
+def _edges(rows: Iterable[Row]) -> Iterator[tuple[Row, str, str, str, _Stored]]:
     for row in rows:
         for place, type, end, properties in row.edges:
             yield row, place, type, end, properties
@@ -143,7 +143,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _key(properties: Stored) -> str:
+def _key(properties: _Stored) -> str:
     key = properties.get("_key", "")
     return key if isinstance(key, str) else ""
 
@@ -173,7 +173,7 @@ def ids_of(rows: Iterable[Row], was: Mapping[str, StoredNode], namespace: str) -
     return ids
 
 
-def _lost_labels(row: Row, before: StoredNode | None) -> Stored:
+def _lost_labels(row: Row, before: StoredNode | None) -> _Stored:
     """The noted order of a node's labels, where a statement took the note away."""
     noted = before.properties.get("_labels") if before else None
     return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
@@ -185,7 +185,7 @@ def _keyed(ask: Ask, rows: list[Row], ids: Mapping[str, str], before: Dump, name
     edges: dict[Identity, StoredEdge] = {}
     marks = []
 
-    def identified(source: Row, place: str, type: str, end: str, own: Stored) -> Identity:
+    def identified(source: Row, place: str, type: str, end: str, own: _Stored) -> Identity:
         bare = (ids[source.place], type, ids[end])
         old = was.get(place, ("", "", "", ""))  # a place may have been taken by another edge
         return (*bare, old[3] if "_key" not in own and old[:3] == bare else _key(own))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]  # a query of ours and its parameters; the rows as lists of columns
 
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
-PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
+_PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
 _ABSENT = (
     *(f"Neo.ClientError.Security.{each}" for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")),
     "Neo.ClientError.Database.",
@@ -180,7 +180,7 @@ def _driver(uri: str, user: str, password: str) -> Driver:
     if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
         notes.addHandler(logging.NullHandler())
     try:
-        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **PATIENCE)  # type: ignore[arg-type]
+        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_PATIENCE)  # type: ignore[arg-type]
     except (neo4j.exceptions.ConfigurationError, ValueError) as error:
         raise BadInput(f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})") from None
 

@@ -13,7 +13,8 @@ from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.walks import path_between
-from kgot_lab.stores.words import WordIndex, words_of
+from kgot_lab.stores.words import WordIndex
+from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 
 _SCAN = "MATCH (n) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"  # a map is looked up, a list would be searched for each node
@@ -83,7 +84,7 @@ class Looking:
 
     def search(self, words: str, limit: int) -> tuple[Node, ...]:
         """The nodes that share words with a query, best first; the server finds letters, here it is seen which are words."""
-        wanted = words_of(words)
+        wanted = folded_words(words)
         if not wanted or limit < 1:
             return ()
         rows = self._ask(_FOUND, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit})

@@ -12,9 +12,9 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     from neo4j import Result, Transaction
 
-MOST_ROWS = 10_000
+_MOST_ROWS = 10_000
 MOST_CHARACTERS = 1_000_000
-HIDDEN = frozenset(("_run", "_labels", "_key"))
+_HIDDEN = frozenset(("_run", "_labels", "_key"))
 _SCALARS = (str, bool, int, float, type(None))
 _NAMES = "UNWIND $places AS place MATCH (n) WHERE elementId(n) = place RETURN place, n.id"
 
@@ -42,8 +42,8 @@ def _limited(result: Result) -> Iterator[Any]:
     size = 0
     for number, record in enumerate(result, start=1):
         size += len(str(record.values()))
-        if number > MOST_ROWS or size > MOST_CHARACTERS:
-            raise TooMuch(f"more than {MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters; return less, for example with LIMIT")
+        if number > _MOST_ROWS or size > MOST_CHARACTERS:
+            raise TooMuch(f"more than {_MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters; return less, for example with LIMIT")
         yield record
 
 
@@ -76,10 +76,10 @@ def _json(value: Any, names: Mapping[str, str]) -> Json:
         links = [[relationship, node] for relationship, node in zip(value.relationships, value.nodes[1:], strict=True)]
         return [_json(part, names) for part in (value.nodes[0], *(part for link in links for part in link))]
     if isinstance(value, list):
-        kept = [each for each in value if each not in HIDDEN] if _is_keys(value) else value
+        kept = [each for each in value if each not in _HIDDEN] if _is_keys(value) else value
         return [_json(each, names) for each in kept]
     if isinstance(value, dict):
-        return {str(name): _json(each, names) for name, each in value.items() if name not in HIDDEN}
+        return {str(name): _json(each, names) for name, each in value.items() if name not in _HIDDEN}
     return _finite(plain(_iso(value)))
 
 

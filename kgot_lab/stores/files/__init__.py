@@ -13,7 +13,7 @@ from kgot_lab.stores.files.graphml import read_graphml, write_graphml
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 
 Write = Callable[[PropertyGraph, Path], None]
-READERS: dict[str, Callable[[Path], PropertyGraph]] = {
+_READERS: dict[str, Callable[[Path], PropertyGraph]] = {
     ".json": read_snapshot,
     ".jsonl": read_snapshot,
     ".graphml": read_graphml,
@@ -33,7 +33,7 @@ def read_graph(path: Path | str) -> PropertyGraph:
 
     Raises UnknownName for another ending, BadInput for a file that cannot be read.
     """
-    return READERS[_known(Path(path), READERS)](Path(path))
+    return _READERS[_known(Path(path), _READERS)](Path(path))
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:

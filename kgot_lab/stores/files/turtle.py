@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.sandbox.inside.rdf import PREFIXES, Literal, Term, Triple
-from kgot_lab.stores.sparql.triples import graph_of, triples_of
+from kgot_lab.sandbox.inside.rdf import PREFIXES
+from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 
 if TYPE_CHECKING:
-    import pyoxigraph
+    pass
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
@@ -44,29 +43,3 @@ def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
         for s, p, o in triples_of(graph.nodes, graph.edges)
     )
     Path(path).write_bytes(ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES))
-
-
-def oxigraph() -> ModuleType:
-    """The package that parses and writes RDF; raises NotInstalled."""
-    try:
-        import pyoxigraph
-    except ImportError:
-        raise NotInstalled("sparql", "pyoxigraph") from None
-    return pyoxigraph
-
-
-def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> Triple:
-    """One of its triples as ours; raises BadInput for a triple about a triple."""
-    return str(_term(quad.subject)), quad.predicate.value, _term(quad.object)
-
-
-def _term(term: object) -> Term:
-    import pyoxigraph
-
-    if isinstance(term, pyoxigraph.NamedNode):
-        return term.value
-    if isinstance(term, pyoxigraph.BlankNode):
-        return f"_:{term.value}"
-    if isinstance(term, pyoxigraph.Literal):
-        return Literal(term.value, term.datatype.value)
-    raise BadInput(f"{term} is a triple in the place of a thing; describe it with rdf:subject, rdf:predicate and rdf:object")

@@ -10,6 +10,7 @@ from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.truth import Identity
 from kgot_lab.stores.postgres.rows import EDGE, NODE, edge_of
 from kgot_lab.stores.postgres.tables import VECTORS, named, quoted, vector_schema
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge
 
 if TYPE_CHECKING:
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-MOST_WORDS = 500  # words of a question that are looked up
-TOGETHER = 500  # vectors in one statement
+_MOST_WORDS = 500  # words of a question that are looked up
+_TOGETHER = 500  # vectors in one statement
 
 # Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count only if there are no others.
 SEARCH = f"""
 WITH each AS (
   SELECT lexeme AS plain, ts_lexize('pg_catalog.english_stem', lexeme) AS stems
-  FROM unnest(to_tsvector('pg_catalog.simple', spaced(%(words)s))) LIMIT {MOST_WORDS}),
+  FROM unnest(to_tsvector('pg_catalog.simple', spaced(%(words)s))) LIMIT {_MOST_WORDS}),
 wanted AS (
   SELECT string_agg(quote_literal(form), ' | ')::tsquery AS query FROM each, unnest(plain || stems) AS form
   WHERE stems <> '{{}}' OR NOT EXISTS (SELECT FROM each WHERE stems <> '{{}}'))
@@ -52,7 +53,7 @@ def can_be(text: str) -> bool:
 
 def holdable(text: str) -> str:
     """A text without what PostgreSQL cannot hold."""
-    return text.encode(errors="replace").decode().replace("\0", " ")
+    return str(whole(text)).replace("\0", " ")
 
 
 def reached(connection: Connection, id: str, hops: int) -> dict[str, int]:
@@ -150,8 +151,8 @@ def put_vectors(connection: Connection, namespace: str, texts: Mapping[str, str]
     if len(lengths) > 1:
         raise BadInput(f"the vectors of a namespace have one length, not {' and '.join(map(str, sorted(lengths)))}")
     ids = list(texts)
-    for start in range(0, len(ids), TOGETHER):
-        some = ids[start : start + TOGETHER]
+    for start in range(0, len(ids), _TOGETHER):
+        some = ids[start : start + _TOGETHER]
         connection.execute(
             f"INSERT INTO {table} SELECT id, given::{vector} FROM unnest(%s::text[], %s::text[]) AS new (id, given)"
             " ON CONFLICT (id) DO UPDATE SET embedding = excluded.embedding",

@@ -15,7 +15,7 @@ from kgot_lab.stores.postgres.link import driver
 
 DATABASE = "kgot_lab"
 SUPERUSER = "postgres"
-MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ever taken for one
+_MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ever taken for one
 _LONGEST = 85  # bytes of a folder's name; with the socket's own name it must stay under 104
 _PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name passes through a shell
 _ENTER = 0o055  # read and enter, for group and others
@@ -119,7 +119,7 @@ def _fit(folder: Path) -> Path:
             f"PostgreSQL cannot live in {str(folder)!r}: its socket needs a folder of at most {_LONGEST} plain characters"
             " (English letters, digits and . _ - + @); give another path"
         )
-    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / _MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path")
     return folder
 
@@ -129,7 +129,7 @@ def _mark(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if new:
         folder.chmod(0o755)  # only `data` in it is private
-    (folder / MARK).touch()
+    (folder / _MARK).touch()
 
 
 def _refuse_private(*places: Path) -> None:

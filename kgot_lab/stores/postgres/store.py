@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
+from kgot_lab.stores.postgres import finding, tables
 from kgot_lab.stores.postgres.link import Circle, Link
 from kgot_lab.stores.postgres.rows import EDGE, NODE, Prepared, change_of, edge_of, emptied_of_indexes, node_of, take_dicts, value_of
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.postgres.statements import checked_read, checked_write, reason_of, refuse_calls
-from kgot_lab.stores.postgres import finding, tables
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sql import diff_of, sql_dialect
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-Parameters = Sequence[Any] | Mapping[str, Any]
+_Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)")
-MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
+_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
 ROW = 100  # bytes that a row costs besides its text
 MANY = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
@@ -78,7 +78,7 @@ class Postgres:
 
     # --- statements ---
 
-    def write(self, statement: str, parameters: Parameters = ()) -> Diff:
+    def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing.
 
         Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement is doubled.
@@ -96,12 +96,12 @@ class Postgres:
         except (BadInput, TypeError, UnicodeError) as error:  # a row that is no node or edge; parameters that do not fit
             raise QueryFailed(statement, str(error)) from None
 
-    def read(self, statement: str, parameters: Parameters = ()) -> Rows:
+    def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as in `write`."""
         import psycopg
 
         sent = checked_read(statement)
-        before = f"SELECT left(row_to_json(found)::text, {MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
+        before = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
         try:
             with self._link.transaction(f"BEGIN READ ONLY; {self._limit}", "ROLLBACK") as connection:
                 refuse_calls(connection, statement)
@@ -254,7 +254,7 @@ def _journalled(connection: Connection) -> Diff:
     return diff_of(change_of(*line) for _, *line in sorted(lines))
 
 
-def _found(connection: Connection, asked: str, parameters: Parameters, statement: str) -> Rows:
+def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
     """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two columns of one name."""
     rows: list[Json] = []
     size = 0
@@ -262,8 +262,10 @@ def _found(connection: Connection, asked: str, parameters: Parameters, statement
     with closing(stream) as texts:  # which stops the server too, if not all of it was taken
         for (text,) in texts:
             size += len(text) + ROW
-            if size > MAX_RESULT:
-                raise QueryFailed(statement, f"the statement returned more than {MAX_RESULT:,} bytes; ask for less, for example with LIMIT")
+            if size > _MAX_RESULT:
+                raise QueryFailed(
+                    statement, f"the statement returned more than {_MAX_RESULT:,} bytes; ask for less, for example with LIMIT"
+                )
             if not rows:
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-MARK = "graph of kgot_lab, version 1"
+_MARK = "graph of kgot_lab, version 1"
 VECTORS = "public"  # the schema pgvector is put in, where it is not there already
-PATIENCE = 30  # seconds to wait for another store that is writing
-OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
+_PATIENCE = 30  # seconds to wait for another store that is writing
+_OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
 
 # Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes space: PostgreSQL takes a/b for
 # a file and a.b for a host, and finds neither by its parts. Ids are names: no stemming and no stop words (The Who). Properties are prose.
@@ -148,17 +148,17 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
     """
     _refuse_unfit_server(connection)
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{MARK} {namespace}",))
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
         found = connection.execute(
             "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s", (namespace,)
         ).fetchone()
-        if found and found[0] != MARK:
+        if found and found[0] != _MARK:
             raise BadInput(f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace")
         if found and wipe:
             _drop(connection, namespace)
         if not found or wipe:
             connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;", namespace=namespace))
-            connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{MARK}'")
+            connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_MARK}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
         return _role(connection, namespace, login)
@@ -209,8 +209,8 @@ def _create_role(connection: Connection, role: str) -> None:
 
 
 def _refuse_unfit_server(connection: Connection) -> None:
-    if connection.info.server_version < OLDEST * 10_000:
-        raise StoreUnavailable(f"this PostgreSQL is older than version {OLDEST}; the store needs that or a newer one")
+    if connection.info.server_version < _OLDEST * 10_000:
+        raise StoreUnavailable(f"this PostgreSQL is older than version {_OLDEST}; the store needs that or a newer one")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise StoreUnavailable(f"the database is encoded in {encoding}, which cannot hold every text; give one that is in UTF8")
@@ -229,5 +229,5 @@ def settle(connection: Connection, namespace: str) -> None:
     schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")  # in this order temporary tables hide none of ours
     connection.execute(
         f"SET search_path = {', '.join(map(quoted, schemas))};"
-        f" SET standard_conforming_strings = on; SET lock_timeout = {PATIENCE * 1000}; SET client_min_messages = warning"
+        f" SET standard_conforming_strings = on; SET lock_timeout = {_PATIENCE * 1000}; SET client_min_messages = warning"
     )

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
 from kgot_lab.sandbox.inside.rdf import Literal, Term, Triple
 from kgot_lab.sandbox.inside.sparql_text import explained
-from kgot_lab.stores.files.turtle import oxigraph, triple_of
+from kgot_lab.stores.sparql.triples import oxigraph, triple_of
 
 if TYPE_CHECKING:
     import httpx
 
 MAX_RESULT = 1_000_000  # bytes of an answer to a statement that a model wrote
-PATIENCE = 600.0  # seconds for what this store asks of its own accord: reading and writing whole graphs
+_PATIENCE = 600.0  # seconds for what this store asks of its own accord: reading and writing whole graphs
 _ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 
@@ -36,7 +36,7 @@ class Answer:
 class Limits:
     """How long a request may take, in seconds, and how many bytes its answer may have."""
 
-    seconds: float = PATIENCE
+    seconds: float = _PATIENCE
     size: float = math.inf
 
 

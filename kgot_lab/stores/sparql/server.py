@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _VERSIONS, _VERSION = f"{META}versions", f"{META}version"
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _TRIES = 5  # how often a write starts again because somebody else was faster
 
 
@@ -194,7 +194,7 @@ class SparqlServer(Kept):
         self._version, self._size = version, len(triples)
         self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
 
-    def _until_settled(self, act: Callable[[], Result]) -> Result:
+    def _until_settled(self, act: Callable[[], _Result]) -> _Result:
         """What an act gives once nobody else changed the graph while it ran."""
         for _ in range(_TRIES):
             self._refresh()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.sandbox.inside.rdf import EDGE, NAMESPACE, PREFIXES, STRING, XSD, Term, Triple, Values, edge_triples, node_triples
+from kgot_lab.sandbox.inside.rdf import EDGE, NAMESPACE, PREFIXES, STRING, XSD, Literal, Term, Triple, Values, edge_triples, node_triples
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.inside.values import Refused
 from kgot_lab.types import Diff, Edge, Node
@@ -15,6 +17,9 @@ from kgot_lab.types import Diff, Edge, Node
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+if TYPE_CHECKING:
+    import pyoxigraph
 
 
 def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
@@ -87,3 +92,29 @@ def _escape(sign: re.Match[str]) -> str:
     if len(sign[0]) == 2:  # \u in a text: some servers resolve \uXXXX wherever they see it
         return f"\\\\\\u{ord(sign[0][1]):04X}"
     return _SHORT.get(sign[0]) or f"\\u{ord(sign[0]):04X}"
+
+
+def oxigraph() -> ModuleType:
+    """The package that parses and writes RDF; raises NotInstalled."""
+    try:
+        import pyoxigraph
+    except ImportError:
+        raise NotInstalled("sparql", "pyoxigraph") from None
+    return pyoxigraph
+
+
+def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> Triple:
+    """One of its triples as ours; raises BadInput for a triple about a triple."""
+    return str(_term(quad.subject)), quad.predicate.value, _term(quad.object)
+
+
+def _term(term: object) -> Term:
+    import pyoxigraph
+
+    if isinstance(term, pyoxigraph.NamedNode):
+        return term.value
+    if isinstance(term, pyoxigraph.BlankNode):
+        return f"_:{term.value}"
+    if isinstance(term, pyoxigraph.Literal):
+        return Literal(term.value, term.datatype.value)
+    raise BadInput(f"{term} is a triple in the place of a thing; describe it with rdf:subject, rdf:predicate and rdf:object")

@@ -14,8 +14,8 @@ from kgot_lab.stores.sql import json_text, json_value
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 1
-PATIENCE = 30.0  # seconds to wait for another process that is writing
-OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
+_PATIENCE = 30.0  # seconds to wait for another process that is writing
+_OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 MOST_TEXT = 16_000_000  # bytes of one value; also bounds what functions build
 MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
 
@@ -157,8 +157,8 @@ def opened(path: Path | None) -> Opened:
 
     Raises BadInput for a file of another kind, which is not touched, and StoreUnavailable for one that cannot be opened or is damaged.
     """
-    if sqlite3.sqlite_version_info < OLDEST:
-        raise StoreUnavailable(f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, OLDEST))} or newer is needed")
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise StoreUnavailable(f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, _OLDEST))} or newer is needed")
     if path is not None:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
@@ -194,7 +194,7 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
     """What an error says of the file rather than of a statement; None if nothing."""
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(f"{where}: another process has been writing to it for {PATIENCE:g} s; try again when it is done")
+        return StoreUnavailable(f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreUnavailable(f'{where} is damaged ({error}); restore a copy, or save what is left with: sqlite3 "{where}" .recover')
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
@@ -226,7 +226,7 @@ def _refuse_unless_ours(application: int, version: int, path: Path | None) -> No
 
 
 def _connected(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection

@@ -15,8 +15,8 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.stores.sql import Change, Row, edge_row, json_value, node_row
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-MOST_WORDS = 500  # words of a question that are looked up
+_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
+_MOST_WORDS = 500  # words of a question that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -63,8 +63,8 @@ def rows_of(cursor: sqlite3.Cursor, statement: str) -> Rows:
     size = 0
     for row in cursor:
         size += sum(len(value) if isinstance(value, str) else 8 for value in row) + 8 * len(row)
-        if size > MAX_RESULT:
-            raise QueryFailed(statement, f"the answer is larger than {MAX_RESULT:,} bytes; ask for less, or add a LIMIT")
+        if size > _MAX_RESULT:
+            raise QueryFailed(statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT")
         found.append({name: _value(name, value, statement) for name, value in zip(names, row, strict=True)})
     return tuple(found)
 
@@ -90,4 +90,4 @@ def terms_of(words: str) -> list[str]:
         parts = _WORD.findall(chunk)
         together = [" ".join(parts)] if parts else []
         terms.update(dict.fromkeys(together + [part for part in parts if len(part) > 1]))
-    return [f'"{term}"' for term in terms][:MOST_WORDS]
+    return [f'"{term}"' for term in terms][:_MOST_WORDS]

@@ -24,12 +24,12 @@ from kgot_lab.types import Diff, Edge, Node, Rows
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
-Parameters = Sequence[Any] | Mapping[str, Any]
+_Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql_dialect("SQL (SQLite)")
 NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its properties
-STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
-COMMON = 1_000  # nodes that a word must be in before it can count as common
-TOGETHER = 500  # ids in one question
+_STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
+_COMMON = 1_000  # nodes that a word must be in before it can count as common
+_TOGETHER = 500  # ids in one question
 MANY = 2_000  # rows that are quicker put in without a trigger for each
 
 _NODES = "SELECT id, labels, properties FROM nodes"
@@ -71,7 +71,7 @@ class Sqlite:
 
     # --- statements ---
 
-    def write(self, statement: str, parameters: Parameters = ()) -> Diff:
+    def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
         refuse_unless_write(statement, brackets=False)
         with self._transaction() as graph, self._explained(statement, graph.guard), self._timed(graph.writer):
@@ -89,7 +89,7 @@ class Sqlite:
             refuse_unfit(diff)
         return diff
 
-    def read(self, statement: str, parameters: Parameters = ()) -> Rows:
+    def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed.
 
         The columns labels and properties come as lists and objects, all others as SQLite has them.
@@ -185,13 +185,13 @@ class Sqlite:
 
     def _telling(self, terms: list[str]) -> list[str]:
         """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a common one takes long."""
-        common = max(COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
+        common = max(_COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
         times = {term: self._asked("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0] for term in terms}
         return [term for term in terms if 0 < times[term] <= common] or terms
 
     def _next_to(self, ids: Sequence[str]) -> Iterator[str]:
-        for start in range(0, len(ids), TOGETHER):
-            some = ids[start : start + TOGETHER]
+        for start in range(0, len(ids), _TOGETHER):
+            some = ids[start : start + _TOGETHER]
             marks = ", ".join(f"?{number}" for number in range(1, len(some) + 1))
             asked = f"SELECT target FROM edges WHERE source IN ({marks}) UNION SELECT source FROM edges WHERE target IN ({marks})"
             yield from (end for (end,) in self._asked(asked, some))
@@ -209,7 +209,7 @@ class Sqlite:
             raise StoreUnavailable(f"{self._path or 'the graph in memory'} was closed; open a new Sqlite store")
         return self._opened
 
-    def _asked(self, statement: str, parameters: Parameters = ()) -> list[Any]:
+    def _asked(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
         """The rows of a statement of our own."""
         with self._lock:
             graph = self._graph()
@@ -275,7 +275,7 @@ class Sqlite:
     @contextmanager
     def _timed(self, connection: sqlite3.Connection) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         try:
             yield
         finally:

@@ -17,8 +17,8 @@ from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 
-NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
-MOST_ROWS = 3
+_NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
+_MOST_ROWS = 3
 _DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
@@ -51,7 +51,7 @@ class SideBySide:
     def table(self) -> Table:
         """The words without the pictures, a row for each run."""
         rows = tuple(spoken.texts for spoken in self.spoken)
-        return Table((Sheet(NAMES, rows, len(rows), self.question),))
+        return Table((Sheet(_NAMES, rows, len(rows), self.question),))
 
     def _repr_html_(self) -> str:
         head = element("tr", element("td"), *(element("th", spoken.language, scope="col", style=LEFT) for spoken in self.spoken))
@@ -65,7 +65,7 @@ class SideBySide:
         return repr(self.table())
 
     def _words(self) -> Iterator[Markup]:
-        for number, name in enumerate(NAMES[1:], start=1):
+        for number, name in enumerate(_NAMES[1:], start=1):
             yield _row(name, (element("pre", _cut(spoken.texts[number]), style=_CODE) for spoken in self.spoken))
 
 
@@ -106,8 +106,8 @@ def _read_last(reads: Sequence[Read]) -> Iterator[str]:
 
 
 def _first(rows: Rows) -> str:
-    shown = [cell(_shown(row) if isinstance(row, Mapping) else row) for row in rows[:MOST_ROWS]]
-    return "\n".join([*shown, *([f"and {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])])
+    shown = [cell(_shown(row) if isinstance(row, Mapping) else row) for row in rows[:_MOST_ROWS]]
+    return "\n".join([*shown, *([f"and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else [])])
 
 
 def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,0 +1,46 @@
+"""What an embedder is, and what its texts and vectors must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgot_lab.errors import BadInput
+from kgot_lab.text.surrogates import whole
+
+Matrix = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into vectors of length 1. Vectors of two embedders compare only where `digest` is the same.
+
+    A text in which an embedder knows no word may have a vector of zeros: its cosine with everything is then 0.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str: ...  # SHA-256 of what decides the vectors
+    @property
+    def dimension(self) -> int: ...
+    def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
+
+
+def embeddable(texts: Sequence[str]) -> list[str]:
+    """The texts as an embedder may read them; raises BadInput for one text where several are meant."""
+    if isinstance(texts, str):
+        raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
+    return [whole(text) for text in texts]
+
+
+def unit(vectors: ArrayLike, source: str) -> Matrix:
+    """The rows brought to length 1, in 32 bits; a row of zeros stays one. Raises BadInput for NaN or infinity, naming the row."""
+    rows = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(lengths))
+    if len(bad):
+        raise BadInput(f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity; the first is that of row {bad[0]}")
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)

