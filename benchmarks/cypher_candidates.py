@@ -186,10 +186,10 @@ class InOurSandbox:
         self._store, self._reading = CypherEmbedded(_Kept(self._worker), path=path / "graph.jsonl"), reading
 
     def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
-        from kgot_lab.stores.cypher.dialect import literal
+        from kgot_lab.stores.cypher.dialect import cypher_literal
 
         for name, value in (parameters or {}).items():
-            statement = statement.replace(f"${name}", literal(value))
+            statement = statement.replace(f"${name}", cypher_literal(value))
         if reading or self._reading:
             return [tuple(row.values()) for row in self._store.read(statement)]
         self._store.write(statement)

@@ -10,7 +10,7 @@ from itertools import combinations, islice
 import numpy as np
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated
+from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
 from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.material import vectors
@@ -19,7 +19,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.datasets import content_id
 from kgot_lab.experiments.structure.analogies import SEED, items
-from kgot_lab.experiments.structure.analogy_pairs import Pairs, pair, pairs
+from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair, pairs
 from kgot_lab.experiments.structure.controls import strangers
 from kgot_lab.experiments.structure.nouns import NounsOf
 from kgot_lab.graph import PropertyGraph
@@ -44,7 +44,7 @@ STEPS = 200  # thresholds tried: of 1,000 pairs one or two are analogous, so coa
 class Case:
     """A graph of texts and the nouns they share, who asks and what is relevant, and the entry stage."""
 
-    pairs: Pairs
+    pairs: AnalogyPairs
     parts: Mapping[str, Dataset]
     texts: PropertyGraph
     graph: PropertyGraph
@@ -65,7 +65,7 @@ def case(name: str, parts: Sequence[str], embedder: Embedder, nouns: NounsOf) ->
     return Case(whole, asked, texts, noun_graph(texts, nouns), by_meaning(texts, embedder), out)
 
 
-def questions(name: str, part: str, judged: Pairs) -> Dataset:
+def questions(name: str, part: str, judged: AnalogyPairs) -> Dataset:
     """Each source of the part asks for its analogues."""
     near: dict[str, dict[str, int]] = {}
     for first, second in sorted(judged.analogous):
@@ -76,7 +76,7 @@ def questions(name: str, part: str, judged: Pairs) -> Dataset:
     return Dataset(f"{name}, {part}", judged.documents, queries, {query.id: near[query.id] for query in queries})
 
 
-def unasked(id: str, judged: Pairs) -> frozenset[str]:
+def unasked(id: str, judged: AnalogyPairs) -> frozenset[str]:
     """A text itself, and those of which nobody said whether they are analogous to it."""
     return frozenset({id, *(end for both in judged.left_out if id in both for end in both)})
 
@@ -107,7 +107,7 @@ def by_meaning(texts: PropertyGraph, embedder: Embedder) -> Stage:
 # --- edges ------------------------------------------------------------------------------------------------------------
 
 
-def calibration(part: Pairs, made: Skeletons, embedder: Embedder) -> Calibrated:
+def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Calibrated:
     """The thresholds with the highest F1 on pairs of develop texts, at the share of analogous pairs that these have.
 
     All analogous pairs count, and at most OTHERS of the rest, drawn by lot.
@@ -124,7 +124,7 @@ def calibration(part: Pairs, made: Skeletons, embedder: Embedder) -> Calibrated:
     measured = [Pair(ids[i], ids[j], float(raw[i, j]), float(skeleton[i, j])) for i, j in chosen]
     labels = [place < len(right) for place in range(len(chosen))]
     aim = Aim(prevalence=len(right) / len(judged))
-    return calibrated(measured, labels, embedder=embedder.name, maker=made.maker, aim=aim, steps=STEPS)
+    return calibrated_thresholds(measured, labels, embedder=embedder.name, maker=made.maker, aim=aim, steps=STEPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.experiments.recall.systems import shuffled
-from kgot_lab.experiments.structure.analogy_pairs import Pairs, pair
+from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair
 from kgot_lab.experiments.structure.nouns import Nouns
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
@@ -108,7 +108,7 @@ def leaving_out(stage: Stage, out: Mapping[str, frozenset[str]]) -> Stage:
     return Stage(stage.name, step)
 
 
-def edge_facts(part: Pairs, edges: Iterable[Edge]) -> Row:
+def edge_facts(part: AnalogyPairs, edges: Iterable[Edge]) -> Row:
     """How many edges there are, how many of them the part judges, and how many are right, of so many analogous pairs."""
     ends = {pair(edge.source, edge.target) for edge in edges}
     judged = [both for both in ends if part.judges(*both)]

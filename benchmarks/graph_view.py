@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.draw.graph.collapse import View, collapsed, opened, revealed
-from kgot_lab.draw.graph.places import Place, places_of
+from kgot_lab.draw.graph.places import places_of
+from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
 

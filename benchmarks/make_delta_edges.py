@@ -33,7 +33,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.systems import systems
-from kgot_lab.experiments.recall.tuned import quality
+from kgot_lab.experiments.recall.tuned import mean_recall
 from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds
@@ -73,7 +73,7 @@ def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder)
     """What each choice of edges does to the recall@5 of a walk over titles, and how many gold passages of a question it joins."""
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in data.queries])
-    reached = quality(data)
+    reached = mean_recall(data)
     rows: list[Json] = [{"edges": "none", "count": 0, "recall@5": round(reached(systems(data, remembered)["neighbours, turns"]()), 4)}]
     gold = {tuple(sorted((a, b))) for grades in data.qrels.values() for a in grades for b in grades if a != b}
     for said, edges in options.items():

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from kgot_lab.analogy.skeleton_makers import Asked, save
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.experiments.structure.analogies import choices, hashed, rows_of
+from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.llm.local import Local
 
 FILE = Path(__file__).parent.parent / "data" / "skeletons" / "local-model.jsonl.gz"
@@ -20,7 +20,7 @@ FILE = Path(__file__).parent.parent / "data" / "skeletons" / "local-model.jsonl.
 
 def lots() -> Iterator[list[str]]:
     """The texts, a lot at a time."""
-    yield from ([row["s1"]] for row in rows_of("analobench/corpus.jsonl.gz"))
+    yield from ([row["s1"]] for row in jsonl_rows("analobench/corpus.jsonl.gz"))
     for question in sorted(choices("storyanalogy-mc").questions, key=lambda question: hashed("order", question.id)):
         yield [question.source, *question.choices]
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=120, help="when to stop")
     began, minutes = time.perf_counter(), parser.parse_args().minutes
     model = Local(context=4096)
-    maker, made, failed = Asked(model), dict[str, str](), dict[str, str]()
+    maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     for texts in lots():
         found = skeletons(texts, maker)
         made |= found

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.evaluation.answers import exact_match, f1, holds
-from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa, split
+from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa, question_split
 from kgot_lab.llm import connect
 from kgot_lab.loop import prompts
 from kgot_lab.loop.conclude import row_text
-from kgot_lab.loop.cut import joined
+from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.loop.trace import load_trace, record
+from kgot_lab.loop.trace import load_run, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
@@ -113,10 +113,10 @@ def loop(llm: LLM, preset: str, folder: Path) -> Callable[[Question], Outcome]:
 
 def outcome(question: Question, path: Path, seconds: float) -> Outcome:
     """What a trace says of a question."""
-    events = load_trace(path).events
+    events = load_run(path).events
     final = next(event for event in events if isinstance(event, Answered))
     asked = [event for event in events if isinstance(event, Asked)]
-    rows = joined(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+    rows = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
     votes = [event for event in events if isinstance(event, Voted) and event.asked]
     return Outcome(
         question.id, question.type, final.text, question.answer,
@@ -203,7 +203,7 @@ def main() -> None:
     options = arguments.parse_args()
     if not options.table:
         llm = connect("local")
-        ids = split()[options.split][: options.limit]
+        ids = question_split()[options.split][: options.limit]
         by_id = {question.id: question for question in hotpotqa().questions}
         machine = f"{platform.machine()}, 2 shared cores"
         facts = {"model": llm.name, "date": str(date.today()), "machine": machine, "python": platform.python_version()}

@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.cli.bench import bar, grown, growth_grid, reported, write
+from kgot_lab.cli.bench import bar, grown, growth_grid, reported, write_reports
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.failures import failures
@@ -101,7 +101,7 @@ def main() -> None:
     if wanted.scale:
         grown(SCALE, None)
     reports = derive(RECALL, load_dataset)
-    write(reports, RECALL)
+    write_reports(reports, RECALL)
     show(reports)
 
 

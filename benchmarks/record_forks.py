@@ -15,8 +15,8 @@ from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.forks import recorded_fork, save_fork
-from kgot_lab.loop.replay import Live, fork
-from kgot_lab.loop.trace import Trace, load_trace
+from kgot_lab.loop.replay import Resources, fork
+from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
@@ -62,8 +62,8 @@ def main() -> None:
 def fits(plan: Plan, path: Path) -> bool:
     """Whether a fork is on file that changes this, in the tape as it is now."""
     try:
-        recorded = load_trace(path)
-        recorded_fork(load_trace(TAPES / f"{plan.tape}.jsonl"), recorded)
+        recorded = load_run(path)
+        recorded_fork(load_run(TAPES / f"{plan.tape}.jsonl"), recorded)
     except TraceError:
         return False
     return (recorded.about["at"], recorded.about["change"]) == (plan.at, plan.change)
@@ -71,9 +71,9 @@ def fits(plan: Plan, path: Path) -> bool:
 
 def record_fork(plan: Plan, path: Path, llm: Local) -> None:
     """Record one fork."""
-    original = load_trace(TAPES / f"{plan.tape}.jsonl")
+    original = load_run(TAPES / f"{plan.tape}.jsonl")
     with InMemory() as store:
-        other = fork(original.events, plan.at, plan.change, store, Live([tool_of(original)], llm))
+        other = fork(original.events, plan.at, plan.change, store, Resources([tool_of(original)], llm))
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
         "engine": f"llama-cpp-python {version('llama-cpp-python')}",

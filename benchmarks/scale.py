@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kgot_lab.experiments.recall.growth import LANES, SIZES, growth
+from kgot_lab.experiments.recall.growth import LANES, SIZES, measure_growth
 
 RESULTS = Path(__file__).parent / "results" / "scale.jsonl"
 COLUMNS = ("lane", "passages", "queries", "index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "cpu_ms", "recall@10")
@@ -37,7 +37,7 @@ def main():
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        rows = growth(
+        rows = measure_growth(
             options.sizes,
             options.lanes,
             file=options.file,

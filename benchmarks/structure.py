@@ -35,10 +35,10 @@ from scipy.optimize import linear_sum_assignment
 from structure_report import ANSWERS, CELLS, EDGES, MAPPINGS, SEARCHES, show
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated
-from kgot_lab.analogy.delta_edges import compared, delta_edges
+from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
+from kgot_lab.analogy.delta_edges import compare_pairs, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeleton_makers import Stored, stored
+from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
 from kgot_lab.analogy.skeletons import Maker, skeletons
 from kgot_lab.bundled import bundled
 from kgot_lab.embedding.vectors import minilm
@@ -46,7 +46,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import CHOICES, ITEMS, Choices, choices
-from kgot_lab.experiments.structure.analogy_pairs import PAIRS, Pairs, pair, pairs
+from kgot_lab.experiments.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from kgot_lab.experiments.structure.analogy_pools import retrieval
 from kgot_lab.experiments.structure.answered import load_answers, save_answers, save_choices
 from kgot_lab.experiments.structure.cells import FOUR, cells_of
@@ -76,7 +76,7 @@ masked_maker, events_maker = Linguistic(style="masked"), Linguistic(style="event
 
 
 @cache
-def model() -> Stored:
+def model() -> StoredSkeletons:
     """The skeletons that the local model made."""
     return stored(bundled("skeletons/local-model.jsonl.gz"))
 
@@ -161,8 +161,8 @@ def chosen(taught: Choices, maker: Maker) -> Calibrated:
     labelled = [each for each in labelled if each[0] != each[1]]
     made = skeletons(taught.texts, maker)
     known = [(source, text, label) for source, text, label in labelled if source in made and text in made]
-    found = compared([(source, text) for source, text, _ in known], made, embedder)
-    return calibrated(found, [label for _, _, label in known], embedder=embedder.name, maker=maker.name)
+    found = compare_pairs([(source, text) for source, text, _ in known], made, embedder)
+    return calibrated_thresholds(found, [label for _, _, label in known], embedder=embedder.name, maker=maker.name)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def draw(opened: bool) -> None:
     keep(EDGES, rows)
 
 
-def first(edges: Sequence[Drawn], every: Pairs, opened: bool) -> list[Drawn]:
+def first(edges: Sequence[Drawn], every: AnalogyPairs, opened: bool) -> list[Drawn]:
     """As many of the best edges of each part as it has analogous pairs."""
     kept: dict[tuple[str, str], Drawn] = {}
     for part in (every.develop, every.opened)[: 1 + opened]:
@@ -286,7 +286,7 @@ def first(edges: Sequence[Drawn], every: Pairs, opened: bool) -> list[Drawn]:
 
 
 def judged(
-    title: str, kind: str, edges: Sequence[Drawn], every: Pairs, opened: bool, thresholds: Thresholds | None = None
+    title: str, kind: str, edges: Sequence[Drawn], every: AnalogyPairs, opened: bool, thresholds: Thresholds | None = None
 ) -> Iterator[dict[str, object]]:
     """For each part how many edges there are and which of them join analogous texts: the receipt."""
     for part, name in ((every.develop, "develop"), (every.opened, "locked"))[: 1 + opened]:
@@ -298,7 +298,7 @@ def judged(
         yield {**about, **told, **size, "right": sorted([edge.first, edge.second] for edge in right)}
 
 
-def for_edges(every: Pairs) -> Calibrated:
+def for_edges(every: AnalogyPairs) -> Calibrated:
     """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on develop pairs, others drawn by lot."""
     part = every.develop
     text_of, ids = {document.id: document.text for document in every.documents}, sorted(part.ends)
@@ -309,10 +309,10 @@ def for_edges(every: Pairs) -> Calibrated:
     made = skeletons([document.text for document in every.documents], masked_maker)
     texts = [(text_of[a], text_of[b]) for a, b in among]
     known = [all(text in made for text in both) for both in texts]
-    found = compared([both for both, sure in zip(texts, known, strict=True) if sure], made, embedder)
+    found = compare_pairs([both for both, sure in zip(texts, known, strict=True) if sure], made, embedder)
     labels = [number < len(part.analogous) for number, sure in enumerate(known) if sure]
     aim = Aim(least_recall=0.1, prevalence=part.prevalence)
-    best = calibrated(found, labels, embedder=embedder.name, maker=masked_maker.name, aim=aim, steps=200)
+    best = calibrated_thresholds(found, labels, embedder=embedder.name, maker=masked_maker.name, aim=aim, steps=200)
     print(f"        {every.name}: {best}", flush=True)
     return best
 

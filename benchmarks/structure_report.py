@@ -13,7 +13,7 @@ import numpy as np
 from kgot_lab.evaluation.significance import Numbers, interval, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.structure.answered import graded
-from kgot_lab.experiments.structure.tables import FITTED, Answered, accuracies, best_control, gains, gaps, kept, worst_cells
+from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, accuracies, best_control, gains, gaps, kept, worst_cells
 
 RESULTS = Path(__file__).parent / "results" / "structure"
 ANSWERS, CELLS = RESULTS / "answers", RESULTS / "questions"
@@ -116,7 +116,7 @@ ADDED = {  # what each comparison tells
 }
 
 
-def added(sets: list[Answered]) -> Grid:
+def added(sets: list[AnswersOfSystems]) -> Grid:
     """What the order of the sentences adds to the alignment, and what the alignment adds to masking; not planned beforehand."""
     rows = []
     for some, said in sets:
@@ -129,7 +129,7 @@ def added(sets: list[Answered]) -> Grid:
     return Grid("What order adds, and alignment beyond masking: differences in accuracy", ("set", *columns), tuple(rows))
 
 
-def errors(system: str, sets: list[Answered]) -> Grid:
+def errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
     """Where a system goes wrong: the place it gives the right choice, and whether what it takes instead is what the surface would take."""
     rows = []
     for some, said in sets:

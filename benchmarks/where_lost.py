@@ -15,9 +15,9 @@ from question_answering import RESULTS, TRACES, receipt, rows
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
 from kgot_lab.loop.conclude import row_text
-from kgot_lab.loop.cut import joined
+from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
-from kgot_lab.loop.trace import load_trace
+from kgot_lab.loop.trace import load_run
 
 STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
 
@@ -34,10 +34,10 @@ def stage(question: Question, events: tuple[Event, ...], f1: float, em: float) -
     if question.answer.lower() in {"yes", "no"}:
         return "a yes or no"
     edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
-    written = joined(f"{edge.source} {edge.target} {edge.properties.get('sentence', '')}" for edge in edges)
+    written = joined_lines(f"{edge.source} {edge.target} {edge.properties.get('sentence', '')}" for edge in edges)
     if not holds(written, question.answer):
         return "not written"
-    read = joined(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+    read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
     return "misread" if holds(read, question.answer) else "not read"
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     stages = {}
     for row in rows(receipt(part, "kgot_local")):
         path: Path = TRACES / part / f"{row['id']}.jsonl"
-        stages[str(row["id"])] = stage(by_id[str(row["id"])], load_trace(path).events, float(str(row["f1"])), float(str(row["em"])))
+        stages[str(row["id"])] = stage(by_id[str(row["id"])], load_run(path).events, float(str(row["f1"])), float(str(row["em"])))
     counts = Counter(stages.values())
     print(f"{'where the loop lost the answer':32} questions")
     for name in STAGES:

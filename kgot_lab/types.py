@@ -155,7 +155,7 @@ class Found(Sequence[Hit]):
 
 
 @dataclass(frozen=True)
-class Reason:
+class LaneReason:
     """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its path in a graph."""
 
     lane: str
@@ -189,16 +189,16 @@ class Ranking:
             return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
-    def why(self, id: str) -> tuple[Reason, ...]:
+    def why(self, id: str) -> tuple[LaneReason, ...]:
         """What each lane below this ranking said of a document; a lane that did not find it is left out."""
         return self._why(id, 1.0)
 
-    def _why(self, id: str, weight: float) -> tuple[Reason, ...]:
+    def _why(self, id: str, weight: float) -> tuple[LaneReason, ...]:
         if self.lanes:
             return tuple(reason for share, lane in self.lanes for reason in lane._why(id, weight * share))
         for rank, hit in enumerate(self.hits, start=1):
             if hit.id == id:
-                return (Reason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
+                return (LaneReason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
         return ()
 
 

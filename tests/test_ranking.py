@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.fusion import columns, fused, gathered, rows_of, scores_of, weighted
+from kgot_lab.retrieval.fusion import columns, fused, gathered, hit_rows, scores_of, weighted
 from kgot_lab.retrieval.meaning import best_sentence, meaning
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
@@ -112,13 +112,13 @@ def test_rows_and_scores_are_the_same_from_columns_and_from_hits():
         rows, scores = columns(ranking, IDS)
         assert [IDS[row] for row in rows] == ranking.ids and scores.tolist() == [hit.score for hit in hits]
         assert (rows.dtype, scores.dtype) == (np.int64, np.float64)
-        assert rows.tolist() == rows_of(ranking, list(IDS)).tolist() and scores.tolist() == scores_of(ranking).tolist()
+        assert rows.tolist() == hit_rows(ranking, list(IDS)).tolist() and scores.tolist() == scores_of(ranking).tolist()
 
 
 def test_a_hit_that_is_no_document_is_refused_by_name():
     for hits in (found(), TUPLE):
         with pytest.raises(BadInput, match="lane found 'd', which is none of the documents"):
-            rows_of(ranking_of(hits), ["c", "a"])
+            hit_rows(ranking_of(hits), ["c", "a"])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.linguistic import Read, Sentence, read
-from kgot_lab.analogy.verdict import Alignment, Limits, Match, judged
+from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse
+from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judged
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.errors import BadInput
 from kgot_lab.text.surrogates import whole
@@ -22,7 +22,7 @@ AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times
 
 
 @dataclass(frozen=True)
-class Weights:
+class AlignmentWeights:
     """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they hardly matter.
 
     The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar by
@@ -57,8 +57,10 @@ class Aligner:
     `similarity` is the fast score, `align` shows everything behind it and says whether an edge between the two texts stands.
     """
 
-    def __init__(self, embedder: Embedder, *, weights: Weights | None = None, limits: Limits | None = None, ordered: bool = True) -> None:
-        self.weights, self.limits, self.ordered = weights or Weights(), limits or Limits(), ordered
+    def __init__(
+        self, embedder: Embedder, *, weights: AlignmentWeights | None = None, limits: Cutoffs | None = None, ordered: bool = True
+    ) -> None:
+        self.weights, self.limits, self.ordered = weights or AlignmentWeights(), limits or Cutoffs(), ordered
         self._embedder = embedder
         self._units: dict[str, Units] = {}
         self._grams: dict[tuple[str, ...], int] = {}
@@ -69,7 +71,7 @@ class Aligner:
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
         fresh = [text for text in dict.fromkeys(embeddable(texts)) if text not in self._units]
-        found = read(fresh)
+        found = analyse(fresh)
         lines = sorted({line for each in found for line in (*(sentence.masked for sentence in each.units), *_lines(each))})
         rows = {line: row for row, line in enumerate(lines)}
         vectors = unit(self._embedder.embed(lines), self._embedder.name) if lines else np.zeros((0, self._embedder.dimension), np.float32)
@@ -101,7 +103,7 @@ class Aligner:
         """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what speaks against an edge."""
         source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
-        (one, other), ours, theirs = read([source, target]), self._units[source], self._units[target]
+        (one, other), ours, theirs = analyse([source, target]), self._units[source], self._units[target]
         sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
         told = all(text.units and text.events for text in (one, other))
         alignment = Alignment(
@@ -238,6 +240,6 @@ def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
         yield block
 
 
-def _lines(each: Read) -> list[str]:
+def _lines(each: Analysis) -> list[str]:
     """The events of a text without their nouns; where it tells none, its masked sentences stand in."""
     return [event.line for event in each.events if each.units] or [sentence.masked for sentence in each.units]

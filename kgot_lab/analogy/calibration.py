@@ -78,7 +78,7 @@ class Calibrated(Thresholds):
         return f"<{self}>"
 
 
-def calibrated(
+def calibrated_thresholds(
     pairs: Sequence[Pair], labels: Sequence[bool], *, embedder: str, maker: str, aim: Aim = Aim(), steps: int = 50
 ) -> Calibrated:
     """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they are analogous.

@@ -14,8 +14,8 @@ from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.pairs.bands import BANDS, SPECIFIED, Alignment, Pair, Thresholds, cosines, per_band
-from kgot_lab.pairs.join import MEMORY, MOST, Pairs, Similar, delta_pairs, similar_pairs
+from kgot_lab.pairs.bands import BANDS, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
+from kgot_lab.pairs.join import MEMORY, MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
 from kgot_lab.retrieval.passthrough import COMPUTED
 from kgot_lab.types import Edge, Json
 
@@ -27,7 +27,7 @@ DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 class Verifier(Protocol):
     """Anything that lays two texts side by side and may refuse them; one that has a `prepare(texts)` is told beforehand which will come."""
 
-    def align(self, a: str, b: str, /) -> Alignment: ...
+    def align(self, a: str, b: str, /) -> Verified: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +73,7 @@ def delta_edges(
     *,
     thresholds: Thresholds = SPECIFIED,
     verifier: Verifier | None = None,
-    most: int = MOST,
+    most: int = MOST_PAIRS,
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
@@ -99,7 +99,7 @@ def updated(
     *,
     thresholds: Thresholds = SPECIFIED,
     verifier: Verifier | None = None,
-    most: int = MOST,
+    most: int = MOST_PAIRS,
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
@@ -126,7 +126,7 @@ def similarity_edges(
     embedder: Embedder,
     threshold: float,
     *,
-    most: int = MOST,
+    most: int = MOST_PAIRS,
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
@@ -148,12 +148,12 @@ def similarity_edges(
     return FoundEdges(SIMILARITY, _in_order(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}")
 
 
-def compare(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
+def compare_texts(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
     """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds."""
-    return compared([(a, b)], skeletons, embedder, verifier=verifier)[0]
+    return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
 
-def compared(
+def compare_pairs(
     pairs: Sequence[tuple[str, str]], skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
 ) -> tuple[Pair, ...]:
     """Each pair of texts side by side, the texts being embedded together.

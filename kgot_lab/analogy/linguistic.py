@@ -12,7 +12,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any
 
-from kgot_lab.analogy.roles import NAMES, SOMETHING, Event, Token, denies, events_in
+from kgot_lab.analogy.roles import NAME_TAGS, SOMETHING, Predication, SpacyToken, denies, events_in
 from kgot_lab.embedding.embedder import embeddable
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
@@ -55,12 +55,12 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Read:
+class Analysis:
     """What was read in a text. A blank text has no sentences."""
 
     text: str
     sentences: tuple[Sentence, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[Predication, ...] = ()
     nouns: frozenset[str] = frozenset()  # as in a dictionary
 
     @property
@@ -69,11 +69,11 @@ class Read:
         return tuple(sentence for sentence in self.sentences if sentence.masked)
 
 
-_MEMORY: dict[str, Read] = {}
+_MEMORY: dict[str, Analysis] = {}
 _LOCK = Lock()  # a pipeline of spaCy is not made for two threads
 
 
-def read(texts: Sequence[str]) -> list[Read]:
+def analyse(texts: Sequence[str]) -> list[Analysis]:
     """Each text, read; one that was read before is not read again.
 
     The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million characters.
@@ -87,7 +87,7 @@ def read(texts: Sequence[str]) -> list[Read]:
         if some := [text for text in fresh if text.strip()]:
             plain = [" ".join(_REFERENCE.sub(" ", text).split()) for text in some]
             known.update((text, _read(text, document)) for text, document in zip(some, _pipeline().pipe(plain, batch_size=64), strict=True))
-        known.update((text, Read(text)) for text in fresh if not text.strip())
+        known.update((text, Analysis(text)) for text in fresh if not text.strip())
         _MEMORY.update((text, known[text]) for text in fresh)
         for text in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
             del _MEMORY[text]
@@ -119,8 +119,8 @@ class Linguistic:
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
         if self.style == "masked":
-            return [" ".join(sentence.masked for sentence in each.units) for each in read(texts)]
-        return ["; ".join(event.line for event in each.events) for each in read(texts)]
+            return [" ".join(sentence.masked for sentence in each.units) for each in analyse(texts)]
+        return ["; ".join(event.line for event in each.events) for each in analyse(texts)]
 
     def __repr__(self) -> str:
         return f"<{self.name}: {STYLES[self.style]}>"
@@ -135,18 +135,18 @@ def _pipeline() -> Any:
         raise NotInstalled("structure", "spacy") from None
 
 
-def _read(text: str, document: Any) -> Read:
+def _read(text: str, document: Any) -> Analysis:
     chunks = {chunk.start: chunk.end for chunk in document.noun_chunks if len(chunk) > 1 or chunk.root.pos_ != "PRON"}
     sentences: list[Sentence] = []
-    events: list[Event] = []
+    events: list[Predication] = []
     for number, span in enumerate(document.sents):
         tokens = _told(list(span))
         sentences.append(Sentence(span.text, _masked(tokens, chunks), tuple(_form(tokens)), denies(tokens)))
         events += events_in(tokens, number)
-    return Read(text, tuple(sentences), tuple(events), frozenset(token.lemma_.lower() for token in document if token.pos_ in NAMES))
+    return Analysis(text, tuple(sentences), tuple(events), frozenset(token.lemma_.lower() for token in document if token.pos_ in NAME_TAGS))
 
 
-def _told(tokens: list[Token]) -> list[Token]:
+def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
     """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma after each."""
     while length := _opener(tokens):
         tokens = tokens[length:]
@@ -155,7 +155,7 @@ def _told(tokens: list[Token]) -> list[Token]:
     return [token for token, one, other in zip(tokens, dropped, comma, strict=True) if not (one or other)]
 
 
-def _opener(tokens: list[Token]) -> int:
+def _opener(tokens: list[SpacyToken]) -> int:
     """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with none."""
     for length in range(min(5, len(tokens) - 1), 0, -1):
         if tokens[length].text == "," and " ".join(token.lower_ for token in tokens[:length]) in BEFORE_A_COMMA:
@@ -163,7 +163,7 @@ def _opener(tokens: list[Token]) -> int:
     return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in JOINTS)
 
 
-def _masked(tokens: list[Token], chunks: dict[int, int]) -> str:
+def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
     """A sentence with "something" for every noun phrase, name and number; "" when no other word is left. Pronouns stay."""
     parts: list[str] = []
     covered = 0  # where the noun phrase ends that was masked last
@@ -182,12 +182,12 @@ def _masked(tokens: list[Token], chunks: dict[int, int]) -> str:
     return "".join(parts).strip() if left else ""
 
 
-def _names(token: Token) -> bool:
+def _names(token: SpacyToken) -> bool:
     """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
-    return token.pos_ in NAMES or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
+    return token.pos_ in NAME_TAGS or token.pos_ == "NUM" or token.is_digit or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
 
 
-def _form(tokens: list[Token]) -> Iterator[str]:
+def _form(tokens: list[SpacyToken]) -> Iterator[str]:
     for token in tokens:
         if not token.is_punct:
             yield token.lower_ if token.pos_ in FUNCTION else token.tag_

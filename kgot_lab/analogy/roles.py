@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Token = Any  # of spaCy, which may be missing
+SpacyToken = Any  # of spaCy, which may be missing
 SOMETHING = "something"
-NAMES = frozenset({"NOUN", "PROPN"})
+NAME_TAGS = frozenset({"NOUN", "PROPN"})
 DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
 PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})  # where a form of "be" is the verb, not a helper
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
@@ -26,7 +26,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Event:
+class Predication:
     """A verb with what belongs to it. A passive is told as the active: what is done to is the object, "by" names the subject."""
 
     verb: str  # as in a dictionary
@@ -52,35 +52,35 @@ class Event:
         return " ".join(filter(None, (subject, "not" * self.denied, self.verb, *self.words, thing, *rest)))
 
 
-def events_in(tokens: Sequence[Token], sentence: int) -> Iterator[Event]:
+def events_in(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
     """The events that some tokens of one sentence tell, in their order; what lies outside these tokens is not told."""
     within = {token.i for token in tokens}
     for token in tokens:
         if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATES):
             children = [child for child in token.children if child.i in within]
             words = tuple(child.lemma_.lower() for child in children if _describes(child))
-            yield Event(token.lemma_.lower(), tuple(_roles(token, children)), words, denies(children), sentence)
+            yield Predication(token.lemma_.lower(), tuple(_roles(token, children)), words, denies(children), sentence)
 
 
-def _describes(token: Token) -> bool:
+def _describes(token: SpacyToken) -> bool:
     return token.dep_ in COMPLEMENTS and token.lower_ not in DENIALS and not token.ent_type_
 
 
-def denies(tokens: Iterable[Token]) -> bool:
+def denies(tokens: Iterable[SpacyToken]) -> bool:
     """Whether one of some tokens is a word of denial."""
     return any(token.dep_ == "neg" or token.lower_ in DENIALS for token in tokens)
 
 
-def _roles(verb: Token, children: Sequence[Token]) -> Iterator[Role]:
+def _roles(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[Role]:
     """The roles of a verb, each name once: of two fillers the first."""
     seen = set()
     for name, filler in _fillers(verb, children):
         if name not in seen:
             seen.add(name)
-            yield Role(name, filler.lemma_.lower() if filler.pos_ in NAMES else "")
+            yield Role(name, filler.lemma_.lower() if filler.pos_ in NAME_TAGS else "")
 
 
-def _fillers(verb: Token, children: Sequence[Token]) -> Iterator[tuple[str, Token]]:
+def _fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple[str, SpacyToken]]:
     for child in children:
         if child.dep_ in SUBJECTS:
             yield "subject", _meant(child, verb)
@@ -94,7 +94,7 @@ def _fillers(verb: Token, children: Sequence[Token]) -> Iterator[tuple[str, Toke
                     yield "subject" if child.dep_ == "agent" else child.lemma_.lower(), noun
 
 
-def _meant(filler: Token, verb: Token) -> Token:
+def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
     """What a filler stands for: "which" in a relative clause is the noun that the clause is about."""
     return verb.head if verb.dep_ == "relcl" and filler.tag_ in {"WDT", "WP"} else filler
 
@@ -134,7 +134,7 @@ class RoleMap:
         return sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
 
 
-def role_map(pairs: Iterable[tuple[Event, Event]]) -> RoleMap:
+def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
     """The mapping of nouns that aligned events imply: subject to subject, object to object, preposition to the same preposition.
 
     Each shared role is a vote. The one-to-one mapping takes the pairs with most votes first, equal ones by name (greedy).

@@ -25,7 +25,7 @@ each place by "a place", each tool by "a means", each feeling by "a state", each
 Replace each verb by the most general verb that keeps what happens: begin, move, join, separate, give, take, change, grow, shrink, \
 repeat, block, allow, contain, cause, reach, lose.
 No names, no numbers, no word that shows what the text is about. Reply with the sentence alone, at most 25 words."""
-EXAMPLES = (  # their nouns are rare ones, so that a skeleton which copies one shows it
+SKELETON_EXAMPLES = (  # their nouns are rare ones, so that a skeleton which copies one shows it
     ("The ringer tugged the rope too early. The whole peal lost its rhythm.",
      "Someone acts at the wrong moment, and the whole group loses its order."),
     ("Termites tunnel through the beam unseen. One evening the ceiling gives way.",
@@ -84,7 +84,7 @@ AGAIN_EXAMPLES = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelSkeletons:
     """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has read reads only the text.
 
     `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With `leaks`, a skeleton that
@@ -94,7 +94,7 @@ class Asked:
 
     llm: LLM
     _: KW_ONLY
-    examples: Sequence[tuple[str, str]] = EXAMPLES
+    examples: Sequence[tuple[str, str]] = SKELETON_EXAMPLES
     max_tokens: int = 60
     temperature: float = 0.0
     leaks: LeakCheck | None = None
@@ -148,7 +148,7 @@ class Asked:
         return f"<skeletons by {self.name}, {len(self.examples)} examples{', asked again about leaks' if self.leaks else ''}>"
 
 
-class Stored:
+class StoredSkeletons:
     """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput for a text without one."""
 
     def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
@@ -200,9 +200,9 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def stored(path: str | Path) -> Stored:
+def stored(path: str | Path) -> StoredSkeletons:
     """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be read."""
-    return Stored(path)
+    return StoredSkeletons(path)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:

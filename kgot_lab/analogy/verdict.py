@@ -11,7 +11,7 @@ from textwrap import wrap
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.linguistic import Read
+from kgot_lab.analogy.linguistic import Analysis
 from kgot_lab.analogy.roles import RoleMap, role_map
 from kgot_lab.errors import BadInput
 
@@ -19,7 +19,7 @@ _WIDE = 48  # characters of a column
 
 
 @dataclass(frozen=True)
-class Limits:
+class Cutoffs:
     """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with all-MiniLM; the others are set."""
 
     partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
@@ -50,8 +50,8 @@ class Alignment:
     both texts tell several, else sentences. `veto` says what speaks against an edge; it is "" when the edge stands.
     """
 
-    source: Read
-    target: Read
+    source: Analysis
+    target: Analysis
     sentences: tuple[Match, ...]  # places among the `units`
     events: tuple[Match, ...]  # none when a text tells no event
     score: float
@@ -100,7 +100,7 @@ class Alignment:
     __repr__ = __str__
 
 
-def judged(alignment: Alignment, limits: Limits) -> Alignment:
+def judged(alignment: Alignment, limits: Cutoffs) -> Alignment:
     """An alignment with its verdict under some limits: every reason against an edge, or none."""
     settled = _settled(alignment)
     return replace(alignment, veto=settled or "; ".join(_reasons(alignment, limits)))
@@ -121,7 +121,7 @@ def _settled(alignment: Alignment) -> str:
 _LEAST = ("partners", "consistency", "score")  # limits that a measure must not fall below; the others it must not pass
 
 
-def _measured(alignment: Alignment, limits: Limits) -> dict[str, float]:
+def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
     """What the first five limits are compared with. Few roles say nothing about their nouns, so they pass."""
     roles, few = alignment.roles, alignment.roles.votes < max(1, limits.votes)
     return {
@@ -133,7 +133,7 @@ def _measured(alignment: Alignment, limits: Limits) -> dict[str, float]:
     }
 
 
-def _reasons(alignment: Alignment, limits: Limits) -> Iterator[str]:
+def _reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
     measured, roles, of = _measured(alignment, limits), alignment.roles, alignment.fewer
     unit, found = "event" if alignment.events else "sentence", alignment.partners(limits.partner)
     sentence = {
@@ -151,7 +151,7 @@ def _reasons(alignment: Alignment, limits: Limits) -> Iterator[str]:
         yield "one denies what the other says"
 
 
-def _denied(alignment: Alignment, limits: Limits) -> bool:
+def _denied(alignment: Alignment, limits: Cutoffs) -> bool:
     """Whether one text denies what the other says in more than half of the aligned sentences."""
     return alignment.denials(limits.denial) * 2 > len(alignment.sentences)
 
@@ -188,7 +188,7 @@ class Chosen:
 class Calibration:
     """The limits chosen, each by itself and all together, with what they do to the pairs they were chosen on."""
 
-    limits: Limits
+    limits: Cutoffs
     chosen: tuple[Chosen, ...]
     kept: float  # share of the analogies
     vetoed: float  # share of the other pairs
@@ -214,8 +214,8 @@ GRIDS: dict[str, tuple[float, ...]] = {  # from one that vetoes nothing to the s
 }
 
 
-def calibrated(
-    alignments: Sequence[Alignment], analogous: Sequence[bool], *, harm: float = 0.03, start: Limits | None = None
+def calibrated_verdict(
+    alignments: Sequence[Alignment], analogous: Sequence[bool], *, harm: float = 0.03, start: Cutoffs | None = None
 ) -> Calibration:
     """The limits for an embedder, from aligned pairs of which it is known whether they are analogous.
 
@@ -226,7 +226,7 @@ def calibrated(
     truth = np.asarray(analogous, bool)
     if len(truth) != len(alignments) or not 0 < truth.sum() < len(truth):
         raise BadInput(f"calibrating takes pairs of both kinds and a word on each; {truth.sum()} of {len(alignments)} are analogous")
-    limits = start or Limits()
+    limits = start or Cutoffs()
     measured = [_measured(alignment, limits) for alignment in alignments]
     gone = np.array([bool(_settled(each)) or _denied(each, limits) for each in alignments])
     chosen: dict[str, Chosen] = {}

@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
 if TYPE_CHECKING:
     from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.replay import Live
+    from kgot_lab.loop.replay import Resources
     from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
@@ -86,7 +86,7 @@ def ask(
 ) -> None:
     """Answer a question with a graph grown from your documents."""
     from kgot_lab.llm.budget import Budget
-    from kgot_lab.loop.replay import Live
+    from kgot_lab.loop.replay import Resources
 
     if not question.strip():
         raise BadInput("the question is empty; ask something")
@@ -98,8 +98,8 @@ def ask(
     passages = terminal.read_folder(documents) if documents is not None else []
     tools = terminal.tools_for(passages, attach or [])
     budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
-    planning = terminal.connect(model, budget)
-    live = Live(tools, planning, terminal.connect(execution, budget) if execution else None)
+    planning = terminal.connect_model(model, budget)
+    live = Resources(tools, planning, terminal.connect_model(execution, budget) if execution else None)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
     again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
     opened = terminal.empty_store(store or "in_memory", at, unsafe)
@@ -114,7 +114,7 @@ def demo(
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL
-    from kgot_lab.loop.replay import Live
+    from kgot_lab.loop.replay import Resources
 
     if not replayed:
         try:
@@ -125,7 +125,7 @@ def demo(
     if replayed:
         _replay_demo()
         return
-    live = Live(terminal.tools_for(hotpotqa().documents, []), llm)
+    live = Resources(terminal.tools_for(hotpotqa().documents, []), llm)
     for question in demo_questions()[: 1 + more]:
         path = terminal.new_trace()
         html = path.with_suffix(".html")
@@ -148,7 +148,7 @@ def extract(
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.replay import started
-    from kgot_lab.loop.trace import append, load_trace, record
+    from kgot_lab.loop.trace import append, load_run, record
     from kgot_lab.stores import InMemory
 
     if go_on and trace is None:
@@ -158,13 +158,13 @@ def extract(
     terminal.check_writable(out)
     limits = terminal.limits_for(preset, model)
     path = trace or terminal.new_trace()
-    done = load_trace(path).events if go_on else ()
+    done = load_run(path).events if go_on else ()
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     passages = terminal.read_folder(documents)
     again = {"model": model if model != "local" else None, "preset": preset if preset != "auto" else None, "out": out, "trace": path}
     with InMemory() as store:
-        events = extracting(passages, terminal.connect(model), store, limits, done=done)
+        events = extracting(passages, terminal.connect_model(model), store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path)
         for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
@@ -191,14 +191,14 @@ def resume(
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
     from kgot_lab.llm.budget import Budget
-    from kgot_lab.loop.replay import Live
+    from kgot_lab.loop.replay import Resources
     from kgot_lab.loop.replay import resume as resuming
 
     run, begun = terminal.run_of(trace)
     terminal.check_writable(html)
     if run.finished:
         terminal.say("this run has its answer; nothing is left to do")
-        terminal.conclude(run.events, trace, as_json=as_json)
+        terminal.show_end(run.events, trace, as_json=as_json)
         terminal.write_page(run.events, html)
         return
     tools = terminal.tools_for(terminal.documents_of(run, documents), attach or [])
@@ -206,10 +206,10 @@ def resume(
         files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
         raise BadInput(f"the run used {', '.join(sorted(missing))}: name its documents again with --documents DIR{files}")
     budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
-    planning = terminal.connect(model, budget) if model else terminal.connect_again(begun.planning, budget)
+    planning = terminal.connect_model(model, budget) if model else terminal.connect_again(begun.planning, budget)
     other = begun.execution if begun.execution != begun.planning else None
-    executing = terminal.connect(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
-    live = Live(tools, planning, executing)
+    executing = terminal.connect_model(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
+    live = Resources(tools, planning, executing)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
     with closing(terminal.empty_store(store, at, unsafe, again=run.events) if store else terminal.store_of(begun, unsafe)) as opened:
         again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
@@ -224,10 +224,10 @@ def show(
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.loop.trace import load_trace
+    from kgot_lab.loop.trace import load_run
 
     terminal.check_writable(html)
-    run = load_trace(trace)
+    run = load_run(trace)
     for event in run.events:
         terminal.show_event(event)
     if costs:
@@ -256,7 +256,7 @@ app.command()(pages)
 @app.command()
 def model() -> None:
     """Fetch the local model's file, once, and check it."""
-    typer.echo(f"the model is at {terminal.fetched()}")
+    typer.echo(f"the model is at {terminal.fetched_model()}")
 
 
 @app.command()
@@ -274,7 +274,7 @@ def doctor() -> None:
 
 def _answer(
     question: str,
-    live: Live,
+    live: Resources,
     limits: Limits,
     path: Path,
     again: str,
@@ -302,12 +302,12 @@ def _answer(
 
 def _replay_demo() -> None:
     from kgot_lab.bundled import bundled
-    from kgot_lab.loop.trace import load_trace
+    from kgot_lab.loop.trace import load_run
 
     path = bundled("tapes/hotpotqa_demo.jsonl")
-    run = load_trace(path)
+    run = load_run(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:
         terminal.show_event(event)
-    terminal.conclude(run.events, path)
+    terminal.show_end(run.events, path)
     terminal.write_page(run.events, terminal.RUNS / "demo.html")

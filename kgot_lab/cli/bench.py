@@ -16,8 +16,8 @@ from kgot_lab.errors import BadInput, NotInstalled
 if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
     from kgot_lab.evaluation.tables import Grid
-    from kgot_lab.experiments.recall.benchmark import Progress
-    from kgot_lab.experiments.recall.growth import Row
+    from kgot_lab.experiments.recall.benchmark import BenchmarkProgress
+    from kgot_lab.experiments.recall.growth import GrowthRow
 
 _T = TypeVar("_T")
 _FOLDER = Path("runs/recall")
@@ -71,43 +71,43 @@ def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: b
     with bar("the benchmark") as progress, bar("vectors") as embedding:
         vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
         reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, progress=progress)
-    write(reports, folder)
+    write_reports(reports, folder)
     return reports
 
 
-def write(reports: Sequence[Report], folder: Path) -> None:
+def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """The reports in every form, and the claims where all systems were run."""
-    from kgot_lab.experiments.recall.claims import CLAIMS, verdicts
-    from kgot_lab.viz.recall import html
+    from kgot_lab.experiments.recall.claims import PUBLISHED_CLAIMS, verdicts
+    from kgot_lab.viz.recall import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
-    complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in CLAIMS)]
+    complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)]
     claims = [verdicts(complete).markdown()] if complete else []
     (folder / "report.md").write_text("\n\n".join([*(report.markdown() for report in reports), *claims]), encoding="utf-8")
     (folder / "report.tex").write_text("\n\n".join(report.latex() for report in reports), encoding="utf-8")
     heads = [report.csv().split("\n", 1) for report in reports]
     (folder / "report.csv").write_text("\n".join([heads[0][0], "".join(rest for _, rest in heads)]), encoding="utf-8")
     (folder / "report.json").write_text("[\n" + ",\n".join(report.json() for report in reports) + "]\n", encoding="utf-8")
-    html(reports, folder / "report.html")
+    write_recall_page(reports, folder / "report.html")
 
 
-def grown(file: Path, sizes: Sequence[int] | None) -> list[Row]:
+def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
     """Measure the growth, with a progress bar."""
-    from kgot_lab.experiments.recall.growth import SIZES, growth
+    from kgot_lab.experiments.recall.growth import SIZES, measure_growth
 
     file.parent.mkdir(parents=True, exist_ok=True)
     with bar("growth") as progress:
-        return growth(sizes or SIZES, file=file, progress=progress)
+        return measure_growth(sizes or SIZES, file=file, progress=progress)
 
 
-def growth_grid(rows: Sequence[Row]) -> Grid:
+def growth_grid(rows: Sequence[GrowthRow]) -> Grid:
     """The growth as a table."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     shown = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
     columns = ("lane", "passages", "index, s", "peak, MB", "index, MB", "median, ms", "p95, ms", "recall@10")
 
-    def cells(row: Row) -> tuple[Cell, ...]:
+    def cells(row: GrowthRow) -> tuple[Cell, ...]:
         measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in shown]
         return Cell(row["lane"]), Cell(f"{row['passages']:,}"), *map(Cell, measured)
 
@@ -122,12 +122,12 @@ def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
         raise typer.Exit(terminal.INTERRUPTED) from None
 
 
-def _told(progress: Progress, done: int, total: int) -> None:
+def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
     progress(done, total, "computing vectors, once")
 
 
 @contextmanager
-def bar(name: str) -> Iterator[Progress]:
+def bar(name: str) -> Iterator[BenchmarkProgress]:
     """A progress bar on standard error, told how many of how many are done and what comes next; it shows at the first word."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -17,13 +17,13 @@ def export(
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.errors import TraceError
     from kgot_lab.graph.snapshots import read_snapshot
-    from kgot_lab.loop.trace import graph_after, load_trace
+    from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.viz import export as exporting
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
     try:
-        graph = graph_after(load_trace(source).events)
+        graph = graph_after(load_run(source).events)
     except TraceError:
         graph = read_snapshot(source)
     typer.echo(f"{graph!r}: {exporting(graph, out, title=source.stem)}")

@@ -48,7 +48,7 @@ def limits_for(preset: str, model: str, answer_format: str | None = None) -> Lim
     return limits.but(answer_format=answer_format) if answer_format and answer_format != limits.answer_format else limits
 
 
-def connect(spec: str, budget: Budget | None = None) -> LLM:
+def connect_model(spec: str, budget: Budget | None = None) -> LLM:
     """The model that a text names, kept to a budget; the local one is fetched when it is not there. Raises LabError."""
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
@@ -65,7 +65,7 @@ def connect(spec: str, budget: Budget | None = None) -> LLM:
 def connect_again(name: str, budget: Budget) -> LLM:
     """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole address."""
     try:
-        return connect("local" if name.startswith("local:") else name, budget)
+        return connect_model("local" if name.startswith("local:") else name, budget)
     except UnknownName:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
 
@@ -76,11 +76,11 @@ def local_model() -> LLM:
 
     if importlib.util.find_spec("llama_cpp") is None:
         raise NotInstalled("local", "llama-cpp-python")
-    fetched()
+    fetched_model()
     return connecting("local")
 
 
-def fetched() -> Path:
+def fetched_model() -> Path:
     """The local model's file, fetched with a progress bar when it is not there; raises ModelMissing."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -183,9 +183,9 @@ def tools_for(passages: Sequence[Document], attached: Sequence[Path]) -> list[To
 def run_of(trace: Path) -> tuple[Trace, Started]:
     """The run of a question on file, and how it began; raises TraceError, and BadInput for an extraction."""
     from kgot_lab.loop.replay import started
-    from kgot_lab.loop.trace import load_trace
+    from kgot_lab.loop.trace import load_run
 
-    run = load_trace(trace)
+    run = load_run(trace)
     begun = started(run.events)
     if not begun.question:
         again = f"kgot-lab extract DIR --resume --trace {trace}"
@@ -245,7 +245,7 @@ def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None
     for event in interruptible(events, path, again):
         seen.append(event)
         show_event(event, begun, to_stderr=as_json)
-    conclude(seen, path, as_json=as_json)
+    show_end(seen, path, as_json=as_json)
     write_page(seen, html)
 
 
@@ -257,7 +257,7 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
-def conclude(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
+def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
     """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger

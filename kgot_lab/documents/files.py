@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 
 PLAIN = (".txt", ".md", ".csv", ".json")
 CONVERTED = {".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter", ".docx": "DocxConverter"}
-LARGEST = 50_000_000  # bytes of a file, and ten times that for what a docx may unpack to
+_LARGEST = 50_000_000  # bytes of a file, and ten times that for what a docx may unpack to
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ def text_of(path: Path) -> Text:
     Raises BadInput with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the converter.
     """
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput(f"larger than {LARGEST // 1_000_000} MB")
+        if path.stat().st_size > _LARGEST:
+            raise BadInput(f"larger than {_LARGEST // 1_000_000} MB")
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot be opened ({error.strerror})") from error
@@ -73,8 +73,8 @@ def _converted(data: bytes, extension: str) -> Text:
 def _check_docx(data: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(item.file_size for item in archive.infolist()) > 10 * LARGEST:
-                raise BadInput(f"unpacks to more than {10 * LARGEST // 1_000_000} MB")
+            if sum(item.file_size for item in archive.infolist()) > 10 * _LARGEST:
+                raise BadInput(f"unpacks to more than {10 * _LARGEST // 1_000_000} MB")
             if "word/document.xml" not in archive.namelist():
                 raise BadInput("a zip file without a Word document in it")
     except zipfile.BadZipFile as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-WORDS = 150
+_WORDS = 150
 
 _CUTS = (
     re.compile(r"\n\s*\n"),  # paragraphs
@@ -16,7 +16,7 @@ _CUTS = (
 _GLUE = ("\n\n", "\n", " ", " ")
 
 
-def passages(text: str, words: int = WORDS) -> list[str]:
+def passages(text: str, words: int = _WORDS) -> list[str]:
     """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost but white space."""
     packed: list[str] = []
     for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.draw.pipeline_parts import GAP, MOST_LETTERS, WEIGHT, Box, Fan, Part, Series, gap, parsed
+from kgot_lab.draw.pipeline_parts import GAP, MOST_LETTERS, WEIGHT, Fan, PipelinePart, Series, StageBox, gap, parsed_pipeline
 from kgot_lab.draw.table import Sheet
 from kgot_lab.retrieval.stage import Stage
 
-HEIGHT, ROW, EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
-INK, LINE = "#222222", "#777777"
+_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
+_INK, _LINE = "#222222", "#777777"
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,23 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
     """What `pipeline` draws, without the paper."""
     whole = _whole(stage)
-    width, height = whole.width + 2 * EDGE, ROW * whole.rows + EDGE
+    width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
     pen = _Pen(colours)
-    pen.draw(whole, EDGE, height / 2, ())
+    pen.draw(whole, _EDGE, height / 2, ())
     return Sketch(joined([*pen.arrows, *pen.boxes]), width, height)
 
 
 def _whole(stage: Stage) -> Series:
-    return Series((Box("question", kind="end"), parsed(stage.name), Box("ranking", kind="end")))
+    return Series((StageBox("question", kind="end"), parsed_pipeline(stage.name), StageBox("ranking", kind="end")))
 
 
 def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
     """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with the weights of lanes."""
     rows: list[tuple[str, str, str, str]] = []
 
-    def walk(part: Part, after: str) -> str:
+    def walk(part: PipelinePart, after: str) -> str:
         match part:
-            case Box():
+            case StageBox():
                 rows.append((str(len(rows) + 1), part.name, part.options, after))
                 return rows[-1][0]
             case Series():
@@ -82,7 +82,7 @@ class Exit:
     x: float
     y: float
     label: str = ""
-    colour: str = LINE
+    colour: str = _LINE
     strength: float = 1.4
 
 
@@ -94,10 +94,10 @@ class _Pen:
         self.boxes: list[Markup] = []
         self.arrows: list[Markup] = []
 
-    def draw(self, part: Part, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
+    def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
         """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where its own arrows begin."""
         match part:
-            case Box():
+            case StageBox():
                 self.arrows += [_arrow(source, x, y) for source in sources]
                 self.boxes.append(_box(part, x, y))
                 return (Exit(x + part.width, y),)
@@ -111,20 +111,20 @@ class _Pen:
                 return self._fan(part, x, y, sources)
 
     def _fan(self, fan: Fan, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
-        top, exits = y - ROW * fan.rows / 2, []
+        top, exits = y - _ROW * fan.rows / 2, []
         for label, name, lane in fan.lanes:
-            (end,) = self.draw(lane, x, top + ROW * lane.rows / 2, sources)
+            (end,) = self.draw(lane, x, top + _ROW * lane.rows / 2, sources)
             strength = 1.4 + 4.6 * min(float(label), 1.0) if WEIGHT.fullmatch(f"{label} x") else 1.4
-            exits.append(Exit(end.x, end.y, label, self.colours.get(name, LINE), strength))
-            top += ROW * lane.rows
+            exits.append(Exit(end.x, end.y, label, self.colours.get(name, _LINE), strength))
+            top += _ROW * lane.rows
         return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
 
 
-def _box(box: Box, x: float, y: float) -> Markup:
+def _box(box: StageBox, x: float, y: float) -> Markup:
     look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(box.kind, ("#FFFFFF", 4, 1.2))
     fill, corner, rim = look
     frame = element(
-        "rect", x=x, y=y - HEIGHT / 2, width=box.width, height=HEIGHT, rx=corner, fill=fill, stroke=INK if rim > 1 else "#888888",
+        "rect", x=x, y=y - _HEIGHT / 2, width=box.width, height=_HEIGHT, rx=corner, fill=fill, stroke=_INK if rim > 1 else "#888888",
         stroke_width=rim,
     )  # fmt: skip
     middle, lines = x + box.width / 2, box.lines
@@ -134,7 +134,7 @@ def _box(box: Box, x: float, y: float) -> Markup:
 
 
 def _text(text: str, x: float, y: float, size: int) -> Markup:
-    return element("text", text, x=x, y=y, font_size=size, fill=INK if size == 13 else "#555555", text_anchor="middle")
+    return element("text", text, x=x, y=y, font_size=size, fill=_INK if size == 13 else "#555555", text_anchor="middle")
 
 
 def _arrow(source: Exit, x: float, y: float) -> Markup:
@@ -147,7 +147,7 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     parts = [line, element("polygon", points=head, fill=source.colour)]
     if source.label:
         away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2  # off the side to which the line bends
-        label = {"x": source.x + 7, "y": source.y + away, "font_size": 12, "fill": INK, "stroke": "#fff", "stroke_width": 3}
+        label = {"x": source.x + 7, "y": source.y + away, "font_size": 12, "fill": _INK, "stroke": "#fff", "stroke_width": 3}
         parts.append(element("text", _number(source.label), paint_order="stroke", **label))
     return joined(parts)
 

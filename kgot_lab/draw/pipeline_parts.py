@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from kgot_lab.draw.markup import shortened, text_width
 
-JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
+_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})  # their first argument is the stage that they start from
-MOST_LETTERS, MOST_BOXES, DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
+MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
 _LONGEST = 26  # letters of a line in a box
 GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
@@ -19,7 +19,7 @@ _KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Box:
+class StageBox:
     """One step: its name, and its options below it."""
 
     name: str
@@ -43,7 +43,7 @@ class Box:
 class Series:
     """One thing after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PipelinePart, ...]
 
     @property
     def rows(self) -> int:
@@ -60,8 +60,8 @@ class Series:
 class Fan:
     """Lanes side by side, each with a label and its own name, and the box that joins them."""
 
-    lanes: tuple[tuple[str, str, Part], ...]
-    join: Box
+    lanes: tuple[tuple[str, str, PipelinePart], ...]
+    join: StageBox
 
     @property
     def rows(self) -> int:
@@ -74,59 +74,59 @@ class Fan:
         return max(lane.width for _, _, lane in self.lanes) + GAP + self.join.width
 
 
-Part: TypeAlias = Box | Series | Fan
+PipelinePart: TypeAlias = StageBox | Series | Fan
 
 
-def parsed(name: str) -> Part:
+def parsed_pipeline(name: str) -> PipelinePart:
     """The parts of a pipeline by its name; a name that is too long, too deep or not well formed is one box."""
     if len(name) > MOST_LETTERS or not _balanced(name):
-        return Box(name or "(no name)")
+        return StageBox(name or "(no name)")
     part = _parsed(name)
-    return part if sum(1 for _ in _boxes(part)) <= MOST_BOXES else Box(name)
+    return part if sum(1 for _ in _boxes(part)) <= MOST_BOXES else StageBox(name)
 
 
-def _parsed(name: str) -> Part:
+def _parsed(name: str) -> PipelinePart:
     then = _split(name, " >> ")
     if len(then) > 1:
         return _series([_parsed(part) for part in then])
     if found := _KEEP.fullmatch(name):
-        return _series([_parsed(found[1]), Box(f"best {found[2]}", kind="keep")])
+        return _series([_parsed(found[1]), StageBox(f"best {found[2]}", kind="keep")])
     if name.startswith("(") and _closing(name) == len(name) - 1:
         return _parsed(name[1:-1])
     verb, bracket, rest = name.partition("(")
     if not (verb and bracket and _closing(name) == len(name) - 1):
-        return Box(name.strip() or "(no name)")
+        return StageBox(name.strip() or "(no name)")
     return _call(verb, rest[:-1])
 
 
-def _call(verb: str, inner: str) -> Part:
+def _call(verb: str, inner: str) -> PipelinePart:
     """A step with something in brackets: lanes, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
     if len(halves) > 1:  # fitted on one half of the questions for the other, so a question goes one of these ways
-        return Fan(tuple(("", half, _parsed(half)) for half in halves), Box(verb, "one way for each question", "join"))
-    if verb in JOINS:
+        return Fan(tuple(("", half, _parsed(half)) for half in halves), StageBox(verb, "one way for each question", "join"))
+    if verb in _JOINS:
         lanes = tuple(_lane(argument) for argument in arguments if not re.match(r"\w+=", argument))
         options = ", ".join(argument for argument in arguments if re.match(r"\w+=", argument))
-        return Fan(lanes, Box(verb, options, "join")) if lanes else Box(verb, inner)
+        return Fan(lanes, StageBox(verb, options, "join")) if lanes else StageBox(verb, inner)
     if verb in STARTS:
-        return _series([_parsed(arguments[0]), Box(verb, ", ".join(arguments[1:]))])
-    return Box(verb, inner)
+        return _series([_parsed(arguments[0]), StageBox(verb, ", ".join(arguments[1:]))])
+    return StageBox(verb, inner)
 
 
-def _lane(argument: str) -> tuple[str, str, Part]:
+def _lane(argument: str) -> tuple[str, str, PipelinePart]:
     """The weight of a lane, its name, and its parts."""
     found = WEIGHT.fullmatch(argument)
     weight, name = (found[1], found[2]) if found else ("", argument)
     return weight, name, _parsed(name)
 
 
-def _series(parts: Sequence[Part]) -> Series:
+def _series(parts: Sequence[PipelinePart]) -> Series:
     return Series(tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,))))
 
 
-def _boxes(part: Part) -> Iterator[Box]:
+def _boxes(part: PipelinePart) -> Iterator[StageBox]:
     match part:
-        case Box():
+        case StageBox():
             yield part
         case Series():
             for inner in part.parts:
@@ -139,7 +139,7 @@ def _boxes(part: Part) -> Iterator[Box]:
 
 def _balanced(name: str) -> bool:
     depths = list(_depths(name))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= DEEPEST)
+    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= _DEEPEST)
 
 
 def _depths(text: str) -> Iterator[int]:
@@ -165,6 +165,6 @@ def _split(text: str, mark: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def gap(part: Part) -> float:
+def gap(part: PipelinePart) -> float:
     """How much room the arrows to a part need."""
     return GAP if isinstance(part, Fan) else STEP

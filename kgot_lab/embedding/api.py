@@ -13,7 +13,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.llm.presets import PRESETS, Preset, server_at
+from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
 
 class API:
@@ -109,12 +109,12 @@ class API:
         return f"<{self.name}, embeddings>"
 
 
-def _server(model: str) -> tuple[Preset, str]:
+def _server(model: str) -> tuple[Endpoint, str]:
     kind, _, rest = model.partition(":")
     if kind in {"http", "https"}:
         return server_at(model)
-    if kind not in PRESETS:
-        raise UnknownName("server", kind, [*PRESETS, "http", "https"])
+    if kind not in ENDPOINTS:
+        raise UnknownName("server", kind, [*ENDPOINTS, "http", "https"])
     if not rest:
         raise BadInput(f"{model!r} says no more than the server: write {kind}:MODEL")
-    return PRESETS[kind], rest
+    return ENDPOINTS[kind], rest

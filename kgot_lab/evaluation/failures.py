@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.tables import Cell, Grid, escaped
+from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.harmless import harmless
 
 _UNTYPED = "(no type)"
@@ -25,7 +25,7 @@ class Missed:
 
 
 @dataclass(frozen=True)
-class Question:
+class FailedQuestion:
     """One question with its type, the titles of its relevant passages, and what each system that failed missed, by system."""
 
     id: str
@@ -42,7 +42,7 @@ class Failures:
     dataset: str
     k: int
     systems: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[FailedQuestion, ...]
 
     def where(self, *, fails: str = "", works: str = "", type: str = "") -> Failures:
         """Only the questions on which one system fails, another does not, of one type; what is not given does not matter.
@@ -84,15 +84,15 @@ class Failures:
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
         return "".join([self.grid().html, *(self._folded(question) for question in failed[:limit]), more])
 
-    def _folded(self, question: Question) -> str:
+    def _folded(self, question: FailedQuestion) -> str:
         rows = "".join(
-            f"<tr><th>{escaped(system)}</th><td>{_list(missed.missing)}</td><td>{_list(missed.instead)}</td></tr>"
+            f"<tr><th>{escaped_cell(system)}</th><td>{_list(missed.missing)}</td><td>{_list(missed.instead)}</td></tr>"
             for system, missed in question.missed.items()
         )
         head = "<tr><th>system</th><th>missing</th><th>found instead</th></tr>"
         counted = f"failed by {len(question.missed)} of {len(self.systems)}"
-        said = f"{escaped(question.text)} <small>({escaped(question.type)}; {counted})</small>"
-        relevant = f"<p>Relevant: {escaped('; '.join(question.relevant))}</p>"
+        said = f"{escaped_cell(question.text)} <small>({escaped_cell(question.type)}; {counted})</small>"
+        relevant = f"<p>Relevant: {escaped_cell('; '.join(question.relevant))}</p>"
         return f'<details class="failure"><summary>{said}</summary>{relevant}<table>{head}{rows}</table></details>'
 
     def _repr_html_(self) -> str:
@@ -125,7 +125,7 @@ def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
                 instead = [id for id in first if id not in relevant]
                 missed[run.system] = Missed(_named(missing, titles), _named(instead, titles))
         type = dataset.types.get(query.id) or _UNTYPED
-        questions.append(Question(query.id, query.text, type, _named(relevant, titles), missed))
+        questions.append(FailedQuestion(query.id, query.text, type, _named(relevant, titles), missed))
     return Failures(dataset.name, k, tuple(run.system for run in runs), tuple(questions))
 
 
@@ -134,4 +134,4 @@ def _named(ids: Iterable[str], titles: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _list(titles: Iterable[str]) -> str:
-    return "<br>".join(map(escaped, titles)) or "nothing"
+    return "<br>".join(map(escaped_cell, titles)) or "nothing"

@@ -16,7 +16,7 @@ from kgot_lab.types import Document, Query
 ANY = "beir/scifact, or another id that ir_datasets knows"
 
 
-def fetched(name: str, others: Iterable[str] = ()) -> Dataset:
+def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
     """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements, that one.
 
     Judgements of documents that are not in the collection, as some sets have them, are left out and counted in `notes`. Raises

@@ -26,7 +26,7 @@ DOCUMENT = ("document", "doc_id", "corpus-id", "docid", "docno")
 GRADE = ("grade", "score", "relevance", "rel", "label")
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """Some named values, and where they stand: "corpus.jsonl, line 3"."""
 
     where: str
@@ -106,7 +106,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         raise BadInput(f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again") from error
 
 
-def _json_rows(path: Path) -> Iterator[Row]:
+def _json_rows(path: Path) -> Iterator[SourceRow]:
     for where, line in _lines(path):
         try:
             values = json.loads(line)
@@ -114,17 +114,17 @@ def _json_rows(path: Path) -> Iterator[Row]:
             raise BadInput(f"{where}: not JSON ({error}); every line must be one object") from None
         if not isinstance(values, dict):
             raise BadInput(f'{where}: {line[:60]} is not a JSON object; write one such as {{"_id": "d1", "text": "..."}}')
-        yield Row(where, values)
+        yield SourceRow(where, values)
 
 
-def _tsv_rows(path: Path) -> Iterator[Row]:
+def _tsv_rows(path: Path) -> Iterator[SourceRow]:
     for number, (where, line) in enumerate(_lines(path)):
         parts = line.split("\t")
         if len(parts) != 3:
             raise BadInput(f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade")
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
             continue  # the head
-        yield Row(where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()})
+        yield SourceRow(where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()})
 
 
 # --- data frames ------------------------------------------------------------------------------------------------------
@@ -143,12 +143,12 @@ def from_frames(
     return assembled(name, _documents(rows[0]), _queries(rows[1]), _judged(rows[2]), missing=missing)
 
 
-def _frame_rows(label: str, frame: pd.DataFrame) -> list[Row]:
+def _frame_rows(label: str, frame: pd.DataFrame) -> list[SourceRow]:
     if not (hasattr(frame, "columns") and hasattr(frame, "itertuples")):
         raise BadInput(f"{label} is a {type(frame).__name__}; give a pandas DataFrame")
     columns = [str(column) for column in frame.columns]
     return [
-        Row(f"{label}, row {number}", dict(zip(columns, values, strict=True)))
+        SourceRow(f"{label}, row {number}", dict(zip(columns, values, strict=True)))
         for number, values in enumerate(frame.itertuples(index=False, name=None))
     ]
 
@@ -210,26 +210,26 @@ def _unique(what: str, ids: Sequence[str]) -> None:
         raise BadInput(f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}; ids must be unique")
 
 
-def _documents(rows: Iterable[Row]) -> list[Document]:
+def _documents(rows: Iterable[SourceRow]) -> list[Document]:
     return [Document(_id(row, ID), _text(row, TEXT), _text(row, TITLE, optional=True)) for row in rows]
 
 
-def _queries(rows: Iterable[Row]) -> list[Query]:
+def _queries(rows: Iterable[SourceRow]) -> list[Query]:
     return [Query(_text(row, TEXT), _id(row, ID)) for row in rows]
 
 
-def _judged(rows: Iterable[Row]) -> list[Judged]:
+def _judged(rows: Iterable[SourceRow]) -> list[Judged]:
     return [Judged(row.where, _id(row, QUERY), _id(row, DOCUMENT), _grade(row)) for row in rows]
 
 
-def _column(row: Row, names: Sequence[str]) -> str:
+def _column(row: SourceRow, names: Sequence[str]) -> str:
     for name in names:
         if name in row.values:
             return name
     raise BadInput(f"{row.where}: no column {names[0]!r} (nor {', '.join(map(repr, names[1:]))}); there are {', '.join(row.values)}")
 
 
-def _text(row: Row, names: Sequence[str], optional: bool = False) -> str:
+def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
     if optional and not any(name in row.values for name in names):
         return ""
     column = _column(row, names)
@@ -241,7 +241,7 @@ def _text(row: Row, names: Sequence[str], optional: bool = False) -> str:
     raise BadInput(f"{row.where}: {column} is {value!r}, not a text; give a text, or leave the row out")
 
 
-def _id(row: Row, names: Sequence[str]) -> str:
+def _id(row: SourceRow, names: Sequence[str]) -> str:
     column = _column(row, names)
     value = row.values[column]
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -251,7 +251,7 @@ def _id(row: Row, names: Sequence[str]) -> str:
     raise BadInput(f"{row.where}: {column} is {value!r}; an id is a text or a whole number")
 
 
-def _grade(row: Row) -> int:
+def _grade(row: SourceRow) -> int:
     column = _column(row, GRADE)
     value = row.values[column]
     try:

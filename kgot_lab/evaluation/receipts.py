@@ -41,7 +41,7 @@ def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: 
     fixed = _configuration(system, dataset, name, keep)
     if path.exists():
         _same(path, _read(path)[0], fixed)
-        return load_run(path)
+        return load_receipt(path)
     partial = path.with_name(path.name + ".partial")
     done = _resumed(partial, fixed)
     with partial.open("a", encoding="utf-8") as lines:
@@ -59,12 +59,12 @@ def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: 
     found = {query.id: done[query.id][0] for query in queries}
     about = {key: str(fixed[key]) for key in ("documents", "questions", "qrels")} | circumstances()
     made = Run(name, repr(system), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
-    save_run(made, path)
+    save_receipt(made, path)
     partial.unlink()
     return made
 
 
-def save_run(run: Run, path: Path, keep: int = KEEP) -> None:
+def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores keep six digits."""
     times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]  # of a published run none are known
     kept = min(keep, run.kept)
@@ -80,7 +80,7 @@ def save_run(run: Run, path: Path, keep: int = KEEP) -> None:
     beside.replace(path)  # at once: a reader never sees half a receipt
 
 
-def load_run(path: Path) -> Run:
+def load_receipt(path: Path) -> Run:
     """Read a receipt; raises BadInput that names the file and the line for one that is broken or cut short."""
     head, rows = _read(path)
     try:

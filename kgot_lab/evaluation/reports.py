@@ -16,10 +16,10 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import fingerprints, load_run
+from kgot_lab.evaluation.receipts import fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
 from kgot_lab.types import Json
 
 PLAN = "plan.json"  # its name in a folder of receipts
@@ -27,7 +27,7 @@ LENIENT = " lenient"  # behind the name of a measure that counts classes
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """One number of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
 
     dataset: str
@@ -48,7 +48,7 @@ class Report:
     plan: Plan
     runs: tuple[Run, ...]  # best first
     scores: Mapping[str, Scores]
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     comparisons: Mapping[str, Comparisons]
 
     @property
@@ -56,7 +56,7 @@ class Report:
         """The parts of the queries that are reported apart."""
         return tuple(self.comparisons)
 
-    def row(self, system: str, measure: str = "", part: str = "") -> Row:
+    def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
         """The row of a system, by default for the primary measure and the first part; raises BadInput for one that is not there."""
         wanted = system, measure or self.plan.primary, part or self.parts[0]
         for row in self.rows:
@@ -130,7 +130,7 @@ class Report:
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped(f'{self.plan}. {self._notes}')}</p>"])
+        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self.plan}. {self._notes}')}</p>"])
 
     def __repr__(self) -> str:
         return "\n\n".join([*(grid.text for grid in self.grids()), f"{self.plan}."])
@@ -156,7 +156,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
     ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))
     scores = {run.system: scores[run.system] for run in ordered}
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     comparisons = {}
     for part, ids in parts.items():
         some = {system: own.only(ids) for system, own in scores.items()}
@@ -177,7 +177,7 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     for inner, paths in groups.items():
         if not paths:
             continue
-        runs = [load_run(path) for path in paths]
+        runs = [load_receipt(path) for path in paths]
         dataset = load(runs[0].dataset).only(runs[0].hits)
         for path, run in zip(paths, runs, strict=True):
             _fits(run, dataset, f"{inner.name}/{path.name}")
@@ -211,12 +211,12 @@ def _parts(dataset: Dataset) -> dict[str, frozenset[str]]:
     return {"all": everything, **held} if len(held) > 1 else held
 
 
-def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[Row]:
+def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[ReportRow]:
     named = [(system, measure) for system, own in scores.items() for measure in own.values]
     values = np.array([list(scores[system].per_query(measure).values()) for system, measure in named])
     estimates: list[Estimate] = intervals(values, rounds=plan.rounds, seed=plan.seed)
     return [
-        Row(name, system, part, measure, own.mean, own.low, own.high, own.n)
+        ReportRow(name, system, part, measure, own.mean, own.low, own.high, own.n)
         for (system, measure), own in zip(named, estimates, strict=True)
     ]
 

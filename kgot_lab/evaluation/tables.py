@@ -63,9 +63,9 @@ class Grid:
             sides = [first, *[right] * (len(cells) - 1)]
             return "<tr>" + "".join(f"<{tag}{side}>{cell}</{tag}>" for cell, side in zip(cells, sides, strict=True)) + "</tr>"
 
-        head = row([escaped(name) for name in self.columns], "th")
-        body = "".join(row([_marked(cell, escaped, "<b>{}</b>") for cell in cells], "td") for cells in self.rows)
-        caption = f'<caption style="text-align:left">{escaped(self.title)}</caption>'
+        head = row([escaped_cell(name) for name in self.columns], "th")
+        body = "".join(row([_marked(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td") for cells in self.rows)
+        caption = f'<caption style="text-align:left">{escaped_cell(self.title)}</caption>'
         return f'<table class="grid">{caption}<thead>{head}</thead><tbody>{body}</tbody></table>'
 
     @property
@@ -90,7 +90,7 @@ def signed(number: float) -> str:
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
 
 
-def escaped(text: str) -> str:
+def escaped_cell(text: str) -> str:
     """A text in which no character has a meaning in HTML."""
     return html.escape(harmless(text), quote=True)
 

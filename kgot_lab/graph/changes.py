@@ -58,7 +58,7 @@ def patch(
         things[key(new)] = new
 
 
-def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two sets of properties are the same JSON: key order and tuple or list do not matter, 1, 1.0 and true differ, NaN is NaN."""
     if one is other or not (one or other):
         return True
@@ -72,7 +72,7 @@ def _canonical(properties: Mapping[str, Any]) -> str:
 def _alike(one: Node | Edge, other: Node | Edge) -> bool:
     if isinstance(one, Node) and isinstance(other, Node) and tuple(one.labels) != tuple(other.labels):
         return False
-    return same(one.properties, other.properties)
+    return same_value(one.properties, other.properties)
 
 
 def _short(thing: object) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph.changes import changes, patch, same
+from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
@@ -196,12 +196,12 @@ class PropertyGraph:
         nodes = changes(
             {id: r for r, id in enumerate(self.ids)},
             {id: r for r, id in enumerate(other.ids)},
-            lambda r, s: self.node_labels[r] == other.node_labels[s] and same(self.node_properties[r], other.node_properties[s]),
+            lambda r, s: self.node_labels[r] == other.node_labels[s] and same_value(self.node_properties[r], other.node_properties[s]),
         )
         edges = changes(
             {identity: e for e, identity in enumerate(self._identities())},
             {identity: e for e, identity in enumerate(other._identities())},
-            lambda e, f: same(self.edge_properties[e], other.edge_properties[f]),
+            lambda e, f: same_value(self.edge_properties[e], other.edge_properties[f]),
         )
         return Diff(
             added_nodes=tuple(map(other._node, nodes.added)),
@@ -268,7 +268,7 @@ class _Columns:
         if row == len(self.labels):
             self.labels.append(labels)
             self.node_properties.append(dict(node.properties) if node.properties else _NOTHING)
-        elif labels != self.labels[row] or not same(node.properties, self.node_properties[row]):
+        elif labels != self.labels[row] or not same_value(node.properties, self.node_properties[row]):
             raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
@@ -285,7 +285,7 @@ class _Columns:
             self.targets.append(target)
             self.codes.append(code)
             self.edge_properties.append(dict(edge.properties) if edge.properties else _NOTHING)
-        elif not same(edge.properties, self.edge_properties[number]):
+        elif not same_value(edge.properties, self.edge_properties[number]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
     def graph(self) -> PropertyGraph:

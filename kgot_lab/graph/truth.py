@@ -27,7 +27,7 @@ def inverse(diff: Diff) -> Diff:
     )
 
 
-def same(one: Node | Edge, other: Node | Edge) -> bool:
+def same_element(one: Node | Edge, other: Node | Edge) -> bool:
     """Whether two elements are equal and keep 1, 1.0 and True apart, which Python's == does not."""
     return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(other.properties, sort_keys=True)
 
@@ -47,12 +47,12 @@ class Truth:
             added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
             removed_nodes=tuple(self.nodes[id] for id, node in nodes.items() if not node and id in self.nodes),
             changed_nodes=tuple(
-                (self.nodes[id], node) for id, node in nodes.items() if node and id in self.nodes and not same(self.nodes[id], node)
+                (self.nodes[id], node) for id, node in nodes.items() if node and id in self.nodes and not same_element(self.nodes[id], node)
             ),
             added_edges=tuple(edge for id, edge in edges.items() if edge and id not in self.edges),
             removed_edges=tuple(self.edges[id] for id, edge in edges.items() if not edge and id in self.edges),
             changed_edges=tuple(
-                (self.edges[id], edge) for id, edge in edges.items() if edge and id in self.edges and not same(self.edges[id], edge)
+                (self.edges[id], edge) for id, edge in edges.items() if edge and id in self.edges and not same_element(self.edges[id], edge)
             ),
         )
         self.check(diff)
@@ -66,7 +66,7 @@ class Truth:
             if id in self.nodes:
                 raise _misfit(f"node {id!r} is already there")
         for before in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
-            if before.id not in self.nodes or not same(self.nodes[before.id], before):
+            if before.id not in self.nodes or not same_element(self.nodes[before.id], before):
                 raise _misfit(f"node {before.id!r} is not as the diff says")
         for identity in new:
             if identity in self.edges:
@@ -75,7 +75,7 @@ class Truth:
                 if (end not in self.nodes and end not in added) or end in removed:
                     raise _misfit(f"edge {identity!r} has no node {end!r}")
         for old in chain(diff.removed_edges, (old for old, _ in diff.changed_edges)):
-            if old.identity not in self.edges or not same(self.edges[old.identity], old):
+            if old.identity not in self.edges or not same_element(self.edges[old.identity], old):
                 raise _misfit(f"edge {old.identity!r} is not as the diff says")
         for one, other in diff.changed_nodes:
             if one.id != other.id or one.id in removed:

@@ -15,7 +15,7 @@ def connect(spec: str, **options: Any) -> LLM:
     or the address of a server and a model, "http://localhost:8000/v1#MODEL". Options go to the class behind it. Nothing is sent yet.
     Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing.
     """
-    from kgot_lab.llm.openai_compatible import PRESETS, OpenAICompatible, server_at
+    from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, server_at
 
     kind, _, rest = spec.partition(":")
     if kind in {"http", "https"}:
@@ -24,12 +24,12 @@ def connect(spec: str, **options: Any) -> LLM:
         from kgot_lab.llm.local import Local
 
         return Local(rest or None, **options)
-    if kind not in {*PRESETS, "recorded"}:
-        raise UnknownName("model", kind, [*PRESETS, "local", "recorded", "http", "https"])
+    if kind not in {*ENDPOINTS, "recorded"}:
+        raise UnknownName("model", kind, [*ENDPOINTS, "local", "recorded", "http", "https"])
     if not rest:
         raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{'PATH' if kind == 'recorded' else 'MODEL'}")
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded
 
         return Recorded(rest, **options)
-    return OpenAICompatible(PRESETS[kind], rest, **options)
+    return OpenAICompatible(ENDPOINTS[kind], rest, **options)

@@ -36,7 +36,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What a number of calls will take."""
 
     calls: int
@@ -50,11 +50,11 @@ class Estimate:
         return f"about {self.calls:,} calls, {tokens}, {_duration(self.seconds)}, ${self.dollars:,.2f}"
 
 
-def estimate(calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()) -> Estimate:
+def estimate(calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()) -> CostEstimate:
     """What calls will take, from how many there are of each role, and each role's usual tokens (read, written)."""
     read = sum(count * sizes[role][0] for role, count in calls.items())
     written = sum(count * sizes[role][1] for role, count in calls.items())
-    return Estimate(sum(calls.values()), read, written, rate.seconds(read, written), rate.price.of(read, written))
+    return CostEstimate(sum(calls.values()), read, written, rate.seconds(read, written), rate.price.of(read, written))
 
 
 class Budgeted:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgot_lab.errors import ModelMissing
-from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, by_hand, check, find_model, models_folder
+from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, check, download_by_hand, find_model, models_folder
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
 _Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
@@ -48,7 +48,7 @@ def fetch_model(
         else:
             say(model.size, model.size)
             return path
-    raise ModelMissing(f"the local model could not be fetched ({'; '.join(failures)}). {by_hand(model, path)}")
+    raise ModelMissing(f"the local model could not be fetched ({'; '.join(failures)}). {download_by_hand(model, path)}")
 
 
 def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:

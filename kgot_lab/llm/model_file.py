@@ -56,12 +56,12 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
         return Path(chosen)
     path = (folder or models_folder()) / model.name
     if not path.is_file():
-        raise ModelMissing(f"the local model is not on this computer yet. {FETCH} fetches it once. {by_hand(model, path)}")
+        raise ModelMissing(f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}")
     check(path, model)
     return path
 
 
-def by_hand(model: ModelFile, path: Path) -> str:
+def download_by_hand(model: ModelFile, path: Path) -> str:
     """How to get the file without this program."""
     return (
         f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "

@@ -12,11 +12,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.presets import PRESETS, Preset, Price, price_of, server_at
-from kgot_lab.llm.structured import in_words
+from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
+from kgot_lab.llm.structured import schema_in_words
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
-__all__ = ["PRESETS", "OpenAICompatible", "Patience", "Preset", "Price", "server_at"]
+__all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "server_at"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class OpenAICompatible:
 
     def __init__(
         self,
-        preset: Preset,
+        preset: Endpoint,
         model: str,
         *,
         patience: Patience = Patience(),
@@ -114,7 +114,7 @@ class OpenAICompatible:
 
     def _body(self, prompt: Prompt) -> dict[str, Any]:
         way = self._ways[0] if prompt.schema is not None else ""
-        asked = in_words(prompt) if way == "words" else prompt
+        asked = schema_in_words(prompt) if way == "words" else prompt
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.text} for message in asked.messages],
@@ -203,7 +203,7 @@ class OpenAICompatible:
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
 
 
-def _key(preset: Preset) -> str:
+def _key(preset: Endpoint) -> str:
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
         raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")

@@ -10,7 +10,7 @@ from kgot_lab.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Preset:
+class Endpoint:
     """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server refuses is tried no more.
 
     json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it (llama-cpp-python's server).
@@ -29,21 +29,21 @@ class Preset:
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
 # platform.claude.com "OpenAI SDK compatibility" (response_format and seed are ignored, so neither is sent),
 # ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com "OpenAI compatibility".
-PRESETS = {
+ENDPOINTS = {
     preset.name: preset
     for preset in (
-        Preset("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", max_tokens_name="max_completion_tokens"),
-        Preset("anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False),
-        Preset("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
-        Preset("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        Preset("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False),
+        Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", max_tokens_name="max_completion_tokens"),
+        Endpoint("anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False),
+        Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
+        Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False),
     )
 }
 
 SERVER_KEY = "KGOT_LAB_SERVER_KEY"  # its own variable, so that no other key is ever sent to an address someone typed
 
 
-def server_at(address: str) -> tuple[Preset, str]:
+def server_at(address: str) -> tuple[Endpoint, str]:
     """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises BadInput."""
     parts = urlsplit(address)
     if not parts.hostname or not parts.fragment:
@@ -51,7 +51,7 @@ def server_at(address: str) -> tuple[Preset, str]:
     if parts.username or parts.password:
         raise BadInput(f"leave the user name and password out of the address; a key goes into the environment variable {SERVER_KEY}")
     where = parts._replace(fragment="").geturl()
-    return Preset(parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")), parts.fragment
+    return Endpoint(parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")), parts.fragment
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ PRICES = {
 FREE = Price(0.0, 0.0)
 
 
-def price_of(preset: Preset, model: str) -> Price | None:
+def price_of(preset: Endpoint, model: str) -> Price | None:
     """The price of a model, or None where the table does not have it; a date at the end of its name does not matter."""
     if not preset.key_needed:
         return FREE

@@ -40,16 +40,16 @@ class Keys:
 
     def of(self, prompt: Prompt) -> str:
         """The key of the next asking of this prompt."""
-        self._seen[digest(prompt, self.model)] += 1
-        return key_of(prompt, self.model, self._seen[digest(prompt, self.model)])
+        self._seen[prompt_digest(prompt, self.model)] += 1
+        return prompt_key(prompt, self.model, self._seen[prompt_digest(prompt, self.model)])
 
 
-def key_of(prompt: Prompt, model: str, seen: int = 1) -> str:
+def prompt_key(prompt: Prompt, model: str, seen: int = 1) -> str:
     """The key of the seen-th asking of a prompt: 16 hexadecimal digits, a dash, a count from 1."""
-    return f"{digest(prompt, model)}-{seen}"
+    return f"{prompt_digest(prompt, model)}-{seen}"
 
 
-def digest(prompt: Prompt, model: str) -> str:
+def prompt_digest(prompt: Prompt, model: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of everything a model is asked with."""
     asked = {
         "model": model,

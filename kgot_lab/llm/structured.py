@@ -55,7 +55,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
         return parse(llm(mending(prompt, text, error)).text, shape)
 
 
-def in_words(prompt: Prompt) -> Prompt:
+def schema_in_words(prompt: Prompt) -> Prompt:
     """The same prompt with its schema written into the last message, for models that take no schema."""
     if prompt.schema is None:
         return prompt

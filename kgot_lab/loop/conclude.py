@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined
+from kgot_lab.loop.cut import fit, joined_lines
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.render import by_sentence
-from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, situation
 from kgot_lab.loop.shapes import Answer, Code, Needed, Number
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.tokens import shorten, tokens
@@ -24,7 +24,7 @@ _COUNTING = re.compile(
 )
 
 
-def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
+def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
     """Answer from what was read; when nothing was, the model must guess, and the answer says so."""
     found = [Candidate(tuple(row for candidate in found for row in candidate.rows))] if found and run.limits.pool else found
     parsed: list[str] = []
@@ -37,7 +37,7 @@ def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
     if not parsed:
         yield from _guess(run)
         return
-    chosen = yield from _choose(run, joined(distinct(texts)), parsed)
+    chosen = yield from _choose(run, joined_lines(distinct(texts)), parsed)
     rows = tuple(row for candidate in found for row in candidate.rows)
     evidence = evidence_of(run, rows, chosen)
     yield run.happened(
@@ -49,7 +49,7 @@ def conclude(run: Run, found: list[Candidate]) -> Steps[None]:
     )
 
 
-def _facts(run: Run, candidate: Candidate) -> Steps[str]:
+def _facts(run: Loop, candidate: Candidate) -> Steps[str]:
     """The rows as lines, the most relevant when they pass the budget, under the answer a ballot gave, if any."""
     lines = row_lines(candidate.rows)
     kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
@@ -57,7 +57,7 @@ def _facts(run: Run, candidate: Candidate) -> Steps[str]:
     left_out += sum(max(0, tokens(lines[number]) - run.limits.row_tokens) for number in kept)
     if left_out:
         yield run.happened(Cut, what="rows", kept=sum(map(tokens, lines)) - left_out, left_out=left_out)
-    facts = joined(shown)
+    facts = joined_lines(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
 
 
@@ -81,15 +81,15 @@ def row_text(row: Json) -> str:
     return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
 
 
-def _computed(run: Run, facts: str) -> Steps[str]:
+def _computed(run: Loop, facts: str) -> Steps[str]:
     """What Python makes of the facts, when they must be computed with; "" when not."""
     if run.compute is None or not _may_need_arithmetic(run, facts):
         return ""
     question = run.state.question
     try:
-        if not (yield from ask(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed, max_tokens=20)).needed:
+        if not (yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed, max_tokens=20)).needed:
             return ""
-        code = (yield from ask(run, "arithmetic", prompts.arithmetic(question, facts), Code, execution=True)).code
+        code = (yield from ask_for(run, "arithmetic", prompts.arithmetic(question, facts), Code, execution=True)).code
     except BadReply as error:
         yield run.happened(Computed, code=error.text[:500], output=error.reason, failed=True)
         return ""
@@ -102,13 +102,13 @@ def _computed(run: Run, facts: str) -> Steps[str]:
     return f"\nComputed: {output}" if output else ""
 
 
-def _may_need_arithmetic(run: Run, facts: str) -> bool:
+def _may_need_arithmetic(run: Loop, facts: str) -> bool:
     if run.limits.arithmetic == "numbers":
         return bool(_COUNTING.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
     return run.limits.arithmetic == "always"
 
 
-def _parses(run: Run, facts: str) -> Steps[list[str]]:
+def _parses(run: Loop, facts: str) -> Steps[list[str]]:
     """Formatted answers: the first at the set temperature, the others sampled; stops when a majority agrees."""
     limits = run.limits
     possible = limits.parses if limits.vote_temperature > 0 else 1
@@ -117,54 +117,54 @@ def _parses(run: Run, facts: str) -> Steps[list[str]]:
         temperature = limits.vote_temperature if number else limits.temperature
         messages = prompts.answer(run.state.question, facts, limits.answer_format)
         try:
-            text = (yield from ask(run, "parse", messages, Answer, temperature=temperature, seed=number, max_tokens=200)).answer.strip()
+            text = (yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number, max_tokens=200)).answer.strip()
         except BadReply as error:
             yield run.happened(Parsed, text="", problem=error.reason)
             continue
         yield run.happened(Parsed, text=text)
         if text:
             parsed.append(text)
-        if parsed and Counter(map(plain, parsed)).most_common(1)[0][1] * 2 > possible:
+        if parsed and Counter(map(plain_answer, parsed)).most_common(1)[0][1] * 2 > possible:
             break
     return parsed
 
 
-def plain(answer: str) -> str:
+def plain_answer(answer: str) -> str:
     """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
     words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
     return " ".join(word for word in words if word not in {"a", "an", "the"})
 
 
-def _choose(run: Run, facts: str, parsed: Sequence[str]) -> Steps[str]:
+def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
-    counts = Counter(map(plain, parsed))
-    options = list({plain(text): text for text in reversed(parsed)}.values())[::-1]  # the first spelling of each
+    counts = Counter(map(plain_answer, parsed))
+    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[::-1]  # the first spelling of each
     if len(options) == 1:
         return options[0]
-    most_common = max(options, key=lambda text: (counts[plain(text)], -options.index(text)))
+    most_common = max(options, key=lambda text: (counts[plain_answer(text)], -options.index(text)))
     if run.limits.pool:
         return most_common
     messages = prompts.choose(run.state.question, shorten(facts, run.limits.row_tokens), options)
     try:
-        number = (yield from ask(run, "choose", messages, Number, max_tokens=20)).number
+        number = (yield from ask_for(run, "choose", messages, Number, max_tokens=20)).number
     except BadReply:
         return most_common  # the Asked event shows the reply that could not be used
     return options[number - 1] if 1 <= number <= len(options) else most_common
 
 
-def _guess(run: Run) -> Steps[None]:
+def _guess(run: Loop) -> Steps[None]:
     yield run.happened(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess(text, run.limits.answer_format)
-    answer = (yield from ask(run, "guess", messages, Answer, temperature=run.limits.temperature, max_tokens=200)).answer.strip()
+    answer = (yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature, max_tokens=200)).answer.strip()
     if not answer:
         raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
     yield run.happened(Answered, text=answer, forced=True)
 
 
-def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
+def evidence_of(run: Loop, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
     """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
-    text = joined(map(row_text, rows)).lower()
+    text = joined_lines(map(row_text, rows)).lower()
     written: dict[tuple[str, str, str, str], Edge] = {}
     for diff in run.state.diffs:
         written |= {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
@@ -172,16 +172,16 @@ def evidence_of(run: Run, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
             written.pop(edge.identity, None)
     named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
     if not named:  # rows of single values: the other end stands in the statement that read them, perhaps with _ for spaces
-        asked = joined(read.statement for read in run.state.reads if read.rows).lower().replace("_", " ")
+        asked = joined_lines(read.statement for read in run.state.reads if read.rows).lower().replace("_", " ")
         ends = [(edge, edge.source.lower(), edge.target.lower()) for edge in written.values()]
         named = [edge for edge, one, other in ends if (one in text and other in asked) or (one in asked and other in text)]
     lines = [fact_of(edge) for edge in named]
     wanted = f"{run.state.question} {answer}"
-    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain(answer) not in plain(lines[number]), number))
+    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), number))
     return [named[number] for number in order[:most]]
 
 
-def sources_of(run: Run, edge: Edge) -> list[str]:
+def sources_of(run: Loop, edge: Edge) -> list[str]:
     """The ids of the documents an edge was taken from: its own note, or else those of the tool call that it was written after.
 
     A note that names no document is a model's own and counts for nothing.

@@ -42,6 +42,6 @@ def fit(
     return sorted(kept), sum(sizes) - used
 
 
-def joined(parts: Iterable[str]) -> str:
+def joined_lines(parts: Iterable[str]) -> str:
     """Lines that are not empty, one under the other."""
     return "\n".join(part for part in parts if part)

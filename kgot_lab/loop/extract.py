@@ -8,7 +8,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import readable, write_all
 from kgot_lab.loop.limits import LOCAL, Limits
-from kgot_lab.loop.run import Run, Steps
+from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import LLM, Document
@@ -30,11 +30,11 @@ def extract(
     for event in done:
         if isinstance(event, Wrote):
             store.apply(event.diff)
-    run = Run(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, State(question=""))
+    run = Loop(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, State(question=""))
     return _extract(run, [document for document in documents if document.id not in finished])
 
 
-def _extract(run: Run, documents: Sequence[Document]) -> Steps[None]:
+def _extract(run: Loop, documents: Sequence[Document]) -> Steps[None]:
     models = {"planning": run.planning.name, "execution": run.execution.name}
     yield run.happened(
         Started, question="", preset=run.limits.preset, limits=run.limits.as_json(), dialect=run.store.dialect.name, **models

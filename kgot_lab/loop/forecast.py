@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.llm.budget import Estimate, Rate, estimate
+from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.loop.limits import Limits
 
 # Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
@@ -12,7 +12,7 @@ _SIZES = {
 }  # fmt: skip
 
 
-def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None) -> Estimate:
+def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None) -> CostEstimate:
     """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so many tool calls each.
 
     Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a sentence has 35 tokens.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.cut import fit, joined, relevance
+from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
-from kgot_lab.loop.run import How, Run, Steps, ask, ask_text, distinct, repairing, situation
+from kgot_lab.loop.run import How, Loop, Steps, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.stores.protocol import Fact
 from kgot_lab.text.sentences import sentences
@@ -23,7 +23,7 @@ _LEAST = 0.4  # sentences that share less with the question than this part of wh
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
-def insert(run: Run, voted: Voted) -> Steps[bool]:
+def insert(run: Loop, voted: Voted) -> Steps[bool]:
     """Fetch what is missing and write it; False when there was nothing left to call."""
     missing = (yield from _one_reason(run, voted.reasons)) if voted.asked else ""
     calls = yield from _choose_tools(run, missing)
@@ -34,18 +34,18 @@ def insert(run: Run, voted: Voted) -> Steps[bool]:
     return bool(calls)
 
 
-def _one_reason(run: Run, reasons: tuple[str, ...]) -> Steps[str]:
+def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
     if len(reasons) < 2 or not run.limits.merge:
-        return joined(reasons)
+        return joined_lines(reasons)
     try:
-        reason = (yield from ask(run, "merge", prompts.merge(reasons), Reason, max_tokens=200)).reason
+        reason = (yield from ask_for(run, "merge", prompts.merge(reasons), Reason, max_tokens=200)).reason
     except BadReply:
-        reason = joined(reasons)  # not fused, but nothing is lost
+        reason = joined_lines(reasons)  # not fused, but nothing is lost
     yield run.happened(Merged, reason=reason)
     return reason
 
 
-def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
     """The calls to make; one made before is skipped, and if nothing is left the model is asked once more, more freely."""
     if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
         yield run.happened(Chose, calls=opening)
@@ -61,7 +61,7 @@ def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
         how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt, "max_tokens": 250}
         temperature = run.limits.temperature if attempt == 0 else max(run.limits.vote_temperature, run.limits.temperature)
         try:
-            reply = yield from ask(run, "tools", messages, Calls, temperature=temperature, **how)
+            reply = yield from ask_for(run, "tools", messages, Calls, temperature=temperature, **how)
         except BadReply:
             continue
         wanted = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
@@ -74,23 +74,23 @@ def _choose_tools(run: Run, missing: str) -> Steps[tuple[ToolCall, ...]]:
     return ()
 
 
-def _opening(run: Run) -> tuple[ToolCall, ...]:
+def _opening(run: Loop) -> tuple[ToolCall, ...]:
     """The question itself as the first search, where a tool takes just a query."""
     look = _search_tool(run)
     return (ToolCall(look, {"query": run.state.question}),) if look else ()
 
 
-def _search_tool(run: Run) -> str:
+def _search_tool(run: Loop) -> str:
     """The first tool that takes just a query and gives documents, or ""."""
     return next((name for name, tool in run.tools.items() if tool.arguments.get("required") == ["query"] and name != "llm_query"), "")
 
 
-def _choose_names(run: Run, look: str, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+def _choose_names(run: Loop, look: str, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
     """In operations mode, which names that the graph revealed to look up next: a choice among them, which a small model can make."""
     text = yield from situation(run)
     how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature, "max_tokens": 80}
     try:
-        chosen = (yield from ask(run, "tools", prompts.next_names(text, names), Names, **how)).about
+        chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, **how)).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
     wanted = [ToolCall(look, {"query": name}) for name in distinct(chosen)[: run.limits.calls]]
@@ -99,13 +99,13 @@ def _choose_names(run: Run, look: str, names: list[str]) -> Steps[tuple[ToolCall
     return calls
 
 
-def unsearched(run: Run, most: int = 4) -> list[str]:
+def unsearched(run: Loop, most: int = 4) -> list[str]:
     """Names that the graph revealed and no call has asked about, nearest to the question first: where to look next.
 
     Nearest are the names in sentences on things that the question names, then those in sentences that share its words.
     """
     asked = set(telling_words(run.state.question))
-    used = asked | set(telling_words(joined(str(value) for call in run.state.calls for value in call.arguments.values())))
+    used = asked | set(telling_words(joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())))
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
     shared = relevance(run.state.question, [str(edge.properties.get("sentence", "")) for edge in edges])
@@ -127,7 +127,7 @@ def proper(text: str) -> str:
     return name if _NAME.fullmatch(name) and not small else ""
 
 
-def _use(run: Run, call: ToolCall) -> Steps[ToolReturned]:
+def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
     """Call a tool; its failure is a text the model sees, never a fact."""
     try:
         if call.tool not in run.tools:
@@ -150,7 +150,7 @@ def readable(document: Document) -> Document:
     return Document(whole(document.id), whole(document.text), whole(document.title))
 
 
-def write_all(run: Run, returned: ToolReturned) -> Steps[None]:
+def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
     """Turn what a tool returned into statements and run them; one that cannot be mended is given up, visibly."""
     statements = (yield from _triples(run, returned)) if run.limits.writing == "operations" else (yield from _statements(run, returned))
     for statement in statements:
@@ -162,11 +162,11 @@ def write_all(run: Run, returned: ToolReturned) -> Steps[None]:
             yield run.happened(Wrote, statement=final, diff=diff, source=str(returned.call))
 
 
-def _statements(run: Run, returned: ToolReturned) -> Steps[list[str]]:
+def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The write statements a model makes of a tool's text, which is cut to the budget by relevance."""
     pieces = sentences(returned.text)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
-    text = joined(pieces[number] for number in kept) if left_out else returned.text
+    text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
     left_out += max(0, tokens(text) - run.limits.tool_tokens)
     text = shorten(text, run.limits.tool_tokens)
     if left_out:
@@ -174,7 +174,7 @@ def _statements(run: Run, returned: ToolReturned) -> Steps[list[str]]:
     about = yield from situation(run)
     messages = prompts.write(about, str(returned.call), text, run.store.dialect)
     try:
-        reply = yield from ask(run, "write", messages, Statements, temperature=run.limits.temperature, max_tokens=1500)
+        reply = yield from ask_for(run, "write", messages, Statements, temperature=run.limits.temperature, max_tokens=1500)
     except BadReply as error:
         yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=True)
         return []
@@ -185,7 +185,7 @@ def _statements(run: Run, returned: ToolReturned) -> Steps[list[str]]:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SourcedSentence:
     """A sentence and the document it stands in."""
 
     text: str
@@ -197,36 +197,36 @@ class Sentence:
         return f"[{self.title}] {self.text}" if self.title else self.text
 
 
-def _triples(run: Run, returned: ToolReturned) -> Steps[list[str]]:
+def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
-    pieces = [piece for piece in split(returned) if piece.text not in run.state.sentences]
-    looked_up = set(telling_words(joined(map(str, returned.call.arguments.values()))))
+    pieces = [piece for piece in sourced_sentences(returned) if piece.text not in run.state.sentences]
+    looked_up = set(telling_words(joined_lines(map(str, returned.call.arguments.values()))))
     pieces = [piece for piece in pieces if looked_up & set(telling_words(str(piece)))] if run.state.question else pieces
     if not pieces:
         return []
-    wanted = joined([run.state.question, *map(str, returned.call.arguments.values())])
+    wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
     least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
     kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
-    grounded: list[tuple[Triple, Sentence]] = []
+    grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
     for piece in (pieces[number] for number in kept):
         how = How(max_tokens=120, temperature=run.limits.temperature)
         text = yield from ask_text(run, "write", prompts.extract(str(piece)), how)
         for triple in read_triples(text):
-            (grounded.append((triple, piece)) if says(piece, triple) else invented.append(triple))
+            (grounded.append((triple, piece)) if says_fact(piece, triple) else invented.append(triple))
     if invented:
-        yield run.happened(Refused, statement=joined(map(str, invented)), reason="the sentence does not say this", writing=True)
+        yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="the sentence does not say this", writing=True)
     return [run.store.dialect.add(grounded_facts(grounded))] if grounded else []
 
 
-def split(returned: ToolReturned) -> list[Sentence]:
+def sourced_sentences(returned: ToolReturned) -> list[SourcedSentence]:
     """The sentences of what a tool returned, with the document each stands in."""
     documents = returned.sources or (Document("", returned.text),)
     return [
-        Sentence(text, document.title, document.id, place)
+        SourcedSentence(text, document.title, document.id, place)
         for document in documents
         for place, text in enumerate(sentences(" ".join(document.text.split())))
     ]
@@ -238,13 +238,13 @@ def read_triples(text: str) -> list[Triple]:
     return list(dict.fromkeys(Triple(*parts) for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= 300))
 
 
-def says(piece: Sentence, triple: Triple) -> bool:
+def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
     """Whether a triple is grounded: every word of its object stands in the sentence or its title, and it is about two things."""
     there = set(telling_words(str(piece)))
     named = set(telling_words(triple.object)) or {triple.object.lower()}
     return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
 
 
-def grounded_facts(grounded: Iterable[tuple[Triple, Sentence]]) -> list[Fact]:
+def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]]) -> list[Fact]:
     """Triples, each with the sentence and the document it was found in."""
     return [(triple, {"source": piece.source, "sentence": piece.text}) for triple, piece in grounded]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kgot_lab.loop.cut import joined
+from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Tool
@@ -35,12 +35,12 @@ def _say(system: str, text: str) -> tuple[Message, ...]:
 
 def situation(question: str, attachments: Sequence[str], graph: str) -> str:
     """What every prompt of a turn begins with."""
-    files = f"\n\nFiles attached to the question:\n{joined(attachments)}" if attachments else ""
+    files = f"\n\nFiles attached to the question:\n{joined_lines(attachments)}" if attachments else ""
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
 def _made(calls: Sequence[ToolCall]) -> str:
-    return "Tool calls made so far:\n" + (joined(f"- {call}" for call in calls) or "- none")
+    return "Tool calls made so far:\n" + (joined_lines(f"- {call}" for call in calls) or "- none")
 
 
 def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
@@ -84,7 +84,7 @@ def names(situation: str) -> tuple[Message, ...]:
 
 def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     """Ask to fuse several reasons into one."""
-    listed = joined(f"- {reason}" for reason in reasons)
+    listed = joined_lines(f"- {reason}" for reason in reasons)
     return _say(
         SYSTEM,
         f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}',
@@ -93,7 +93,7 @@ def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
 
 def choose_tools(situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
-    listed = joined(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
+    listed = joined_lines(f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools)
     return _say(
         SYSTEM,
         f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
@@ -212,7 +212,7 @@ def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
 
 def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
     """Ask which candidate answer is best."""
-    listed = joined(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
+    listed = joined_lines(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
     return _say(
         ANSWER,
         f"Facts:\n{facts}\n\nQuestion: {question}\n\nCandidate answers:\n{listed}\n\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Forced, Read, Refused
-from kgot_lab.loop.run import Run, Steps, ask, distinct, repairing, situation
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, repairing, situation
 from kgot_lab.loop.shapes import Names, Statement
 from kgot_lab.loop.vote import look_up
 from kgot_lab.stores.protocol import Store, readers
@@ -24,7 +24,7 @@ class Candidate:
     said: str = ""
 
 
-def candidates(run: Run, retrieves: list[str]) -> Steps[list[Candidate]]:
+def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
     """What the RETRIEVE ballots lead to: the rows of each distinct statement, or the direct answers with the facts of the graph."""
     if run.limits.reading == "whole graph":
         return (yield from _directly(run, retrieves))
@@ -51,24 +51,24 @@ def facts_in(rows: Rows) -> Rows:
     )
 
 
-def _read_in(run: Run, reader: Store) -> Steps[Rows]:
+def _read_in(run: Loop, reader: Store) -> Steps[Rows]:
     """What a statement in another language reads from the same graph; () when none of the model's does."""
     text = yield from situation(run, reader)
     role = f"read in {reader.dialect.name}"
     try:
         if run.limits.reading == "operations":
-            names = (yield from ask(run, role, prompts.names(text), Names, temperature=run.limits.temperature, max_tokens=100)).about
+            names = (yield from ask_for(run, role, prompts.names(text), Names, temperature=run.limits.temperature, max_tokens=100)).about
             statement = look_up(run, names, reader)
         else:
             messages = prompts.read_in(text, reader.dialect)
-            statement = (yield from ask(run, role, messages, Statement, temperature=run.limits.temperature)).statement
+            statement = (yield from ask_for(run, role, messages, Statement, temperature=run.limits.temperature)).statement
     except BadReply as error:
         yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=reader.dialect.name)
         return ()
     return (yield from read(run, statement, reader))
 
 
-def forced(run: Run) -> Steps[list[Candidate]]:
+def forced(run: Loop) -> Steps[list[Candidate]]:
     """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode it reads everything."""
     yield run.happened(Forced, what="read")
     if run.limits.reading == "whole graph":
@@ -85,28 +85,28 @@ def forced(run: Run) -> Steps[list[Candidate]]:
     return (yield from candidates(run, distinct(statements)))
 
 
-def _forced_statement(run: Run, text: str, temperature: float, number: int) -> Steps[str]:
+def _forced_statement(run: Loop, text: str, temperature: float, number: int) -> Steps[str]:
     if run.limits.reading == "operations":
-        reply = yield from ask(run, "forced read", prompts.names(text), Names, temperature=temperature, seed=number, max_tokens=100)
+        reply = yield from ask_for(run, "forced read", prompts.names(text), Names, temperature=temperature, seed=number, max_tokens=100)
         return look_up(run, reply.about)
     messages = prompts.forced_read(text, run.store.dialect)
-    return (yield from ask(run, "forced read", messages, Statement, temperature=temperature, seed=number)).statement
+    return (yield from ask_for(run, "forced read", messages, Statement, temperature=temperature, seed=number)).statement
 
 
-def _directly(run: Run, answers: list[str]) -> Steps[list[Candidate]]:
+def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
     facts = rows_of_graph(run)
     yield run.happened(Read, statement=WHOLE_GRAPH, rows=facts)
     return [Candidate(facts, answer) for answer in answers] if facts else []
 
 
-def rows_of_graph(run: Run) -> Rows:
+def rows_of_graph(run: Loop) -> Rows:
     """Every edge as a row, for direct retrieve; a graph without edges gives its nodes."""
     graph = run.store.graph()
     edges = [{"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties} for edge in graph.edges]
     return tuple(edges) or tuple({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
 
 
-def read(run: Run, statement: str, reader: Store | None = None) -> Steps[Rows]:
+def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Rows]:
     """The rows of a statement: mended when it fails, asked anew when it finds nothing; () when all of that gave nothing.
 
     `reader` is the store to read from, if not the run's own.
@@ -133,10 +133,12 @@ def read(run: Run, statement: str, reader: Store | None = None) -> Steps[Rows]:
     return ()
 
 
-def _another(run: Run, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
+def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
-        reply = yield from ask(run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100)
+        reply = yield from ask_for(
+            run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100
+        )
         return look_up(run, reply.about, reader)
     messages = prompts.reread(text, wrong, (reader or run.store).dialect)
-    return (yield from ask(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement
+    return (yield from ask_for(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement

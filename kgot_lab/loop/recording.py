@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.recorded import digest
+from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, ToolCall, ToolReturned, Wrote, to_json
 from kgot_lab.stores.protocol import Dialect, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
@@ -48,7 +48,7 @@ class Memory:
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    memory.replies[(digest(event.prompt, event.model),)].append((event.reply, event.usage))
+                    memory.replies[(prompt_digest(event.prompt, event.model),)].append((event.reply, event.usage))
                 case ToolReturned():
                     memory.results[_call_key(event.call)] = event, inside
                     inside = ()
@@ -100,7 +100,7 @@ class RememberedLLM:
     live: LLM | None = None
 
     def __call__(self, prompt: Prompt) -> Reply:
-        known = self.memory.replies.get((digest(prompt, self.name),))
+        known = self.memory.replies.get((prompt_digest(prompt, self.name),))
         if known:
             self.memory.avoided += 1
             text, usage = known.popleft()

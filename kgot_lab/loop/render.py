@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.loop.cut import fit, joined
+from kgot_lab.loop.cut import fit, joined_lines
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
@@ -14,7 +14,7 @@ from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import Edge, Json, Node
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
-WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
+_WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
 
 
 def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
@@ -25,7 +25,7 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
     schema = store.schema()
     if not schema.nodes:
         return "", None
-    if schema.nodes + schema.edges <= WHOLE:
+    if schema.nodes + schema.edges <= _WHOLE:
         graph = store.graph()
         nodes, edges, unseen = list(graph.nodes), list(graph.edges), 0
     else:
@@ -34,8 +34,8 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
     head = _schema_line(schema)
     kept, left_out = fit(question, lines, budget - tokens(head))
     left_out += unseen
-    cut = Cut(what="graph", kept=tokens(joined(lines[number] for number in kept)), left_out=left_out) if left_out else None
-    return joined([head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]), cut
+    cut = Cut(what="graph", kept=tokens(joined_lines(lines[number] for number in kept)), left_out=left_out) if left_out else None
+    return joined_lines([head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]), cut
 
 
 def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:

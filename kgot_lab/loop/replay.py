@@ -9,13 +9,13 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, LabError, TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.recorded import digest
+from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.recording import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load_trace
+from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
@@ -32,7 +32,7 @@ def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 
 @dataclass(frozen=True)
-class Live:
+class Resources:
     """What may be used for what a recording does not hold."""
 
     tools: Sequence[Tool] = ()
@@ -40,10 +40,10 @@ class Live:
     execution: LLM | None = None
 
 
-_NOTHING = Live()
+_NOTHING = Resources()
 
 
-def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Live = _NOTHING) -> Iterator[Event]:
+def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Resources = _NOTHING) -> Iterator[Event]:
     """The loop over a memory: the same question, limits and tools as recorded; what the memory lacks goes to the live parts, if given."""
     begun = started(events)
     tools = {tool.name: tool for tool in live.tools}
@@ -119,13 +119,13 @@ def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Differe
             event = next(now, None)
         except LabError as error:
             return Difference(number, was, None, str(error))
-        if event is None or not same(was, event):
+        if event is None or not same_event(was, event):
             return Difference(number, was, event)
     extra = next(now, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
-def same(one: Event, other: Event) -> bool:
+def same_event(one: Event, other: Event) -> bool:
     """Whether two events say the same, whether or not either has been on file; times do not count."""
     return one == other or from_json(json.loads(_line(one))) == from_json(json.loads(_line(other)))
 
@@ -141,12 +141,12 @@ def _short(event: Event | None) -> str:
 # --- resume ---------------------------------------------------------------------------------------------------------------
 
 
-def resume(path: str | Path, store: Store, live: Live) -> Iterator[Event]:
+def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
 
     The store must be empty. Raises TraceError when the loop no longer does what was recorded.
     """
-    trace = load_trace(path)
+    trace = load_run(path)
     memory = Memory.of(trace.events)
     walk = walk_again(trace.events, memory, RememberedStore(memory, _empty(store)), live)
     return _going_on(trace.events, walk, Path(path))
@@ -155,7 +155,7 @@ def resume(path: str | Path, store: Store, live: Live) -> Iterator[Event]:
 def _going_on(recorded: Sequence[Event], walk: Iterator[Event], path: Path) -> Iterator[Event]:
     for number, was in enumerate(recorded):
         event = next(walk, None)
-        if event is None or not same(was, event):
+        if event is None or not same_event(was, event):
             raise TraceError(f"{path} cannot be resumed: {Difference(number, was, event)}")
         yield event
     yield from append(walk, path)
@@ -186,7 +186,7 @@ class Fork:
         return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
 
 
-def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live = _NOTHING) -> Fork:
+def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Resources = _NOTHING) -> Fork:
     """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the statement of a Wrote or Read.
 
     Only what changed is asked again. The store must be empty. Without a model it runs to the first missing reply, keeps graph and diff,
@@ -206,7 +206,7 @@ def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Live
     except LabError as error:
         stopped = str(error)
     pairs = zip(seen, events, strict=False)
-    first = next((number for number, (now, was) in enumerate(pairs) if not same(now, was)), min(len(seen), len(events)))
+    first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
     by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from memory, and is no call that was avoided
     return Fork(tuple(seen), graph_after(seen), first, memory.avoided - by_hand, memory.made, stopped)
 
@@ -216,8 +216,8 @@ def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> d
     event, before = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
-            key = (digest(event.prompt, event.model),)
-            nth = sum(isinstance(other, Asked) and (digest(other.prompt, other.model),) == key for other in before)
+            key = (prompt_digest(event.prompt, event.model),)
+            nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, other.model),) == key for other in before)
             memory.replies[key][nth] = (change, event.usage if change == event.reply else Usage())  # what a person wrote cost no tokens
         case ToolReturned():
             memory.change_result(replace(event, text=change, sources=(), failed=False))

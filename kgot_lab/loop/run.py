@@ -28,7 +28,7 @@ Steps = Generator[Event, None, _Result]
 
 
 @dataclass
-class Run:
+class Loop:
     """A question on its way through the loop; only `happened` changes its state."""
 
     planning: LLM
@@ -59,14 +59,14 @@ class How:
     execution: bool = False  # ask the execution model, not the planning model
 
 
-def ask_text(run: Run, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
+def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
     """Ask a model; every asking is an event."""
     llm = run.execution if how.execution else run.planning
     schema = how.schema or (schema_of(how.shape) if how.shape else None)
     return (yield from _send(run, role, llm, Prompt(messages, schema, how.temperature, how.seed, how.max_tokens)))
 
 
-def ask(run: Run, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
+def ask_for(run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
     """Ask a model for a value of a shape; a reply that does not have it is mended once. Raises BadReply."""
     options = How(shape, **how)
     llm = run.execution if options.execution else run.planning
@@ -84,20 +84,20 @@ def _value(text: str, shape: type[_Shape]) -> _Shape:
     return shape.model_validate(whole(parse(text, shape).model_dump()))
 
 
-def _send(run: Run, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
+def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
     reply = llm(prompt)
     text: str = whole(reply.text)
     yield run.happened(Asked, role=role, model=llm.name, prompt=prompt, reply=text, usage=reply.usage)
     return text
 
 
-def situation(run: Run, reader: Store | None = None) -> Steps[str]:
+def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
     """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of the run."""
     graph = yield from rendered_graph(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
-def rendered_graph(run: Run, reader: Store | None = None) -> Steps[str]:
+def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
     """The graph as text, cut to the token budget; made once for each state of the graph, since several prompts of a turn show it."""
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
@@ -110,7 +110,7 @@ def rendered_graph(run: Run, reader: Store | None = None) -> Steps[str]:
 
 
 def repairing(
-    run: Run, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
+    run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
 ) -> Steps[tuple[str, _Result]]:
     """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last QueryFailed.
 
@@ -126,7 +126,7 @@ def repairing(
             graph = yield from rendered_graph(run, reader)
             messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)
             try:
-                mended = (yield from ask(run, "mend", messages, Statement, seed=repairs)).statement
+                mended = (yield from ask_for(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:
                 raise error from None
             yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended, dialect=dialect.name if reader else "")

@@ -71,13 +71,13 @@ def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
             yield event
 
 
-def save_trace(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
+def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
     """Write a whole run to a new file."""
     for _ in record(events, path, run=run):
         pass
 
 
-def load_trace(path: str | Path) -> Trace:
+def load_run(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
     path = Path(path)
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, Read, Voted
-from kgot_lab.loop.run import Run, Steps, ask, distinct, situation
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, situation
 from kgot_lab.loop.shapes import Look, Vote
 from kgot_lab.stores.protocol import Store
 
 
-def poll(run: Run) -> Steps[tuple[Voted, list[str]]]:
+def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
     """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
     limits = run.limits
     if run.state.step < limits.unpolled:
@@ -49,19 +49,19 @@ def _decided(ballots: list[Ballot], possible: int) -> bool:
     return retrieves > inserts + left or inserts >= retrieves + left
 
 
-def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
+def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
     """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as nothing."""
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number, "max_tokens": 300}
     try:
         if run.limits.reading == "operations":
-            look = yield from ask(run, "vote", prompts.vote_by_names(text), Look, **options)
+            look = yield from ask_for(run, "vote", prompts.vote_by_names(text), Look, **options)
             unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
             choice, said = "INSERT" if unknown else look.choice, look.missing
             statement = look_up(run, look.about)
         else:
             dialect = None if run.limits.reading == "whole graph" else run.store.dialect
             messages = prompts.vote(text, run.state.calls, dialect)
-            vote = yield from ask(run, "vote", messages, Vote, **options)
+            vote = yield from ask_for(run, "vote", messages, Vote, **options)
             choice, said, statement = vote.choice, vote.text.strip(), vote.text.strip()
     except BadReply as error:
         return run.happened(Ballot, number=number, choice="", text=error.reason)
@@ -72,7 +72,7 @@ def _cast(run: Run, text: str, number: int) -> Steps[Ballot]:
     return run.happened(Ballot, number=number, choice="RETRIEVE", text=statement)
 
 
-def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
+def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
     """Whether a read statement gives no rows; one that fails may still be mended and is no evidence, unless there is nothing to read."""
     if (known := run.state.rows_of(statement)) is not None:
         return not known
@@ -85,7 +85,7 @@ def _finds_nothing(run: Run, statement: str) -> Steps[bool]:
     return not rows
 
 
-def look_up(run: Run, names: list[str], reader: Store | None = None) -> str:
+def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
     """The read statement that an operations-mode reply stands for: the facts near the names it gave and the names that were looked up."""
     looked_up = [str(value) for call in run.state.calls for value in call.arguments.values() if value != run.state.question]
     about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])

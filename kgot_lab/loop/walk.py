@@ -11,7 +11,7 @@ from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.read import candidates, forced
-from kgot_lab.loop.run import Run, Steps
+from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
 from kgot_lab.stores.protocol import Store, readers
@@ -45,11 +45,11 @@ def think(
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or getattr(store, "compute", None)
-    run = Run(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
+    run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
     return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
 
 
-def _walk(run: Run, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]:
     yield run.happened(
         Started,
         question=question,

@@ -75,7 +75,7 @@ class Thresholds:
 SPECIFIED = Thresholds()  # what is used unless one says otherwise
 
 
-class Alignment(Protocol):
+class Verified(Protocol):
     """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty where they are one."""
 
     @property
@@ -93,7 +93,7 @@ class Pair:
     raw: float  # cosines, at six places
     skeleton: float
     skeletons: tuple[str, str] = ("", "")
-    alignment: Alignment | None = None
+    alignment: Verified | None = None
 
     @property
     def delta(self) -> float:

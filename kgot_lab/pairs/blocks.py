@@ -15,15 +15,15 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import DIGITS
 
-Numbers = NDArray[np.int64]
-Values = NDArray[np.float64]
+RowNumbers = NDArray[np.int64]
+PairValues = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 SIDE = 1280  # rows of a block: its product stays in the third cache; with a power of two, rows of the product would share cache lines
 CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-CELL = 112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+CELL_BYTES = 112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
 EXACT_BYTES = 2 << 20  # what exact products hold at a time: less than the second cache
 
 
@@ -46,7 +46,7 @@ Columns = tuple[NDArray[Any], ...]
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
 
-def checked(vectors: ArrayLike, name: str = "matrix") -> Matrix:
+def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     """Vectors as a matrix of 32-bit numbers, rows one after the other in memory; not copied where they are one already.
 
     Raises BadInput for another shape than (n, d), and for a row with NaN or infinity, or a length other than 1 or 0, naming the row.
@@ -69,17 +69,17 @@ def checked(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     return matrix
 
 
-def exactly(matrix: Matrix, rows: Numbers, columns: Numbers) -> Values:
+def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
     """The products of pairs of rows, shape (pairs,): added up in 64 bits one by one, so that no block or thread shows in them."""
     return _one_by_one(matrix, rows, columns, np.float64)
 
 
-def roughly(matrix: Matrix, rows: Numbers, columns: Numbers) -> Values:
+def roughly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
     """The products of pairs of rows to within the margin: in 32 bits, as those of a block."""
     return _one_by_one(matrix, rows, columns, np.float32)
 
 
-def _one_by_one(matrix: Matrix, rows: Numbers, columns: Numbers, type: type[np.floating[Any]]) -> Values:
+def _one_by_one(matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]) -> PairValues:
     found = np.empty(len(rows))
     step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))  # two rows a pair, and what they become
     for start in range(0, len(rows), step):
@@ -95,16 +95,16 @@ def margin(dimension: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class WantedPairs:
     """Which pairs are asked for: all of `size` rows, or those with a row of `new` (sorted); none with a blank row, or of one group."""
 
     size: int
     blank: Flags
-    new: Numbers | None = None
-    groups: Numbers | None = None
+    new: RowNumbers | None = None
+    groups: RowNumbers | None = None
 
     @classmethod
-    def of(cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None) -> Asked:
+    def of(cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None) -> WantedPairs:
         """The pairs of the rows of matrices that belong together; raises BadInput when lengths differ, and for rows that are not there."""
         size = len(matrices[0])
         if any(len(matrix) != size for matrix in matrices):
@@ -124,13 +124,13 @@ class Asked:
         every = self.size * (self.size - 1) // 2
         return every if self.new is None else min(every, len(self.new) * self.size)
 
-    def numbers(self, tile: Tile) -> Numbers:
+    def numbers(self, tile: Tile) -> RowNumbers:
         """The numbers of the rows of a block."""
         return np.arange(tile.top, tile.bottom) if self.new is None else self.new[tile.top : tile.bottom]
 
-    def pairs_at(self, tile: Tile, places: Numbers) -> tuple[Numbers, Numbers]:
+    def pairs_at(self, tile: Tile, places: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
         """The numbers of the rows and of the columns at some places of a block."""
-        rows, columns = split(places, tile.right - tile.left)
+        rows, columns = split_blocks(places, tile.right - tile.left)
         return (rows + tile.top if self.new is None else self.new[rows + tile.top]), columns + tile.left
 
     def product(self, matrix: Matrix, tile: Tile, room: Matrix) -> Matrix:
@@ -139,7 +139,7 @@ class Asked:
         block = room[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
-    def wanted(self, rows: Numbers, columns: Numbers) -> Flags:
+    def wanted(self, rows: RowNumbers, columns: RowNumbers) -> Flags:
         """Which of the pairs of a block count: each once, with itself never."""
         ahead = rows < columns
         if self.new is not None:
@@ -186,7 +186,7 @@ def _pieces(start: int, stop: int, side: int) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def _whole(numbers: ArrayLike, what: str) -> Numbers:
+def _whole(numbers: ArrayLike, what: str) -> RowNumbers:
     """A list of whole numbers as an array; raises BadInput for anything else."""
     given = np.asarray(numbers)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -194,7 +194,7 @@ def _whole(numbers: ArrayLike, what: str) -> Numbers:
     return given.astype(np.int64)
 
 
-def split(places: Numbers, width: int) -> tuple[Numbers, Numbers]:
+def split_blocks(places: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
     """Places of a block as row and column; quicker than divmod."""
     rows = places // width
     return rows, places - rows * width
@@ -209,11 +209,11 @@ def side_within(memory: int, fixed: int, cell: int, row: int, advice: str) -> in
     return max(LEAST_SIDE, min(SIDE, side))
 
 
-def stacked(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
+def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
     """Columns in parts as whole columns."""
     return tuple(np.concatenate([np.empty(0, type), *(part[number] for part in parts)]) for number, type in enumerate(types))
 
 
-def rounded(values: Values) -> Values:
+def rounded(values: PairValues) -> PairValues:
     """Values at six places."""
     return np.round(values, DIGITS) + 0.0  # + 0.0 makes 0 of -0

@@ -14,29 +14,29 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 from kgot_lab.pairs.blocks import (
-    CELL,
+    CELL_BYTES,
     EXACT_BYTES,
     MEMORY,
-    Asked,
     Columns,
     Flags,
-    Numbers,
+    PairValues,
+    RowNumbers,
     Tile,
-    Values,
-    checked,
+    WantedPairs,
+    checked_vectors,
     exactly,
     margin,
     roughly,
     rounded,
     side_within,
-    stacked,
+    stacked_rows,
 )
 from kgot_lab.pairs.nearest import Similar, nearest, told
-from kgot_lab.pairs.work import Effort, Progress, Stopped
+from kgot_lab.pairs.work import Effort, JobProgress, Stopped
 
-__all__ = ["MEMORY", "MOST", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
+__all__ = ["MEMORY", "MOST_PAIRS", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
 
-MOST = 1_000_000
+MOST_PAIRS = 1_000_000
 _FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
 _KEPT = 176  # bytes for a kept pair: twice as many wait for a place, and the best are picked
 _LOT = 4096  # candidates that are decided together
@@ -52,11 +52,11 @@ class Pairs:
     `most`; `candidates`, by the band of their delta, all pairs whose skeletons are alike enough.
     """
 
-    rows: Numbers
-    columns: Numbers
-    skeleton: Values
-    raw: Values
-    delta: Values
+    rows: RowNumbers
+    columns: RowNumbers
+    skeleton: PairValues
+    raw: PairValues
+    delta: PairValues
     dropped: int = 0
     candidates: tuple[int, ...] = (0,) * len(BANDS)
 
@@ -73,11 +73,11 @@ def similar_pairs(
     *,
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    most: int = MOST,
+    most: int = MOST_PAIRS,
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
 ) -> Similar:
     """All pairs of rows, row < column, whose similarity is at least the threshold; the most similar first, ties by row and column.
 
@@ -91,9 +91,9 @@ def similar_pairs(
     """
     if not abs(threshold) <= 1:
         raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
-    vectors = checked(matrix)
+    vectors = checked_vectors(matrix)
     found: Similar = _joined(
-        [vectors], Thresholds(threshold, -2.0), Asked.of([vectors], new, groups), most, Effort(memory, threads, client, progress)
+        [vectors], Thresholds(threshold, -2.0), WantedPairs.of([vectors], new, groups), most, Effort(memory, threads, client, progress)
     )
     return found
 
@@ -105,11 +105,11 @@ def delta_pairs(
     *,
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    most: int = MOST,
+    most: int = MOST_PAIRS,
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
 ) -> Pairs:
     """All pairs of rows whose skeletons are alike enough, and enough more alike than the texts: skeleton - raw = delta.
 
@@ -117,19 +117,21 @@ def delta_pairs(
     pair. What equals a threshold passes. Where few pairs of a block are alike in skeleton, only these are compared as texts.
     Options and errors are those of similar_pairs(), and BadInput where the matrices differ in their number of rows.
     """
-    matrices = [checked(skeleton, "skeleton"), checked(raw, "raw")]
-    found: Pairs = _joined(matrices, thresholds, Asked.of(matrices, new, groups), most, Effort(memory, threads, client, progress))
+    matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
+    found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, Effort(memory, threads, client, progress))
     return found
 
 
-def _joined(matrices: Sequence[Matrix], thresholds: Thresholds, asked: Asked, most: int, effort: Effort) -> Any:
+def _joined(matrices: Sequence[Matrix], thresholds: Thresholds, asked: WantedPairs, most: int, effort: Effort) -> Any:
     """The pairs of one matrix or of two that pass the thresholds."""
     if most < 1:
         raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
     most = min(most, max(1, asked.pairs))
     thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
     fixed = EXACT_BYTES + 16 * asked.size + _KEPT * most
-    side = side_within(effort.memory, fixed, CELL, 4 * matrices[0].shape[1], f"{_KEPT * most:,} of them are for most={most:,} kept pairs.")
+    side = side_within(
+        effort.memory, fixed, CELL_BYTES, 4 * matrices[0].shape[1], f"{_KEPT * most:,} of them are for most={most:,} kept pairs."
+    )
     job = _Passing(asked, thresholds, most, margin(max(matrix.shape[1] for matrix in matrices)))
     return effort.walk(job, matrices, asked.tiles(side)).run()
 
@@ -146,7 +148,7 @@ class _Found:
 
     parts: tuple[Columns, ...]
     passed: int
-    candidates: Numbers
+    candidates: RowNumbers
     held: int = 0
     bar: float = -np.inf
     waiting: tuple[Columns, ...] = ()
@@ -160,7 +162,7 @@ class _Found:
 class _Passing:
     """The pairs that pass both thresholds; of one matrix, the similarity counts as the delta."""
 
-    asked: Asked
+    asked: WantedPairs
     thresholds: Thresholds
     most: int
     margin: float
@@ -190,7 +192,7 @@ class _Passing:
 
     def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
         """What is found once those that wait are decided: where the similarities leave a doubt, they are made exact."""
-        rows, columns, alike, raw = stacked(found.waiting, (np.int64, np.int64, np.float64, np.float64))
+        rows, columns, alike, raw = stacked_rows(found.waiting, (np.int64, np.int64, np.float64, np.float64))
         some = np.flatnonzero(np.isnan(raw))
         if len(some):
             raw[some] = roughly(matrices[1], rows[some], columns[some])
@@ -209,7 +211,7 @@ class _Passing:
         more = _Found((part,), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
         return self.together(replace(found, waiting=()), more)
 
-    def _unsure(self, alike: Values, delta: Values, bar: float) -> Flags:
+    def _unsure(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
         """Which similarities must be exact: those near a threshold or the end of a band, and those that may be kept."""
         unsure = abs(alike - self.thresholds.skeleton) <= self.margin
         unsure |= delta >= max(self.thresholds.delta, bar) - 2 * self.margin
@@ -226,7 +228,7 @@ class _Passing:
 
     def _picked(self, found: _Found) -> _Found:
         """The best that may stay."""
-        columns = stacked(found.parts, _TYPES)
+        columns = stacked_rows(found.parts, _TYPES)
         delta = rounded(columns[2].astype(np.float64) - columns[3])
         extra = len(delta) - self.most
         if extra <= 0:
@@ -246,18 +248,20 @@ class _Passing:
         rows, others = (column.astype(np.int64) for column in columns[:2])
         dropped = found.passed - len(rows)
         if len(matrices) > 1:
-            return ordered(rows, others, alike, raw, dropped, found.candidates)
+            return ordered_pairs(rows, others, alike, raw, dropped, found.candidates)
         order = np.lexsort((others, rows, -alike))
         return Similar(rows[order], others[order], alike[order], dropped)
 
 
-def banded(delta: Values) -> Numbers:
+def banded(delta: PairValues) -> RowNumbers:
     """How many deltas lie in each band."""
     over = [len(delta), *(int(np.count_nonzero(delta >= step - HAIR)) for step in STEPS), 0]
     return np.array([more - less for more, less in pairwise(over)], np.int64)
 
 
-def ordered(rows: Numbers, columns: Numbers, skeleton: Values, raw: Values, dropped: int, candidates: Numbers) -> Pairs:
+def ordered_pairs(
+    rows: RowNumbers, columns: RowNumbers, skeleton: PairValues, raw: PairValues, dropped: int, candidates: RowNumbers
+) -> Pairs:
     """Pairs in their order: the highest delta first, ties by row and column."""
     delta = rounded(skeleton - raw)
     order = np.lexsort((columns, rows, -delta))

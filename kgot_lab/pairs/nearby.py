@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.pairs.bands import DIGITS, SPECIFIED, Thresholds
-from kgot_lab.pairs.blocks import Asked, Numbers, checked, exactly, rounded
-from kgot_lab.pairs.join import HAIR, Pairs, banded, delta_pairs, ordered
-from kgot_lab.pairs.nearest import Similar, nearest, shortened, similar
-from kgot_lab.pairs.work import Progress
+from kgot_lab.pairs.blocks import RowNumbers, WantedPairs, checked_vectors, exactly, rounded
+from kgot_lab.pairs.join import HAIR, Pairs, banded, delta_pairs, ordered_pairs
+from kgot_lab.pairs.nearest import Similar, nearest, reduced, similar
+from kgot_lab.pairs.work import JobProgress
 
 LINKS = 16  # of a node to others in the index, twice as many on its lowest level
 _LOT = 4096  # rows added or searched at a time, between two looks for an interruption
@@ -53,7 +53,7 @@ def approximate(
     sample: int = 1000,
     seed: int = 0,
     threads: int = 1,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
 ) -> Approximate[Similar]:
     """About the k rows most similar to each row, as nearest() gives them, with the recall measured on an exact sample of rows.
 
@@ -64,11 +64,11 @@ def approximate(
     """
     if k < 1 or sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {sample}")
-    vectors = checked(matrix)
-    rows, columns = _candidates(vectors, Asked.of([vectors]), 2 * k, effort, threads, progress)
+    vectors = checked_vectors(matrix)
+    rows, columns = _candidates(vectors, WantedPairs.of([vectors]), 2 * k, effort, threads, progress)
     values = exactly(vectors, rows, columns)
     ends = np.concatenate((rows, columns)).astype(np.int32), np.concatenate((columns, rows)).astype(np.int32)  # of use to both
-    pairs = similar(*shortened(*ends, np.concatenate((values, values)), k))
+    pairs = similar(*reduced(*ends, np.concatenate((values, values)), k))
     looked = _sampled(len(vectors), sample, seed)
     exact = nearest(vectors, k, new=looked, threads=threads)
     least = np.full(len(vectors), 2.0)
@@ -87,7 +87,7 @@ def approximate_delta(
     sample: int = 1000,
     seed: int = 0,
     threads: int = 1,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
 ) -> Approximate[Pairs]:
     """The delta pairs among the about k nearest skeletons of each row, decided exactly, with the recall measured on a sample of rows.
 
@@ -96,8 +96,8 @@ def approximate_delta(
     """
     if k < 1 or sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {sample}")
-    alike_in, near_in = checked(skeleton, "skeleton"), checked(raw, "raw")
-    asked = Asked.of([alike_in, near_in], None, groups)
+    alike_in, near_in = checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")
+    asked = WantedPairs.of([alike_in, near_in], None, groups)
     rows, columns = _candidates(alike_in, asked, k, effort, threads, progress)
     alike = rounded(exactly(alike_in, rows, columns))
     some = np.flatnonzero((alike >= round(thresholds.skeleton, DIGITS) - HAIR) & asked.wanted(rows, columns))
@@ -105,14 +105,16 @@ def approximate_delta(
     near = rounded(exactly(near_in, rows, columns))
     delta = rounded(alike - near)
     kept = np.flatnonzero(delta >= round(thresholds.delta, DIGITS) - HAIR)
-    pairs = ordered(rows[kept], columns[kept], alike[kept], near[kept], 0, banded(delta))
+    pairs = ordered_pairs(rows[kept], columns[kept], alike[kept], near[kept], 0, banded(delta))
     looked = _sampled(len(alike_in), sample, seed)
     exact = delta_pairs(near_in, alike_in, thresholds, new=looked, groups=groups, most=1, threads=threads)
     touched = np.isin(pairs.rows, looked) | np.isin(pairs.columns, looked)
     return Approximate(pairs, int(np.count_nonzero(touched)), len(exact) + exact.dropped, len(looked))
 
 
-def _candidates(vectors: Matrix, asked: Asked, k: int, effort: int, threads: int, progress: Progress | None) -> tuple[Numbers, Numbers]:
+def _candidates(
+    vectors: Matrix, asked: WantedPairs, k: int, effort: int, threads: int, progress: JobProgress | None
+) -> tuple[RowNumbers, RowNumbers]:
     """Pairs of rows, row < column, one of which is about among the k nearest of the other."""
     if effort < 1 or threads < 1:
         raise BadInput(f"effort and threads are 1 or more, not {effort} and {threads}")
@@ -140,15 +142,15 @@ def _candidates(vectors: Matrix, asked: Asked, k: int, effort: int, threads: int
     return first, second
 
 
-def _sampled(size: int, sample: int, seed: int) -> Numbers:
+def _sampled(size: int, sample: int, seed: int) -> RowNumbers:
     return np.sort(np.random.default_rng(seed).choice(size, min(sample, size), replace=False))
 
 
-def _lots(rows: Numbers) -> Iterator[tuple[int, Numbers]]:
+def _lots(rows: RowNumbers) -> Iterator[tuple[int, RowNumbers]]:
     return ((start, rows[start : start + _LOT]) for start in range(0, len(rows), _LOT))
 
 
-def _tell(progress: Progress | None, done: int, total: int) -> None:
+def _tell(progress: JobProgress | None, done: int, total: int) -> None:
     if progress is not None:
         progress(done, total)
 

@@ -12,23 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import (
-    CELL,
+    CELL_BYTES,
     EXACT_BYTES,
     MEMORY,
-    Asked,
     Columns,
-    Numbers,
+    PairValues,
+    RowNumbers,
     Tile,
-    Values,
-    checked,
+    WantedPairs,
+    checked_vectors,
     exactly,
     margin,
     rounded,
     side_within,
-    split,
-    stacked,
+    split_blocks,
+    stacked_rows,
 )
-from kgot_lab.pairs.work import Effort, Progress
+from kgot_lab.pairs.work import Effort, JobProgress
 
 _Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
@@ -41,9 +41,9 @@ _TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 class Similar:
     """Pairs of rows and their similarity, cosines at six places; `dropped` counts the pairs that passed but were beyond `most`."""
 
-    rows: Numbers
-    columns: Numbers
-    similarity: Values
+    rows: RowNumbers
+    columns: RowNumbers
+    similarity: PairValues
     dropped: int = 0
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ def nearest(
     memory: int = MEMORY,
     threads: int | None = None,
     client: Any = None,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
 ) -> Similar:
     """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
 
@@ -70,12 +70,12 @@ def nearest(
     """
     if k < 1:
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
-    vectors = checked(matrix)
-    asked = Asked.of([vectors], new)
+    vectors = checked_vectors(matrix)
+    asked = WantedPairs.of([vectors], new)
     entries = 2 * min(k, max(1, asked.size - 1)) * (asked.size if asked.new is None else len(asked.new))
     advice = "A smaller k needs less, or fewer new rows at a time."
-    side = side_within(memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL + 2 * ENTRY, 4 * vectors.shape[1], advice)
-    waiting = (memory - EXACT_BYTES - 16 * asked.size - (CELL + 2 * ENTRY) * side**2) // ENTRY - entries
+    side = side_within(memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL_BYTES + 2 * ENTRY, 4 * vectors.shape[1], advice)
+    waiting = (memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2) // ENTRY - entries
     job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, _WAITING * entries // 2)))
     found: Similar = Effort(memory, threads, client, progress).walk(job, [vectors], asked.tiles(side)).run()
     return found
@@ -95,7 +95,7 @@ class _Lists:
 class _Nearest:
     """The k nearest of each row. Similarities are right to within the margin until the lists are made exact."""
 
-    asked: Asked
+    asked: WantedPairs
     k: int
     margin: float
     most: int  # neighbours in all lists, before they are cut to k
@@ -119,7 +119,7 @@ class _Nearest:
             self._lift(found.floor, columns, block.T)
             reaching |= block >= found.floor[columns]
         places = np.flatnonzero(reaching)
-        i, j = split(places, block.shape[1])
+        i, j = split_blocks(places, block.shape[1])
         values, ends = block.reshape(-1)[places], (rows[i].astype(np.int32), columns[j].astype(np.int32))
         parts = [self._listed(found.floor, *ends, values), *([self._listed(found.floor, *ends[::-1], values)] if both else [])]
         found = replace(found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts))
@@ -128,7 +128,7 @@ class _Nearest:
         found = self._cut(found)
         return found if found.held <= self.most else self._exact(found, matrices[0])
 
-    def _lift(self, floor: Matrix, owners: Numbers, block: Matrix) -> None:
+    def _lift(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
         """Give those owners of a row of the block that have no floor one: their k-th best of the block, with room for both errors."""
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
@@ -141,7 +141,7 @@ class _Nearest:
 
     def _cut(self, found: _Lists) -> _Lists:
         """The lists without what is surely not among the k nearest: further under the k-th than both errors together."""
-        owners, others, values = stacked(found.parts, _TYPES)
+        owners, others, values = stacked_rows(found.parts, _TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]  # of each row that has so many
@@ -155,10 +155,10 @@ class _Nearest:
         owners, others, values = self._best(found, matrix)
         return _Lists(((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners))
 
-    def _best(self, found: _Lists, matrix: Matrix) -> tuple[_Places, _Places, Values]:
+    def _best(self, found: _Lists, matrix: Matrix) -> tuple[_Places, _Places, PairValues]:
         """The k best of each list, with exact similarities."""
-        owners, others, _ = stacked(found.parts, _TYPES)
-        return shortened(owners, others, exactly(matrix, owners, others), self.k)
+        owners, others, _ = stacked_rows(found.parts, _TYPES)
+        return reduced(owners, others, exactly(matrix, owners, others), self.k)
 
     def together(self, found: _Lists, more: _Lists) -> _Lists:
         """The lists that two parts of the work found."""
@@ -169,7 +169,7 @@ class _Nearest:
         return similar(*self._best(self._cut(found), matrices[0]))
 
 
-def shortened(owners: _Places, others: _Places, values: Values, k: int) -> tuple[_Places, _Places, Values]:
+def reduced(owners: _Places, others: _Places, values: PairValues, k: int) -> tuple[_Places, _Places, PairValues]:
     """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine places is a tie."""
     keys = _keys(owners, values)
     order = np.argsort(keys)
@@ -181,17 +181,17 @@ def shortened(owners: _Places, others: _Places, values: Values, k: int) -> tuple
     return owners[kept], others[kept], values[kept]
 
 
-def _keys(owners: _Places, values: Values) -> Numbers:
+def _keys(owners: _Places, values: PairValues) -> RowNumbers:
     """Numbers that sort by owner and then by falling similarity."""
     return (owners.astype(np.int64) << 32) + ((1.5 - values) * _SCALE).astype(np.int64)
 
 
-def similar(rows: _Places, columns: _Places, values: Values) -> Similar:
+def similar(rows: _Places, columns: _Places, values: PairValues) -> Similar:
     """Lists as pairs, their similarities at six places."""
     return Similar(rows.astype(np.int64), columns.astype(np.int64), rounded(values))
 
 
-def told(count: int, name: str, values: Values, dropped: int) -> str:
+def told(count: int, name: str, values: PairValues, dropped: int) -> str:
     """Some pairs in a line."""
     spread = f", {name} {values.min():.3f} to {values.max():.3f}" if count else ""
     return f"<{count:,} pairs{spread}; {dropped:,} more dropped>"

@@ -17,7 +17,7 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import SIDE, Tile
 
-Progress = Callable[[int, int], None]
+JobProgress = Callable[[int, int], None]
 _Found = TypeVar("_Found")
 
 
@@ -37,19 +37,19 @@ class Effort:
     memory: int
     threads: int | None
     client: Any
-    progress: Progress | None
+    progress: JobProgress | None
 
-    def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> Walk[_Found]:
+    def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockWalk[_Found]:
         """A walk that takes no more; raises BadInput for no thread."""
         if self.threads is not None and self.threads < 1:
             raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
-        return Walk(job, matrices, tiles, self)
+        return BlockWalk(job, matrices, tiles, self)
 
 
 class Stopped(KeyboardInterrupt):
     """A join that was interrupted. Its finished blocks are kept: so_far() is what they hold, go_on() does the others and gives it all."""
 
-    def __init__(self, walk: Walk[Any]) -> None:
+    def __init__(self, walk: BlockWalk[Any]) -> None:
         super().__init__(f"interrupted after {walk.done} of {walk.total} blocks; go_on() does the others, so_far() gives what was found")
         self._walk = walk
 
@@ -62,7 +62,7 @@ class Stopped(KeyboardInterrupt):
         return self._walk.run()
 
 
-class Walk(Generic[_Found]):
+class BlockWalk(Generic[_Found]):
     """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is the same."""
 
     def __init__(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort) -> None:

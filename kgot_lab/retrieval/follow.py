@@ -13,8 +13,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, csr
 from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
-from kgot_lab.retrieval.links import IS_CALLED, NAMES, name_graph
-from kgot_lab.retrieval.names import Titles, plain
+from kgot_lab.retrieval.links import IS_CALLED, NAME_LINK, name_graph
+from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.neighbours import Told
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
@@ -63,7 +63,7 @@ def follow(documents: Iterable[Document], embedder: Embedder, reach: Reach = Rea
         asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in asked]] += reach.asked
         likeness = by_range((matrix @ embedder.embed([ranking.query.text])[0]).astype(np.float64))
-        trail = _Trail(value, likeness, plain(ranking.query.text))
+        trail = _Trail(value, likeness, compared_name(ranking.query.text))
         for _ in range(min(reach.hops, len(ids))):
             trail.choose(names, matrix, reach)
         return trail.ranking(ranking, ids, shown, names)
@@ -91,7 +91,7 @@ class _Names:
         rows, columns = graph.sources, graph.targets - size  # the graph holds the documents first, sorted as here
         self._passage, self._name = rows, columns  # of each edge
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
-        self._called, self._telling = self._kind == IS_CALLED, self._kind != NAMES
+        self._called, self._telling = self._kind == IS_CALLED, self._kind != NAME_LINK
         self._texts = [f" {id.removeprefix('name:')} " for id in graph.ids[size:]]
         self._of, self._held_by = csr(rows, columns, size), csr(columns, rows, len(self._texts))
         holders = np.diff(self._held_by.indptr)

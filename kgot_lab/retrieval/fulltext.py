@@ -40,7 +40,7 @@ def like(documents: Iterable[Document]) -> Stage:
         counts = np.zeros(len(ids))
         for term in _terms(ranking.query.text):
             quick = indexed and len(term) >= 3 and "_" not in term  # trigrams need three letters and know no ESCAPE
-            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped(term)}%")
+            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
             if found:
                 holds = np.zeros(len(ids), bool)
                 holds[np.concatenate([rows_of[number] for (number,) in found])] = True
@@ -54,7 +54,7 @@ LIKE_PLAIN = r"SELECT number FROM words WHERE word LIKE ? ESCAPE '\'"
 LIKE_TRIGRAMS = "SELECT rowid FROM trigrams WHERE word LIKE ?"
 
 
-def escaped(term: str) -> str:
+def escaped_like(term: str) -> str:
     r"""A text as a LIKE pattern for itself (with ESCAPE '\'): % and _ stand for nothing but themselves."""
     return re.sub(r"([\\%_])", r"\\\1", term)
 
@@ -74,7 +74,7 @@ def fts5(documents: Iterable[Document]) -> Stage:
         scores = np.zeros(len(ids))
         terms = _terms(ranking.query.text)
         if terms:
-            rows_and_scores = np.array(execute(MATCH, " OR ".join(map(quoted, terms)))).reshape(-1, 2)
+            rows_and_scores = np.array(execute(MATCH, " OR ".join(map(quoted_terms, terms)))).reshape(-1, 2)
             scores[rows_and_scores[:, 0].astype(int)] = -rows_and_scores[:, 1]
         return best_first(ranking.query, ids, scores)
 
@@ -84,7 +84,7 @@ def fts5(documents: Iterable[Document]) -> Stage:
 MATCH = "SELECT rowid, bm25(passages) FROM passages WHERE passages MATCH ?"
 
 
-def quoted(term: str) -> str:
+def quoted_terms(term: str) -> str:
     """A text as an FTS5 string, in which no sign has a meaning of its own."""
     return '"' + term.replace('"', '""') + '"'
 

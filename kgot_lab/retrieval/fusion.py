@@ -115,7 +115,7 @@ def scores_of(ranking: Ranking) -> _Floats:
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
 
-def rows_of(ranking: Ranking, ids: Sequence[str]) -> _Ints:
+def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
     """The places of the hits of a ranking in a list of ids; raises BadInput for a hit that is not among them."""
     if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
@@ -131,7 +131,7 @@ def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
 
     Raises BadInput for a hit that is not among the ids, a score that is not a finite number, or one id twice.
     """
-    return _sound(ranking, rows_of(ranking, ids))
+    return _sound(ranking, hit_rows(ranking, ids))
 
 
 def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage
 
-FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
+_FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Admission:
         lines = [f"<Admission: {len(self.admitted)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"]
         lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
-            fusion = f"{'-':>7}  {'-':>5}" if trial.verdict == FIRST else f"{trial.without:7.3f}  {trial.joined:5.3f}"
+            fusion = f"{'-':>7}  {'-':>5}" if trial.verdict == _FIRST else f"{trial.without:7.3f}  {trial.joined:5.3f}"
             lines.append(f"  {trial.lane:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
         return "\n".join(lines)
 
@@ -70,7 +70,7 @@ def gate(
     alone = {name: _measured(quality, lane) for name, lane in named.items()}
     first, *others = sorted(named, key=lambda name: (-alone[name], name))
     stage, level, inside = named[first], alone[first], [named[first]]
-    trials = [Trial(first, level, level, level, FIRST)]
+    trials = [Trial(first, level, level, level, _FIRST)]
     for name in others:
         candidate = fuse([*inside, named[name]])
         joined = _measured(quality, candidate)

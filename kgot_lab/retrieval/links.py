@@ -12,8 +12,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.names import Titles, called, capitalised
 from kgot_lab.types import Document, Edge, Node, Triple, checked_documents
 
-MENTIONS, NAMES, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
-NAME, PHRASE = "name:", "phrase:"
+MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
+_NAME, PHRASE = "name:", "phrase:"
 _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
@@ -45,13 +45,13 @@ def name_graph(
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
-        kinds = dict.fromkeys(sorted(held(document)), NAMES) | dict.fromkeys(titles.mentioned(document.text), MENTIONS)
+        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(titles.mentioned(document.text), MENTIONS)
         if own := called(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
         found += [(document.id, kind, name) for name, kind in kinds.items()]
-    edges = [Edge(id, kind, NAME + name) for id, kind, name in found if uses[name] > 1]
-    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, NAME)], edges)
+    edges = [Edge(id, kind, _NAME + name) for id, kind, name in found if uses[name] > 1]
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, _NAME)], edges)
 
 
 def phrase_graph(

@@ -24,14 +24,14 @@ COMMON = frozenset(
 OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not York
 
 
-def plain(name: str) -> str:
+def compared_name(name: str) -> str:
     """A name as it is compared: its words in small letters, without a possessive 's."""
     return " ".join(_WORD.findall(_POSSESSIVE.sub("", name))).lower()
 
 
 def called(title: str) -> str:
     """The name a title stands for: the title without a last part in brackets; empty where it would name anything."""
-    name = plain(BRACKETS.sub("", title))
+    name = compared_name(BRACKETS.sub("", title))
     return name if _telling(name) else ""
 
 
@@ -44,7 +44,7 @@ def capitalised(text: str) -> set[str]:
     for sentence in SENTENCE_END.split(text):
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
-                found.add(" ".join(dropwhile(OPENERS.__contains__, plain(name).split())))
+                found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
     return {name for name in found if _telling(name)}
 
 

@@ -104,7 +104,7 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
     links = Links.of(graph, types)
 
     def step(ranking: Ranking) -> Ranking:
-        places, _ = places_of(links.ends, links.rows(ranking))
+        places, _ = neighbour_places(links.ends, links.rows(ranking))
         rows, first, which = np.unique(links.ends.indices[places], return_index=True, return_inverse=True)
         ways_out = np.bincount(which[links.outward(places)], minlength=len(rows))
         ways_in = np.bincount(which, minlength=len(rows)) - ways_out
@@ -123,7 +123,7 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
 def _overlaps(near: Csr, seed: int) -> Places:
     """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how many they have together."""
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
-    nodes, shared = np.unique(near.indices[places_of(near, mine)[0]], return_counts=True)
+    nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
     united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)  # linked to each other: each is in the other's set
@@ -214,7 +214,7 @@ class Told(Mapping[str, str]):
         return dict, (dict(self),)  # a copy for another process has the texts themselves
 
 
-def places_of(rows: Csr, some: Ints) -> tuple[Places, Places]:
+def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
     """The places of all neighbours of some rows, row after row, and which of `some` each belongs to."""
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)

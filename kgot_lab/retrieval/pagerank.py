@@ -39,7 +39,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")
-    walk = Walk(graph, damping)
+    walk = RandomWalk(graph, damping)
     documents = [row for row, properties in enumerate(graph.node_properties) if properties.get("text")]
     ids = [graph.ids[row] for row in documents]
 
@@ -63,7 +63,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
     return Stage(f"pagerank({damping:g}, {', '.join(part.name for part in seeds)})", step)
 
 
-class Walk:
+class RandomWalk:
     """The walk on one graph: call it with the weight of each node as a seed, shape (nodes,), for the share of time spent at each node.
 
     Parallel edges count as often as they are there, loops not at all. The result solves

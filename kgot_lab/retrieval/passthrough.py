@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import scores_of
-from kgot_lab.retrieval.neighbours import Links, Places, Told, places_of
+from kgot_lab.retrieval.neighbours import Links, Places, Told, neighbour_places
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
@@ -161,7 +161,7 @@ class _Terrain:
         entered: dict[int, int] = {}
         front, last = [start], []
         for _ in range(self.depth + 1):
-            places, _ = places_of(ends, np.array(front, dtype=np.int32))
+            places, _ = neighbour_places(ends, np.array(front, dtype=np.int32))
             rows = ends.indices[places]
             text = self.described[rows]
             last.append(places[text & (rows != start)])

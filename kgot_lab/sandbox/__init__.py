@@ -35,7 +35,7 @@ def _unsafe(language: Language, memory_mb: int) -> Iterator[Launch]:
     yield launch(language, memory_mb)
 
 
-_KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
+KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {"bubblewrap": _bubblewraps, "docker": _dockers, "unsafe": _unsafe}
 
 
 def open_sandbox(
@@ -46,8 +46,8 @@ def open_sandbox(
     `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your files: it needs `unsafe=True`.
     Raises NoSandbox, saying what was tried and what to install, and NotInstalled where the engine of the language is missing.
     """
-    if kind not in (*_KINDS, "auto"):
-        raise UnknownName("sandbox", kind, (*_KINDS, "auto"))
+    if kind not in (*KINDS, "auto"):
+        raise UnknownName("sandbox", kind, (*KINDS, "auto"))
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     spoken = LANGUAGES[language]
@@ -55,8 +55,8 @@ def open_sandbox(
     if kind == "unsafe" and not unsafe:
         raise BadInput("the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True")
     tried = []
-    for name in [name for name in _KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
-        for launch in _KINDS[name](spoken, memory_mb):
+    for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
+        for launch in KINDS[name](spoken, memory_mb):
             sandbox = Sandbox(launch, seconds=seconds, memory_mb=memory_mb)
             try:
                 if sandbox.read(spoken.probe):
@@ -74,4 +74,4 @@ def probe() -> str:
         return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
 
 
-__all__ = ["LANGUAGES", "_KINDS", "Launch", "Sandbox", "open_sandbox", "probe"]
+__all__ = ["KINDS", "LANGUAGES", "Launch", "Sandbox", "open_sandbox", "probe"]

@@ -9,7 +9,7 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from kgot_lab.sandbox.languages import PYTHON, Language
+from kgot_lab.sandbox.languages import PYTHON_WORKER, Language
 from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 IMAGE = "python:3.12-slim"
@@ -22,7 +22,7 @@ def launch(language: Language, memory_mb: int, image: str = IMAGE) -> Launch | N
     NetworkX is plain Python, so ours is shown to it, read-only; the engines of other languages are not, and have no container.
     """
     program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
-    if language is not PYTHON or program is None or networkx is None or networkx.origin is None:
+    if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
         return None
     environment = [option for name, value in clean(memory_mb).items() for option in ("--env", f"{name}={value}")]
     command = (

@@ -30,7 +30,7 @@ class Language:
         return list(dict.fromkeys(found))
 
 
-PYTHON = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
-_SPARQL = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
-_CYPHER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
-LANGUAGES = {language.name: language for language in (PYTHON, _SPARQL, _CYPHER)}
+PYTHON_WORKER = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
+SPARQL_WORKER = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
+CYPHER_WORKER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
+LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORKER, CYPHER_WORKER)}

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.truth import Truth
-from kgot_lab.sandbox.replies import Malformed, claim_of, claims, part, removal_of
+from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
@@ -94,7 +94,7 @@ class Sandbox:
         with self._lock:
             payload = self._ask("write", statement, MAX_WRITTEN)
             try:
-                return self._truth.difference(*claims(payload, statement))
+                return self._truth.difference(*accounts(payload, statement))
             except (Malformed, BadInput) as error:
                 raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
@@ -169,7 +169,7 @@ class Sandbox:
             self.close()
             self._worker = _Worker(self.launch)
         if self._pending is None:
-            nodes, edges = map(claim_of, self._truth.nodes.values()), map(claim_of, self._truth.edges.values())
+            nodes, edges = map(account_of, self._truth.nodes.values()), map(account_of, self._truth.edges.values())
             try:
                 self._worker.ask({"clear": True, "nodes": list(nodes), "edges": list(edges)}, 60 + len(self._truth.edges) / 1000)
             except _Broken as error:
@@ -194,9 +194,9 @@ def _news(diffs: list[Diff]) -> dict[str, Json]:
         for edge in diff.removed_edges:
             edges[edge.identity] = removal_of(edge)
         for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
-            nodes[node.id] = claim_of(node)
+            nodes[node.id] = account_of(node)
         for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
-            edges[edge.identity] = claim_of(edge)
+            edges[edge.identity] = account_of(edge)
     return {"nodes": list(nodes.values()), "edges": list(edges.values())}
 
 

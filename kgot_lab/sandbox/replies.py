@@ -41,7 +41,7 @@ def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
     return reply[name]
 
 
-def claims(payload: bytes, statement: str) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
+def accounts(payload: bytes, statement: str) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
     """What a write says it changed, by id and by identity (None: removed); raises QueryFailed or Malformed."""
     nodes = [_node(claim) for claim in part(payload, "nodes", list, statement)]
     edges = [_edge(claim) for claim in part(payload, "edges", list, statement)]
@@ -67,7 +67,7 @@ def _edge(claim: Json) -> tuple[Identity, Edge | None]:
     return (source, type, target, key), Edge(source, type, target, claim[4], key)
 
 
-def claim_of(element: Node | Edge) -> list[Json]:
+def account_of(element: Node | Edge) -> list[Json]:
     """An element as the worker reads it."""
     if isinstance(element, Node):
         return [element.id, list(element.labels), _object(element.properties)]

@@ -31,19 +31,19 @@ def _opener(kind: str) -> Callable[..., Store]:
     return opened
 
 
-def fused(**how: Any) -> Store:
+def open_fused(**how: Any) -> Store:
     """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all three."""
     return open_for(*_LANGUAGES, **how)
 
 
-_STORES: dict[str, Callable[..., Store]] = {**{kind: _opener(kind) for kind in _HOMES}, "fused": fused}
+STORES: dict[str, Callable[..., Store]] = {**{kind: _opener(kind) for kind in _HOMES}, "fused": open_fused}
 
 
 def open_store(kind: str = "in_memory", **where: Any) -> Store:
     """A store by name; `where` says where it lives, each kind in its own words. Raises UnknownName."""
-    if kind not in _STORES:
-        raise UnknownName("store", kind, _STORES)
-    return _STORES[kind](**where)
+    if kind not in STORES:
+        raise UnknownName("store", kind, STORES)
+    return STORES[kind](**where)
 
 
 def open_for(language: str, *others: str, **how: Any) -> Store:
@@ -64,4 +64,4 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
     return Fused(main, *mirrors)
 
 
-__all__ = ["_STORES", "Dialect", "InMemory", "Schema", "Store", "fused", "open_for", "open_store"]
+__all__ = ["STORES", "Dialect", "InMemory", "Schema", "Store", "open_for", "open_fused", "open_store"]

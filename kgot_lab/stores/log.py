@@ -16,7 +16,7 @@ from typing import IO
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.truth import Identity, Truth
-from kgot_lab.sandbox.replies import claim_of, removal_of
+from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node
 
 HEAD = {"format": "kgot_lab diff log", "version": 1}
@@ -119,8 +119,16 @@ def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dic
 
 
 def _record(diff: Diff) -> dict[str, Json]:
-    nodes = [*map(removal_of, diff.removed_nodes), *map(claim_of, diff.added_nodes), *(claim_of(after) for _, after in diff.changed_nodes)]
-    edges = [*map(removal_of, diff.removed_edges), *map(claim_of, diff.added_edges), *(claim_of(after) for _, after in diff.changed_edges)]
+    nodes = [
+        *map(removal_of, diff.removed_nodes),
+        *map(account_of, diff.added_nodes),
+        *(account_of(after) for _, after in diff.changed_nodes),
+    ]
+    edges = [
+        *map(removal_of, diff.removed_edges),
+        *map(account_of, diff.added_edges),
+        *(account_of(after) for _, after in diff.changed_edges),
+    ]
     return {"nodes": nodes, "edges": edges}
 
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.changes import same
+from kgot_lab.graph.changes import same_value
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Diff, Edge, Json, Node
 
-Row = tuple[Any, ...]
-Table = Literal["nodes", "edges"]
+SqlRow = tuple[Any, ...]
+SqlTable = Literal["nodes", "edges"]
 LONGEST_PART = 60  # characters of a name that other names may contain
 _DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
 
@@ -27,9 +27,9 @@ _DEEPEST = 500  # lists and dicts within each other: what Python and the engines
 class Change(NamedTuple):
     """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties) of an edge; None: no row."""
 
-    table: Table
-    before: Row | None
-    after: Row | None
+    table: SqlTable
+    before: SqlRow | None
+    after: SqlRow | None
 
 
 def diff_of(journal: Iterable[Change]) -> Diff:
@@ -37,8 +37,8 @@ def diff_of(journal: Iterable[Change]) -> Diff:
 
     A row whose identity changed is one removed and one added.
     """
-    first: dict[tuple[Table, Row], Row | None] = {}
-    last: dict[tuple[Table, Row], Row | None] = {}
+    first: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
+    last: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
     for table, before, after in journal:
         if before is not None:
             first.setdefault((table, _identity(table, before)), before)
@@ -53,11 +53,11 @@ def diff_of(journal: Iterable[Change]) -> Diff:
     return Diff(*_parts(pairs["nodes"]), *_parts(pairs["edges"]))
 
 
-def _identity(table: Table, row: Row) -> Row:
+def _identity(table: SqlTable, row: SqlRow) -> SqlRow:
     return row[:1] if table == "nodes" else row[:4]
 
 
-def _element(table: Table, row: Row | None) -> Any:
+def _element(table: SqlTable, row: SqlRow | None) -> Any:
     if row is None:
         return None
     if table == "nodes":
@@ -74,7 +74,7 @@ def _parts(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any
 
 
 def _alike(one: Any, other: Any) -> bool:
-    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same(one.properties, other.properties)
+    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_value(one.properties, other.properties)
 
 
 # --- rows and values --------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def json_text(value: Json, of: str) -> str:
         raise BadInput(f"{of} cannot be kept as JSON: {error}") from None
 
 
-def json_value(text: str, of: str) -> Json:
+def parsed_json(text: str, of: str) -> Json:
     """The value of some JSON text; raises BadInput when it is none."""
     try:
         return json.loads(text)
@@ -196,7 +196,7 @@ _WRITES = {"INSERT", "UPDATE", "DELETE"}
 _NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
 
 
-def refuse_unless_read(statement: str, *, brackets: bool = True) -> None:
+def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
     """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes outside of quotes.
 
     Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is refused.
@@ -209,7 +209,7 @@ def refuse_unless_read(statement: str, *, brackets: bool = True) -> None:
             raise QueryFailed(statement, f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"')
 
 
-def refuse_unless_write(statement: str, *, brackets: bool = True) -> None:
+def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
     """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
     words = _words(statement, brackets)
     if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
@@ -252,7 +252,7 @@ def _refuse_tricks(statement: str, comment: str) -> None:
 # --- the language -----------------------------------------------------------------------------------------------------
 
 
-def literal(text: str) -> str:
+def sql_literal(text: str) -> str:
     """A text as SQL spells it."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -288,7 +288,7 @@ def sql_dialect(name: str) -> Dialect:
 
 
 def _tuple(texts: Iterable[str]) -> str:
-    return f"({', '.join(map(literal, texts))})"
+    return f"({', '.join(map(sql_literal, texts))})"
 
 
 def _add(facts: Sequence[Fact]) -> str:
@@ -299,7 +299,7 @@ def _add(facts: Sequence[Fact]) -> str:
 
 def _about(names: Sequence[str], hops: int) -> str:
     """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
-    wanted = ", ".join(f"({literal(name)}, {literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
+    wanted = ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
     return (
         f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
         "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"

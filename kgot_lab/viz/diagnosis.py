@@ -79,7 +79,7 @@ def _row(finding: Finding) -> str:
     return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
 
 
-def doctor(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
+def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
     """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook cell: the value is a table."""
     known = {piece[0]: piece for piece in PIECES}
     unknown = [name for name in names if name not in known]

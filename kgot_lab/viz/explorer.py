@@ -16,7 +16,7 @@ from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
-from kgot_lab.viz.hits import Shelf, hits_table
+from kgot_lab.viz.hits import DocumentShelf, hits_table
 from kgot_lab.viz.hits_picture import hits_picture
 from kgot_lab.viz.live import Live
 from kgot_lab.viz.mix import DEEPEST, LETTERS, Lanes, Mix, mixed, shares, weights_of
@@ -45,7 +45,7 @@ def explore(
     twice = [id for id, times in Counter(query.id for query in known if query.id).items() if times > 1]
     if twice:
         raise BadInput(f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique")
-    shelf = Shelf({document.id: document for document in checked_documents(documents)})
+    shelf = DocumentShelf({document.id: document for document in checked_documents(documents)})
     return Explorer(Searches(lanes, shelf, known, qrels or {}, systems or {}), known[0] if known else Query(""), Mix())
 
 

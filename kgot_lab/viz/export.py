@@ -16,7 +16,7 @@ from kgot_lab.draw.graph.bundles import counted
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.graph.layout import Points
 from kgot_lab.draw.graph.scene import Scene, scene_of
-from kgot_lab.draw.graph.shapes import ROUND, Box, Look, Place, look_of, shape
+from kgot_lab.draw.graph.shapes import ROUND, Box, NodeLook, Place, look_of, shape
 from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.markup import Markup, element, shortened, text_width
 from kgot_lab.draw.outside import references
@@ -28,18 +28,18 @@ from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head
 
-MOST = 2000  # nodes; with more the drawing is a cloud
+MOST_EXPORTED = 2000  # nodes; with more the drawing is a cloud
 _STILL = 150  # nodes of the picture that stands there until, or unless, a script can run
 WIDTH, HEIGHT = 950.0, 600.0  # pixels of the drawing; both keep the shape of that picture
 SHAPES = {0: "dot", 3: "triangle", 4: "square", 5: "star", 6: "hexagon"}  # the library has no pentagon
 FILES = Path(__file__).parent / "browser"
-INK = "#333333"
-FONT = 14  # pixels, before the drawing is fitted to the window
+_INK = "#333333"
+_FONT = 14  # pixels, before the drawing is fitted to the window
 _HUBS = 30  # nodes that have a name when a large graph is seen as a whole
 
 
 def export(
-    graph: PropertyGraph, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST
+    graph: PropertyGraph, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED
 ) -> Path:
     """Write a graph as a stand-alone HTML file and return its path.
 
@@ -57,7 +57,7 @@ def export(
     return path
 
 
-def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST) -> str:
+def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED) -> str:
     """The text of the file that `export` writes; raises as it does."""
     scene = scene_of(graph, None, limit)
     stand = _standing(graph, scene, positions or {})
@@ -137,21 +137,21 @@ def _left_out(scene: Scene) -> str:
 def _legend(scene: Scene) -> Markup:
     """The labels drawn, each with its shape and colour."""
     drawn = [label for label in scene.labels if any(node.labels[:1] == (label,) for node in scene.nodes)]
-    rows: list[tuple[Look, object]] = [(look_of(scene.labels.index(label)), shortened(harmless(label), 60)) for label in drawn]
+    rows: list[tuple[NodeLook, object]] = [(look_of(scene.labels.index(label)), shortened(harmless(label), 60)) for label in drawn]
     if drawn and any(not node.labels for node in scene.nodes):
         rows.append((ROUND, element("i", "no label")))
     return element("ul", *(element("li", _sample(look), text) for look, text in rows), class_="legend") if rows else Markup()
 
 
-def _sample(look: Look) -> Markup:
+def _sample(look: NodeLook) -> Markup:
     inside = _star(look) if look.corners == 5 else shape(look, (0, 0), 7)
     return element("svg", inside, viewBox="-9 -9 18 18", aria_hidden="true")
 
 
-def _star(look: Look) -> Markup:
+def _star(look: NodeLook) -> Markup:
     angles = [-math.pi / 2 + math.pi / 5 * corner for corner in range(10)]
     ends = [(r * math.cos(angle), r * math.sin(angle)) for r, angle in zip((8.5, 3.8) * 5, angles, strict=True)]
-    return element("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in ends), fill=look.colour, stroke=INK, stroke_width=1)
+    return element("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in ends), fill=look.colour, stroke=_INK, stroke_width=1)
 
 
 # --- the drawing ------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _hubs(scene: Scene, stand: Mapping[str, Place], zoom: float) -> frozenset[st
     named: dict[str, Box] = {}
     for id, _ in degree.most_common(3 * _HUBS):
         place = stand[id][0] * WIDTH, stand[id][1] * HEIGHT
-        box = Box.around(place, text_width(caption[id], FONT + 4), 3.5 * FONT)
+        box = Box.around(place, text_width(caption[id], _FONT + 4), 3.5 * _FONT)
         if len(named) < _HUBS and not any(box.touches(other) for other in named.values()):
             named[id] = box
     return frozenset(named) if zoom > 1 else frozenset()
@@ -203,9 +203,9 @@ def _hubs(scene: Scene, stand: Mapping[str, Place], zoom: float) -> frozenset[st
 
 def _options(nodes: int, edges: int) -> dict[str, Json]:
     """How the library draws and behaves; captions appear when they are large enough to be read."""
-    font = {"face": "Helvetica, Arial, sans-serif", "size": FONT, "color": "#111111", "strokeWidth": 3, "strokeColor": "#ffffff"}
+    font = {"face": "Helvetica, Arial, sans-serif", "size": _FONT, "color": "#111111", "strokeWidth": 3, "strokeColor": "#ffffff"}
     readable = 5 if nodes <= _STILL else 11  # pixels; of many nodes the hubs alone have a name until a reader comes closer
-    between = 6 if edges <= 120 else FONT
+    between = 6 if edges <= 120 else _FONT
     return {
         "physics": {"enabled": False},
         "layout": {"improvedLayout": False},
@@ -224,7 +224,7 @@ def _options(nodes: int, edges: int) -> dict[str, Json]:
             "scaling": {"label": {"enabled": False, "drawThreshold": readable}},
         },
         "edges": {
-            "font": {**font, "size": FONT - 1, "color": "#444444", "align": "horizontal"},
+            "font": {**font, "size": _FONT - 1, "color": "#444444", "align": "horizontal"},
             "color": {"color": "#888888", "highlight": "#0072B2", "hover": "#0072B2"},
             "arrows": {"to": {"scaleFactor": 0.6}},
             "scaling": {"label": {"enabled": False, "drawThreshold": between}},
@@ -232,7 +232,7 @@ def _options(nodes: int, edges: int) -> dict[str, Json]:
     }
 
 
-def _node_options(node: Node, look: Look, zoom: float) -> dict[str, Json]:
+def _node_options(node: Node, look: NodeLook, zoom: float) -> dict[str, Json]:
     """A node as the library takes it; hubs of a large graph are drawn larger."""
     marked = {"background": look.colour, "border": "#0072B2"}
     return {
@@ -240,8 +240,8 @@ def _node_options(node: Node, look: Look, zoom: float) -> dict[str, Json]:
         "facts": _node_facts(node),
         "shape": SHAPES[look.corners],
         "size": 10 if zoom == 1 else 8 * zoom,
-        "font": {"size": round((FONT if zoom == 1 else FONT + 3) * zoom)},
-        "color": {"background": look.colour, "border": INK, "highlight": marked, "hover": marked},
+        "font": {"size": round((_FONT if zoom == 1 else _FONT + 3) * zoom)},
+        "color": {"background": look.colour, "border": _INK, "highlight": marked, "hover": marked},
     }
 
 

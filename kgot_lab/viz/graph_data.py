@@ -8,11 +8,11 @@ from math import sqrt
 
 import numpy as np
 
-from kgot_lab.draw.graph.bundles import Bundle
+from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
-from kgot_lab.draw.graph.places import Place, places_of
+from kgot_lab.draw.graph.places import places_of
 from kgot_lab.draw.graph.scene import Highlight, Marked, marked
-from kgot_lab.draw.graph.shapes import DIFF, ROUND, Look, look_of
+from kgot_lab.draw.graph.shapes import DIFF, ROUND, NodeLook, Place, look_of
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import cell
 from kgot_lab.graph import PropertyGraph
@@ -23,7 +23,7 @@ CAPTION = 24  # letters below a node
 _LINE = 300  # letters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
-GROUP = Look("#DDDDDD", 0)  # a community drawn as one
+GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 
 
 def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
@@ -78,7 +78,7 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
     return made | {"kind": "(group)", "caption": named, "community": community.id, "size": size, "small": small}
 
 
-def _thing(id: str, text: str, about: list[str], look: Look, places: Mapping[str, Place]) -> dict[str, Json]:
+def _thing(id: str, text: str, about: list[str], look: NodeLook, places: Mapping[str, Place]) -> dict[str, Json]:
     x, y = places.get(id, (0.5, 0.5))
     named = {"id": id, "text": shortened(text, _LINE), "caption": shortened(text, CAPTION), "hover": about}
     return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
@@ -90,7 +90,7 @@ def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
     return {"source": edge.source, "target": edge.target, "mark": told.edges.get(edge.identity, "")} | named
 
 
-def _bundle(bundle: Bundle, most: int) -> dict[str, Json]:
+def _bundle(bundle: EdgeBundle, most: int) -> dict[str, Json]:
     """Many edges drawn as one line, the thicker the more; `most` are in the thickest."""
     about = [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"]
     caption = f"{bundle.count:,}" if bundle.count > most / 2 else ""

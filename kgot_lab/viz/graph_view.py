@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from kgot_lab.draw.graph.collapse import View, closed, collapsed, opened, revealed
 from kgot_lab.draw.graph.paths import links_of, shortest_path
-from kgot_lab.draw.graph.places import Place
 from kgot_lab.draw.graph.scene import Highlight, Marked, marked
+from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table, cell, properties
@@ -20,7 +20,7 @@ from kgot_lab.viz.live import Live
 IN_PICTURE = 150  # nodes of the static picture
 AROUND_DRAWING = 80  # pixels of the legend and the note of the still picture, which a live view has outside its drawing
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
-NAME = 60  # letters of a name in a sentence
+_NAME = 60  # letters of a name in a sentence
 AROUND = 40  # neighbours drawn at once
 
 
@@ -111,7 +111,7 @@ class GraphView:
         if not way:
             return {"said": f"No path leads from {names}: they are in parts of the graph that are not joined."}
         self.picked = end
-        steps = [f"— {shortened(edge.type, NAME)} — {self._name(id)}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
+        steps = [f"— {shortened(edge.type, _NAME)} — {self._name(id)}" for edge, id in zip(links_of(self.graph, way), way[1:], strict=True)]
         said = f"Path: {' '.join([self._name(start), *steps])}"
         return self._shown(revealed(self.view, way), said) | {"pick": end, "way": way}
 
@@ -123,7 +123,7 @@ class GraphView:
         return sorted(hidden, key=self._connected)[:AROUND]
 
     def _name(self, id: str) -> str:
-        return shortened(self.graph.node(id).text, NAME)
+        return shortened(self.graph.node(id).text, _NAME)
 
     def _connected(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)

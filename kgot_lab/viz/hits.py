@@ -11,7 +11,7 @@ from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking
-from kgot_lab.viz.mix import LETTERS, Part
+from kgot_lab.viz.mix import LETTERS, ScorePart
 
 _LONGEST = 210  # letters of a snippet
 LONGEST_TITLE = 120
@@ -45,7 +45,7 @@ class Shown:
     snippet: tuple[Piece, ...]
     score: float
     gold: bool
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ScorePart, ...] = ()
     path: str = ""
     moved: Move | None = None
 
@@ -64,7 +64,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class DocumentShelf:
     """The documents that can be found, by id."""
 
     documents: Mapping[str, Document]
@@ -83,7 +83,7 @@ class Shelf:
 
 @lru_cache(1000)  # while a slider moves, the question and most of the hits stay
 def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    return marked(title, wanted), marked(excerpt(text, wanted), wanted)
+    return marked_words(title, wanted), marked_words(excerpt(text, wanted), wanted)
 
 
 def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
@@ -99,7 +99,7 @@ def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
     return "… " * (best > 0) + cut + " …" * (end < len(line))
 
 
-def marked(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
+def marked_words(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
     """A text in pieces, of which those are marked that are wanted words."""
     pieces: list[Piece] = []
     for piece in re.split(r"(\w+)", text):
@@ -111,13 +111,13 @@ def marked(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def shown(
+def shown_hits(
     ranking: Ranking,
     k: int,
-    shelf: Shelf,
+    shelf: DocumentShelf,
     gold: Gold,
     *,
-    why: Callable[[str], tuple[tuple[Part, ...], str]],
+    why: Callable[[str], tuple[tuple[ScorePart, ...], str]],
     before: Ranking | None = None,
 ) -> list[Shown]:
     """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the ranking to compare with."""
@@ -146,7 +146,7 @@ def move(rank: int, there: int) -> Move:
     return Move(UP if rank < there else DOWN, abs(rank - there), there)
 
 
-def compared(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
+def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
     """How each hit differs between two systems: in the first one "gone" is what the second has not among its k, there "new" is the like."""
     there = ranks(other)
     moves = []
@@ -162,7 +162,7 @@ def compared(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -
 # --- gold -------------------------------------------------------------------------------------------------------------
 
 
-def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: Shelf) -> str:
+def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
     """What a ranking found of the relevant documents among its first k, in words, with recall@k."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:
@@ -175,7 +175,7 @@ def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: Shelf) -> str:
     return told + (f" Missed: {', '.join(missed)}." if missed else "")
 
 
-def _place(id: str, place: Mapping[str, int], shelf: Shelf) -> str:
+def _place(id: str, place: Mapping[str, int], shelf: DocumentShelf) -> str:
     if id in place:
         return f"rank {place[id]}"
     return "not found" if id in shelf.documents else "not among the documents"

@@ -9,14 +9,14 @@ from kgot_lab.draw.markup import Markup, element, escaped, joined, shortened, te
 from kgot_lab.draw.pipeline import sketch
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.hits import Piece, Shown
-from kgot_lab.viz.mix import LETTERS, Part
+from kgot_lab.viz.mix import LETTERS, ScorePart
 
-WIDTH, EDGE, INDENT = 760.0, 18.0, 30.0
-BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
+_WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
+_BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
 _MOST = 10  # hits that are drawn
 _LINE = 112  # letters of a line
-INK, MUTED = "#111111", "#555555"
-COLOURS: Mapping[str, str] = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
+_INK, _MUTED = "#111111", "#555555"
+LANE_COLOURS: Mapping[str, str] = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
 GOLD = "#F0E442"
 
 
@@ -24,14 +24,14 @@ def hits_picture(question: str, hits: Sequence[Shown], told: Sequence[str], stag
     """The first hits of a pipeline for a question; `told` are the lines above them, `lanes` those the pipeline joins."""
     y, parts = 34.0, []
     for line in _wrapped(question or "(no question)", 80)[:2]:
-        parts.append(_text(line, EDGE, y, 16, bold=True))
+        parts.append(_text(line, _EDGE, y, 16, bold=True))
         y += 22
     for line in (part for each in told for part in _wrapped(each, 118)):
-        parts.append(_text(line, EDGE, y, 12.5))
+        parts.append(_text(line, _EDGE, y, 12.5))
         y += 18
-    drawn = sketch(stage, {lanes[name].name: colour for name, colour in COLOURS.items() if name in lanes})
-    scale = min(1.0, (WIDTH - 2 * EDGE) / drawn.width)
-    parts.append(element("g", drawn.markup, transform=f"translate({EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})"))
+    drawn = sketch(stage, {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes})
+    scale = min(1.0, (_WIDTH - 2 * _EDGE) / drawn.width)
+    parts.append(element("g", drawn.markup, transform=f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})"))
     y += drawn.height * scale + 22
     if hits and hits[0].parts:
         parts.append(_legend(hits[0].parts, y))
@@ -41,33 +41,33 @@ def hits_picture(question: str, hits: Sequence[Shown], told: Sequence[str], stag
         parts.append(made)
         y += height
     if len(hits) > _MOST:
-        parts.append(_text(f"and {len(hits) - _MOST} more", EDGE + INDENT, y + 4, 12, MUTED))
+        parts.append(_text(f"and {len(hits) - _MOST} more", _EDGE + INDENT, y + 4, 12, _MUTED))
         y += 20
-    return drawing(_alt(question, hits, told, stage), WIDTH, y + 6, *parts)
+    return drawing(_alt(question, hits, told, stage), _WIDTH, y + 6, *parts)
 
 
-def _legend(parts: Sequence[Part], y: float) -> Markup:
+def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
     """Which lane is which, and what it counts."""
-    made, x = [], EDGE + INDENT
+    made, x = [], _EDGE + INDENT
     for part in parts:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
-        made += [_segment(part.lane, x, y - 11, 22), _text(text, x + 28, y, 12, MUTED)]
+        made += [_segment(part.lane, x, y - 11, 22), _text(text, x + 28, y, 12, _MUTED)]
         x += text_width(text, 12) + 50
     return joined(made)
 
 
 def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
     """One hit, and how high it is."""
-    left, title = EDGE + INDENT, shortened(hit.name, 78)
+    left, title = _EDGE + INDENT, shortened(hit.name, 78)
     parts = [
         element("title", _exact(hit)),
-        element("path", d=f"M{EDGE:.0f} {y - 3:.1f} H{WIDTH - EDGE:.0f}", stroke="#E4E4E4", stroke_width=1),
-        _text(str(hit.rank), EDGE + 18, y + 16, 14, MUTED, anchor="end"),
+        element("path", d=f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", stroke="#E4E4E4", stroke_width=1),
+        _text(str(hit.rank), _EDGE + 18, y + 16, 14, _MUTED, anchor="end"),
         _text(title, left, y + 16, 14, bold=True),
     ]
     if hit.gold:
-        parts.append(_gold(WIDTH - EDGE - 52, y + 16))
-    parts += [*_bar(hit, left, y + 24), _text(f"{hit.score:.3f}", left + max(BAR * hit.score, 0) + 8, y + 35, 12)]
+        parts.append(_gold(_WIDTH - _EDGE - 52, y + 16))
+    parts += [*_bar(hit, left, y + 24), _text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12)]
     height = 44.0
     for line, size in ((hit.snippet, 12.0), ((("path: " + hit.path, False),) if hit.path else (), 11.5)):
         if line:
@@ -79,10 +79,10 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
 def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
     """The score as a bar, a segment for each lane; one plain bar for a hit whose score has no parts."""
     if not hit.parts:
-        return [element("rect", x=x, y=y, width=max(BAR * min(hit.score, 1.0), 1.0), height=BAR_HEIGHT, fill="#BBBBBB")]
+        return [element("rect", x=x, y=y, width=max(_BAR * min(hit.score, 1.0), 1.0), height=BAR_HEIGHT, fill="#BBBBBB")]
     made = []
     for part in hit.parts:
-        width = BAR * part.value
+        width = _BAR * part.value
         if width > 0:
             made.append(_segment(part.lane, x, y, width))
         x += width
@@ -92,7 +92,7 @@ def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
 def _segment(lane: str, x: float, y: float, width: float) -> Markup:
     """A piece of a bar: colour, marks and letter say which lane it is."""
     right, bottom = x + width, y + BAR_HEIGHT
-    parts = [element("rect", x=x, y=y, width=float(width), height=BAR_HEIGHT, fill=COLOURS[lane], stroke="#fff", stroke_width=1)]
+    parts = [element("rect", x=x, y=y, width=float(width), height=BAR_HEIGHT, fill=LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
     lines = {
         "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
         "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _steps(x + 3, right - 1, 6)],
@@ -103,8 +103,8 @@ def _segment(lane: str, x: float, y: float, width: float) -> Markup:
     if width >= 26:
         parts.append(
             element(
-                "text", LETTERS[lane], x=x + width / 2, y=y + 10.5, font_size=11, font_weight="bold", fill=INK, text_anchor="middle",
-                stroke=COLOURS[lane], stroke_width=4, paint_order="stroke",
+                "text", LETTERS[lane], x=x + width / 2, y=y + 10.5, font_size=11, font_weight="bold", fill=_INK, text_anchor="middle",
+                stroke=LANE_COLOURS[lane], stroke_width=4, paint_order="stroke",
             )
         )  # fmt: skip
     return joined(parts)
@@ -119,7 +119,7 @@ def _gold(x: float, y: float) -> Markup:
     return joined([frame, _text("★ gold", x + 26, y, 12, anchor="middle", bold=True)])
 
 
-def _text(text: str, x: float, y: float, size: float, colour: str = INK, *, anchor: str = "start", bold: bool = False) -> Markup:
+def _text(text: str, x: float, y: float, size: float, colour: str = _INK, *, anchor: str = "start", bold: bool = False) -> Markup:
     weight = "bold" if bold else None
     return element("text", text, x=float(x), y=float(y), font_size=float(size), fill=colour, text_anchor=anchor, font_weight=weight)
 
@@ -129,11 +129,11 @@ def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
-        spans.append(element("tspan", kept, font_weight="bold", fill=INK) if is_marked else Markup(escaped(kept)))
+        spans.append(element("tspan", kept, font_weight="bold", fill=_INK) if is_marked else Markup(escaped(kept)))
         room -= len(text)
         if room <= 0:
             break
-    return element("text", *spans, x=x, y=y, font_size=size, fill=MUTED)
+    return element("text", *spans, x=x, y=y, font_size=size, fill=_MUTED)
 
 
 def _exact(hit: Shown) -> str:

@@ -21,7 +21,7 @@ VIEWS = ("graph", "stepper", "explorer", "probe")  # each a file NAME.js with a 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
 
-class Drawn(Protocol):
+class Drawable(Protocol):
     """A picture that needs nothing: what readers see before, or without, a live view."""
 
     def _repr_svg_(self) -> str: ...
@@ -30,7 +30,7 @@ class Drawn(Protocol):
 class Live:
     """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one cell."""
 
-    def __init__(self, picture: Drawn, data: Mapping[str, Json], heard: Heard) -> None:
+    def __init__(self, picture: Drawable, data: Mapping[str, Json], heard: Heard) -> None:
         self.picture, self.data, self._heard = picture, data, heard
         self.is_live = False  # whether a browser has said that it shows the view
         self._widgets: list[Any] = []

@@ -114,7 +114,7 @@ def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did not find the hit."""
 
     lane: str
@@ -154,7 +154,7 @@ class Searched:
             found = stage.search(self.query)
             weighted((1.0, _standing(stage.name, found))).search(self.query)
         except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
-            self.failed[name] = said(error)
+            self.failed[name] = weights_said(error)
             return
         self.found[name], self.stages[name] = found, _standing(stage.name, found)
         self._columns[name] = _Columns.of(found)
@@ -168,7 +168,7 @@ class Searched:
             self._joined[key] = _joined(self.stages, counted).search(self.query)
         return self._joined[key]
 
-    def parts(self, id: str, counted: Mapping[str, float]) -> tuple[Part, ...]:
+    def parts(self, id: str, counted: Mapping[str, float]) -> tuple[ScorePart, ...]:
         """What each lane adds to the score of a hit."""
         return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
 
@@ -190,11 +190,11 @@ class _Columns:
         scores = scores_of(ranking)
         return _Columns({id: place for place, id in enumerate(ranking.ids)}, scores.tolist(), SCALES[_SCALE](scores).tolist())
 
-    def part(self, name: str, share: float, id: str) -> Part:
+    def part(self, name: str, share: float, id: str) -> ScorePart:
         if id not in self.place:
-            return Part(name, share)
+            return ScorePart(name, share)
         place = self.place[id]
-        return Part(name, share, self.scaled[place], self.scores[place], place + 1)
+        return ScorePart(name, share, self.scaled[place], self.scores[place], place + 1)
 
 
 def path_to(id: str, ranking: Ranking) -> str:
@@ -204,7 +204,7 @@ def path_to(id: str, ranking: Ranking) -> str:
     return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
 
 
-def said(error: Exception) -> str:
+def weights_said(error: Exception) -> str:
     """What an error says, with its kind where it is none of ours."""
     return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 

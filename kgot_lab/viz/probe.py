@@ -11,7 +11,7 @@ from kgot_lab.types import Json
 from kgot_lab.viz import diagnosis as pieces
 from kgot_lab.viz.live import Live
 
-WIDTH, HEIGHT = 760, 76
+_WIDTH, _HEIGHT = 760, 76
 _STILL = (
     "A live view takes the place of these lines when the cell runs. If you still read them after that, live views cannot",
     "draw here: see “widgets” above for what is missing, install it where JupyterLab runs, restart it and reload the page.",
@@ -38,7 +38,7 @@ class Checkup:
 
 def doctor(*names: str) -> Checkup:
     """Try the pieces of the workbench, by default all, and whether a live view draws in this notebook; raises UnknownName for a piece."""
-    return Checkup(pieces.doctor(*names), Live(_still(), {"view": "probe"}, _answered))
+    return Checkup(pieces.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
 
 
 def _answered(message: Mapping[str, Json]) -> Json:
@@ -47,6 +47,6 @@ def _answered(message: Mapping[str, Json]) -> Json:
 
 def _still() -> Drawing:
     """The lines that stay where no live view draws."""
-    frame = element("rect", x=0.5, y=0.5, width=WIDTH - 1, height=HEIGHT - 1, fill="#fff", stroke="#999")
+    frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=_HEIGHT - 1, fill="#fff", stroke="#999")
     lines = (element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222") for number, line in enumerate(_STILL))
-    return drawing(" ".join(_STILL), WIDTH, HEIGHT, frame, *lines)
+    return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

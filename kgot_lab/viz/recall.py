@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.draw.plots.figure import Plot
-from kgot_lab.draw.plots.recall import pace, recall_curves, rival, scatter, shown
+from kgot_lab.draw.plots.recall import pace, recall_curves, rival, scatter, shown_systems
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.viz.page import STYLE
@@ -29,7 +29,7 @@ nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
 """
 
 
-def html(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
+def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
     """Write the page of one report or several to a file and return its path; failures are told at `k`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(recall_page([reports] if isinstance(reports, Report) else reports, k=k), encoding="utf-8")
@@ -80,7 +80,7 @@ def _how(report: Report) -> Markup:
 
 
 def _plots(report: Report) -> Markup:
-    part, other, named = report.parts[0], rival(report), shown(report)
+    part, other, named = report.parts[0], rival(report), shown_systems(report)
     questions = f"{len(report.dataset.queries)} questions ({part})"
     rest = [run.system for run in report.runs if run.system not in named]
     why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(rest)}."

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from kgot_lab.draw.graph.svg import Place, svg
+from kgot_lab.draw.graph.shapes import Place
+from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
@@ -20,7 +21,7 @@ from kgot_lab.viz.captions import caption
 from kgot_lab.viz.graph_data import graph_data
 from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
 
-DRAWN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
+DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
 
 
 def run_data(events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1) -> dict[str, Json]:
@@ -67,14 +68,14 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
     }
 
 
-def places(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
+def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
     """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a known place stay there."""
-    positions = dict(svg(graphs[-1], limit=DRAWN, positions=known).positions)
+    positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
     edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
     everything = PropertyGraph.of({node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values())
     placed = [id for id in everything.ids if id in positions]
-    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN - len(placed))]
-    return dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN, positions=positions).positions) if missing else positions
+    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
+    return dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions) if missing else positions
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------

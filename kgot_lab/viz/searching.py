@@ -12,12 +12,12 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
-from kgot_lab.viz.hits import Gold, Shelf, Shown, compared, gold_told, shown
-from kgot_lab.viz.hits_picture import COLOURS
-from kgot_lab.viz.mix import LETTERS, Lanes, Mix, Part, Searched, mixed, path_to, said, shares
+from kgot_lab.viz.hits import DocumentShelf, Gold, Shown, gold_told, moves_between, shown_hits
+from kgot_lab.viz.hits_picture import LANE_COLOURS
+from kgot_lab.viz.mix import LETTERS, Lanes, Mix, ScorePart, Searched, mixed, path_to, shares, weights_said
 
 Systems = Mapping[str, Stage | Callable[[], Stage]]  # a stage, or what builds one, as evaluation.systems.systems gives them
-Why = tuple[tuple[Part, ...], str]  # the parts of a score, and a path
+Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
 _Name = TypeVar("_Name", bound=Hashable)
 _Value = TypeVar("_Value")
 
@@ -40,7 +40,7 @@ class Side:
 class Searches:
     """Lanes, documents, questions with what is relevant, and systems: shared by all explorers that were made of one."""
 
-    def __init__(self, lanes: Lanes, shelf: Shelf, queries: tuple[Query, ...], qrels: Qrels, systems: Systems) -> None:
+    def __init__(self, lanes: Lanes, shelf: DocumentShelf, queries: tuple[Query, ...], qrels: Qrels, systems: Systems) -> None:
         self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
         self._qrels = qrels
         self._known = {_plain(query.text): query for query in reversed(queries)}
@@ -94,7 +94,7 @@ class Searches:
 
     def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
         """The first k hits of a side."""
-        return shown(side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before)
+        return shown_hits(side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before)
 
     def told(self, side: Side, k: int) -> str:
         """What a side found of the gold, in words."""
@@ -140,7 +140,7 @@ class Searches:
         return {name: {"share": counted.get(name, 0.0), "found": many.get(name)} for name in self.lanes.given}
 
     def _drawn(self, stage: Stage) -> Markup:
-        return pipeline(stage, colours={lane.name: COLOURS[name] for name, lane in self.lanes.given.items()}).svg
+        return pipeline(stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.given.items()}).svg
 
     # --- two systems side by side ---
 
@@ -170,7 +170,7 @@ class Searches:
             if (name, query) not in self._found:
                 _remember(self._found, (name, query), stage.search(query))
         except Exception as error:  # a system may be anybody's code, and in a browser nobody sees a traceback
-            raise BadInput(f"The system {name!r} could not search: {said(error)}") from error
+            raise BadInput(f"The system {name!r} could not search: {weights_said(error)}") from error
         ranking = self._found[name, query]
         return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
 
@@ -182,7 +182,7 @@ class Searches:
 
     def _side_told(self, side: Side, other: Side, k: int, *, is_first: bool) -> dict[str, Json]:
         hits = self.hits(side, k)
-        moves = compared(hits, k, other.ranking, is_first=is_first)
+        moves = moves_between(hits, k, other.ranking, is_first=is_first)
         return {
             "title": side.title,
             "stage": side.stage.name,

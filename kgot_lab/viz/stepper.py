@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from kgot_lab.draw.graph.svg import Picture, Place, svg
+from kgot_lab.draw.graph.shapes import Place
+from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, key_of, keyed, shortened
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
@@ -22,21 +23,21 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 from kgot_lab.viz.captions import caption, step_lines, step_name
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.run_data import DRAWN, fork_data, places, run_data
+from kgot_lab.viz.run_data import DRAWN_OF_RUN, fork_data, places_in_run, run_data
 
-WIDTH, GRAPH_HEIGHT, LINE = 800, 540, 20  # of the static picture
-LETTERS, STRONG = 118, 92  # of its lines
+_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # of the static picture
+_LETTERS, STRONG = 118, 92  # of its lines
 STEPS_SHOWN = 8
 
 
 class Stepper:
     """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there are by now."""
 
-    def __init__(self, run: Trace, forks: Sequence[Fork], live: replay.Live, store: Callable[[], Store], *, height: int) -> None:
+    def __init__(self, run: Trace, forks: Sequence[Fork], live: replay.Resources, store: Callable[[], Store], *, height: int) -> None:
         self.events, self.forks, self.at = run.events, list(forks), 0
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
-        self._positions = places(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
+        self._positions = places_in_run(*(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events))
         data = {
             "view": "stepper",
             "question": self.question,
@@ -64,7 +65,7 @@ class Stepper:
             made = replay.fork(self.events, at, change, store, self._live_parts)
         finally:
             store.close()
-        self._positions = places(*_graphs_of(made.events), known=self._positions)
+        self._positions = places_in_run(*_graphs_of(made.events), known=self._positions)
         self.forks.append(made)
         data = fork_data(self.events, made, self._positions)
         self.live.data = {**self.live.data, "forks": [*self.live.data["forks"], data]}
@@ -109,7 +110,7 @@ def stepper(
     run: Trace | Iterable[Event],
     *,
     forks: Iterable[Fork] = (),
-    live: replay.Live = replay._NOTHING,
+    live: replay.Resources = replay._NOTHING,
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
@@ -154,9 +155,9 @@ def _text_of(event: Event) -> str:
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
     """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last graph."""
     events = run.events
-    drawn = svg(graph, limit=DRAWN, positions=positions, width=WIDTH, height=GRAPH_HEIGHT)
+    drawn = svg(graph, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT)
     lines = [*_lines(events), *_of_forks(run, forks)]
-    tops = [10 + LINE * (number + 1) for number in range(len(lines))]
+    tops = [10 + _LINE * (number + 1) for number in range(len(lines))]
     texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))
     top = tops[-1] + 14
     inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace("<svg ", f'<svg y="{top}" ', 1)
@@ -164,8 +165,8 @@ def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Ma
     said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
     whole = element(
         "svg", element("title", title), element("desc", said),
-        element("rect", width=WIDTH, height=top + GRAPH_HEIGHT, fill="#fff"), *texts, Markup(inner),
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {top + GRAPH_HEIGHT}", width=WIDTH, height=top + GRAPH_HEIGHT,
+        element("rect", width=_WIDTH, height=top + GRAPH_HEIGHT, fill="#fff"), *texts, Markup(inner),
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {top + GRAPH_HEIGHT}", width=_WIDTH, height=top + GRAPH_HEIGHT,
         role="img", aria_label=title, font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
     )  # fmt: skip
     return replace(drawn, svg=keyed(whole), alt=said)
@@ -185,7 +186,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
     yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG))
     steps = step_lines(events)
     for step in steps[:STEPS_SHOWN]:
-        for number, line in enumerate(textwrap.wrap(step, LETTERS)[:3]):
+        for number, line in enumerate(textwrap.wrap(step, _LETTERS)[:3]):
             yield Line(line, indent=18.0 * (number > 0))
     if len(steps) > STEPS_SHOWN:
         yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
@@ -197,12 +198,12 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
 
 def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
     """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its answer."""
-    yield from (Line(line) for line in textwrap.wrap(origin(run), LETTERS))
+    yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         end = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
-        told = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shortened(end, 2 * LETTERS)}"
-        yield from (Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, LETTERS)))
+        told = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shortened(end, 2 * _LETTERS)}"
+        yield from (Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, _LETTERS)))
 
 
 def _text(line: Line, y: float) -> Markup:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from kgot_lab.analogy.alignment import Aligner, Weights, agreement, in_order, matched
-from kgot_lab.analogy.linguistic import read
-from kgot_lab.analogy.verdict import Limits, calibrated, judged
+from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
+from kgot_lab.analogy.linguistic import analyse
+from kgot_lab.analogy.verdict import Cutoffs, calibrated_verdict, judged
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
@@ -34,7 +34,7 @@ TEXTS = [DAM, DEBTOR, TURNED, AGAIN, RECIPE, "Run!", "Fire", "", "Never trust th
 def model():
     """The real model, with the units of the texts embedded once: its 8 bits come out a little different in another batch."""
     model = Remembered(MiniLM())
-    found = read(TEXTS)
+    found = analyse(TEXTS)
     model.remember(sorted({unit.masked for each in found for unit in each.units} | {event.line for each in found for event in each.events}))
     return model
 
@@ -97,7 +97,7 @@ def cosine(one, other):
 
 def plainly(model, one, other, weights):
     """The score spelt out for one pair of texts, unit by unit."""
-    one, other = read([one, other])
+    one, other = analyse([one, other])
 
     def meaning(first, second):
         a, b = model.embed([first, second])
@@ -147,7 +147,7 @@ def test_preparing_in_another_order_changes_no_score(model, aligner):
 
 @pytest.mark.parametrize("text", [DAM, DEBTOR, RECIPE])
 def test_a_text_aligns_worse_with_its_own_events_in_another_order(aligner, text):
-    sentences = [sentence.text for sentence in read([text])[0].sentences]
+    sentences = [sentence.text for sentence in analyse([text])[0].sentences]
     for order in ([2, 1, 0], [1, 0, 2], [0, 2, 1]):
         found = aligner.align(text, " ".join(sentences[index] for index in order))
         assert found.score < 0.9
@@ -209,10 +209,10 @@ def test_one_word_is_enough_when_it_tells_something(aligner):
 
 
 def test_every_reason_against_an_edge_is_given(aligner):
-    strict = Limits(partners=1.1, score=1, consistency=1.1, same=-1, turned=-1, denial=-1)
+    strict = Cutoffs(partners=1.1, score=1, consistency=1.1, same=-1, turned=-1, denial=-1)
     reasons = judged(aligner.align(DAM, DEBTOR), strict).veto.split("; ")
     assert len(reasons) == 5
-    assert not judged(aligner.align(DAM, RECIPE), Limits(partners=0, turned=1, same=1, consistency=0, score=0)).veto
+    assert not judged(aligner.align(DAM, RECIPE), Cutoffs(partners=0, turned=1, same=1, consistency=0, score=0)).veto
 
 
 def test_an_alignment_prints_as_two_columns(aligner):
@@ -227,7 +227,7 @@ def test_an_alignment_prints_as_two_columns(aligner):
 
 def test_what_finds_no_partner_is_shown_where_it_stands(aligner):
     shown = str(aligner.align(DAM, "The debtor holds off the bank."))
-    assert all(sentence.text.split()[-1] in shown for sentence in read([DAM])[0].sentences)
+    assert all(sentence.text.split()[-1] in shown for sentence in analyse([DAM])[0].sentences)
 
 
 def test_no_candidates_give_no_scores(aligner):
@@ -240,7 +240,7 @@ def test_bad_input_is_refused(aligner, model):
     with pytest.raises(BadInput, match="list of texts"):
         aligner.prepare(DAM)
     with pytest.raises(BadInput, match="share from 0 to 1"):
-        Aligner(model, weights=Weights(form=1.5))
+        Aligner(model, weights=AlignmentWeights(form=1.5))
 
 
 def labelled(aligner):
@@ -250,7 +250,7 @@ def labelled(aligner):
 
 def test_limits_are_calibrated_so_that_analogies_stay_and_others_go(aligner):
     alignments, analogous = labelled(aligner)
-    found = calibrated(alignments, analogous)
+    found = calibrated_verdict(alignments, analogous)
     assert [not judged(each, found.limits).veto for each in alignments] == analogous
     assert found.balanced_accuracy == 1
     assert "balanced accuracy 1.000; 100.0% kept, 100.0% vetoed" in repr(found)
@@ -259,7 +259,7 @@ def test_limits_are_calibrated_so_that_analogies_stay_and_others_go(aligner):
 def test_a_calibrated_limit_does_no_more_harm_than_allowed(aligner):
     alignments, analogous = labelled(aligner)
     for harm in (0, 0.6, 1):
-        found = calibrated(alignments, analogous, harm=harm)
+        found = calibrated_verdict(alignments, analogous, harm=harm)
         assert all(each.analogies <= harm for each in found.chosen if each.limit != "score")
         vetoed = [bool(judged(each, found.limits).veto) for each in alignments]
         assert found.kept == pytest.approx(1 - np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if yes]))
@@ -269,9 +269,9 @@ def test_a_calibrated_limit_does_no_more_harm_than_allowed(aligner):
 def test_calibrating_needs_pairs_of_both_kinds(aligner):
     alignments, _ = labelled(aligner)
     with pytest.raises(BadInput, match="both kinds"):
-        calibrated(alignments, [True] * 5)
+        calibrated_verdict(alignments, [True] * 5)
     with pytest.raises(BadInput, match="both kinds"):
-        calibrated(alignments, [True, False])
+        calibrated_verdict(alignments, [True, False])
 
 
 def test_without_order_a_text_told_backwards_is_as_good(model):

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from kgot_lab.analogy.calibration import Aim, calibrated
+from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
 from kgot_lab.analogy.delta_edges import (
     DELTA,
     SIMILARITY,
-    compare,
-    compared,
+    compare_pairs,
+    compare_texts,
     delta_edges,
     similarity_edges,
     updated,
@@ -460,28 +460,28 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
 
 def test_a_pair_is_compared_whatever_the_thresholds():
     a, b = "ant bee gnu", "ant cow dog"
-    pair = compare(a, b, made([a, b]), BAGS, verifier=Lengths())
+    pair = compare_texts(a, b, made([a, b]), BAGS, verifier=Lengths())
     assert (pair.raw, pair.skeleton) == (cosine(a, b), cosine("ant bee", "ant cow")) and pair.delta == round(pair.skeleton - pair.raw, 6)
     assert pair.skeletons == ("ant bee", "ant cow") and pair.alignment == Lying(1, "") and not pair.veto
-    assert compare(a, a, made([a]), BAGS).delta == 0 and compare(a, a, made([a]), BAGS).band == "low"
+    assert compare_texts(a, a, made([a]), BAGS).delta == 0 and compare_texts(a, a, made([a]), BAGS).band == "low"
 
 
 def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     graph = graph_of(chance_texts(9, 20))
     skeletons, texts = made(described(graph).values()), described(graph)
     edges = delta_edges(graph, skeletons, BAGS).edges
-    pairs = compared([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
+    pairs = compare_pairs([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
     assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
         tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
     ]
-    assert pairs[3] == compare(pairs[3].source, pairs[3].target, skeletons, BAGS) and compared([], skeletons, BAGS) == ()
+    assert pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS) and compare_pairs([], skeletons, BAGS) == ()
 
 
 def test_a_text_that_cannot_be_compared_is_named():
     skeletons = made(["ant", "7"], failed={"bee": "no answer"})
     for text, told in {"bee": "'bee': no answer", "cow": "'cow': none was made", "7": "knows no word of '7'"}.items():
         with pytest.raises(BadInput, match=told):
-            compare("ant", text, skeletons, BAGS)
+            compare_texts("ant", text, skeletons, BAGS)
 
 
 def test_a_pair_says_its_numbers_in_one_line():
@@ -532,7 +532,7 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
             return exact if recall >= aim.least_recall else -1
         return (1 + aim.beta**2) * exact * recall / (aim.beta**2 * exact + recall) if right else 0.0
 
-    chosen = calibrated(pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4)
+    chosen = calibrated_thresholds(pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4)
     assert (chosen.skeleton, chosen.delta) == brute(pairs, labels, value)
     passing = [yes for pair, yes in zip(pairs, labels, strict=True) if chosen.admits(pair.skeleton, pair.delta)]
     measured = sum(passing) / positives, precision(sum(passing), len(passing) - sum(passing))
@@ -542,13 +542,15 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
 def test_calibration_does_not_hang_on_the_order_of_the_pairs():
     pairs, labels = chance_pairs(1)
     mixed = random.Random(0).sample(list(zip(pairs, labels, strict=True)), len(pairs))
-    again = calibrated([pair for pair, _ in mixed], [yes for _, yes in mixed], embedder="bags", maker="two words")
-    assert again == calibrated(pairs, labels, embedder="bags", maker="two words")
+    again = calibrated_thresholds([pair for pair, _ in mixed], [yes for _, yes in mixed], embedder="bags", maker="two words")
+    assert again == calibrated_thresholds(pairs, labels, embedder="bags", maker="two words")
 
 
 def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used_as_they_are():
     pairs = [Pair("", "", 0.1, 0.6), Pair("", "", 0.2, 0.5), Pair("", "", 0.2, 0.3), Pair("", "", 0.7, 0.6)]
-    chosen = calibrated(pairs, [True, True, False, False], embedder="bags", maker="two words", aim=Aim(least_recall=0.9, prevalence=0.03))
+    chosen = calibrated_thresholds(
+        pairs, [True, True, False, False], embedder="bags", maker="two words", aim=Aim(least_recall=0.9, prevalence=0.03)
+    )
     told = (
         "skeleton >= 0.5 and delta >= 0.3, for precision at a recall of 0.9 or more, 3.0% of the pairs being analogous: "
         "precision 1.000, recall 1.000 on the 4 pairs they were chosen on (2 analogous); bags, skeletons by two words"
@@ -579,7 +581,7 @@ def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
 )
 def test_labels_that_tell_nothing_are_refused(labels, told):
     with pytest.raises(BadInput, match=told):
-        calibrated([Pair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
+        calibrated_thresholds([Pair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
 
 
 @pytest.mark.parametrize(
@@ -592,7 +594,7 @@ def test_an_aim_out_of_range_is_refused(wrong):
 
 def test_a_grid_of_no_steps_is_refused():
     with pytest.raises(BadInput, match="1 step or more, not 0"):
-        calibrated([Pair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0)
+        calibrated_thresholds([Pair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0)
 
 
 # --- with a real embedder ---------------------------------------------------------------------------------------------
@@ -633,11 +635,11 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     skeletons = Skeletons(dict(STORIES.values()), "by hand")
     analogous = [("credit", "guano"), ("drill", "immune")]
     both = list(itertools.combinations(sorted(STORIES), 2))
-    pairs = compared([(STORIES[a][0], STORIES[b][0]) for a, b in both], skeletons, model)
-    how = {"thresholds": calibrated(pairs, [pair in analogous for pair in both], embedder=model.name, maker="by hand")}
+    pairs = compare_pairs([(STORIES[a][0], STORIES[b][0]) for a, b in both], skeletons, model)
+    how = {"thresholds": calibrated_thresholds(pairs, [pair in analogous for pair in both], embedder=model.name, maker="by hand")}
     found = delta_edges(graph, skeletons, model, **how)
     assert [(e.source, e.target) for e in found] == analogous and found.kept["high"] == 2
-    bees = compare(STORIES["swarm"][0], STORIES["warmth"][0], skeletons, model)
+    bees = compare_texts(STORIES["swarm"][0], STORIES["warmth"][0], skeletons, model)
     assert bees.band == "negative" and bees.raw > 0.4
     assert [(e.source, e.target) for e in similarity_edges(graph, model, 0.4)] == [("swarm", "warmth")]
     assert repr(found).startswith("<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= ")

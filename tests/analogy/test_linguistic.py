@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from kgot_lab.analogy import linguistic
-from kgot_lab.analogy.linguistic import Linguistic, read
-from kgot_lab.analogy.roles import Event, Role, role_map
+from kgot_lab.analogy.linguistic import Linguistic, analyse
+from kgot_lab.analogy.roles import Predication, Role, role_map
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 DAM = "The dam holds back the river. As the water rises, the wall cracks."
@@ -15,7 +15,7 @@ ROMAN = "Maria Lopez from Boston bought 300 Roman coins in 1931.\nShe sold them 
 
 
 def only(text):
-    return read([text])[0]
+    return analyse([text])[0]
 
 
 def roles_of(text, verb):
@@ -99,27 +99,27 @@ def test_one_verb_is_a_skeleton():
 
 def test_a_text_is_read_once():
     assert only(DAM) is only(DAM)
-    assert read([DAM, "Run!", DAM])[0] is read([DAM])[0]
+    assert analyse([DAM, "Run!", DAM])[0] is analyse([DAM])[0]
 
 
 def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
     texts = [DAM, ROMAN, "Never trust the rising tide.", "Old friends quarrelled and parted without a word."] * 2
     monkeypatch.setattr(linguistic, "_MEMORY", {})
-    together = read(texts)
+    together = analyse(texts)
     for text, kept in zip(texts, together, strict=True):
         monkeypatch.setattr(linguistic, "_MEMORY", {})
-        assert read([text]) == [kept]
+        assert analyse([text]) == [kept]
 
 
 def test_what_was_read_long_ago_is_forgotten(monkeypatch):
     monkeypatch.setattr(linguistic, "_MEMORY", {})
     monkeypatch.setattr(linguistic, "_KEPT", 2)
-    assert [each.text for each in read(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
+    assert [each.text for each in analyse(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
     assert set(linguistic._MEMORY) == {"Walk!", "Swim!"}
 
 
 def test_half_a_character_is_no_trouble():
-    assert read(["The dam \ud83d breaks."])[0].events[0].verb == "break"
+    assert analyse(["The dam \ud83d breaks."])[0].events[0].verb == "break"
 
 
 def test_the_digest_tells_styles_apart_and_nothing_else():
@@ -132,9 +132,9 @@ def test_bad_input_is_refused_with_a_word_on_what_would_do():
     with pytest.raises(UnknownName, match="masked"):
         Linguistic("mask")
     with pytest.raises(BadInput, match="list of texts"):
-        read("The dam bursts.")
+        analyse("The dam bursts.")
     with pytest.raises(BadInput, match="too long"):
-        read(["word " * 300_000])
+        analyse(["word " * 300_000])
 
 
 def test_without_spacy_one_is_told_what_to_install(monkeypatch):
@@ -143,8 +143,8 @@ def test_without_spacy_one_is_told_what_to_install(monkeypatch):
     linguistic._pipeline.cache_clear()
     try:
         with pytest.raises(NotInstalled, match="structure"):
-            read([DAM])
-        assert read([" "])[0].sentences == ()
+            analyse([DAM])
+        assert analyse([" "])[0].sentences == ()
     finally:
         linguistic._pipeline.cache_clear()
 
@@ -155,7 +155,7 @@ def test_importing_does_not_load_spacy():
 
 
 def event(verb, **roles):
-    return Event(verb, tuple(Role(name, noun) for name, noun in roles.items()), (), False, 0)
+    return Predication(verb, tuple(Role(name, noun) for name, noun in roles.items()), (), False, 0)
 
 
 def test_fillers_of_the_same_role_answer_each_other():

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.analogy.leaks import LeakCheck
-from kgot_lab.analogy.skeleton_makers import AGAIN_EXAMPLES, EXAMPLES, LONGEST, RULES, Asked, Stored, save, stored
+from kgot_lab.analogy.skeleton_makers import (
+    AGAIN_EXAMPLES,
+    LONGEST,
+    RULES,
+    SKELETON_EXAMPLES,
+    ModelSkeletons,
+    StoredSkeletons,
+    save,
+    stored,
+)
 from kgot_lab.analogy.skeletons import LOT, Skeletons, one_line, skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.scripted import Scripted
@@ -132,8 +141,8 @@ def test_progress_counts_the_missing_texts(tmp_path):
 
 def test_leaks_are_reported_by_text(tmp_path):
     check = LeakCheck.of([*TEXTS, "The sailor sang."])
-    found = skeletons([*TEXTS[:2], "The sailor sang."], Stored({TEXTS[0]: GOOD, TEXTS[1]: "Item 1.", "The sailor sang.": "A sailor."}),
-                      folder=tmp_path, leaks=check)  # fmt: skip
+    kept = StoredSkeletons({TEXTS[0]: GOOD, TEXTS[1]: "Item 1.", "The sailor sang.": "A sailor."})
+    found = skeletons([*TEXTS[:2], "The sailor sang."], kept, folder=tmp_path, leaks=check)
     assert found.leaks == {TEXTS[1]: ("1",), "The sailor sang.": ("sailor",)}
 
 
@@ -221,18 +230,18 @@ def test_a_reply_without_words_is_bad(reply):
 
 def test_the_model_gets_rules_then_examples_then_the_text():
     llm = Scripted([GOOD, GOOD])
-    assert Asked(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
+    assert ModelSkeletons(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
     first, second = (prompt.messages for prompt in llm.asked)
-    assert [message.role for message in first] == ["system", *["user", "assistant"] * len(EXAMPLES), "user"]
+    assert [message.role for message in first] == ["system", *["user", "assistant"] * len(SKELETON_EXAMPLES), "user"]
     assert first[0].text == RULES and TEXTS[0] in first[-1].text
     assert first[:-1] == second[:-1]  # so that it is read once
     assert (llm.asked[0].temperature, llm.asked[0].seed, llm.asked[0].max_tokens) == (0, None, 60)
 
 
 def test_the_examples_do_what_the_rules_ask():
-    texts, made = zip(*EXAMPLES, strict=True)
+    texts, made = zip(*SKELETON_EXAMPLES, strict=True)
     check = LeakCheck.of(texts)
-    assert [leaked for text, skeleton in EXAMPLES if (leaked := check.check(text, skeleton))] == []
+    assert [leaked for text, skeleton in SKELETON_EXAMPLES if (leaked := check.check(text, skeleton))] == []
     assert all(one_line(skeleton) == skeleton and len(skeleton.split()) <= 30 for skeleton in made)
     for sentence, words, without in AGAIN_EXAMPLES:
         assert set(words.split(", ")) <= set(re.findall(r"\w+", sentence.lower()))
@@ -243,33 +252,35 @@ def test_a_model_that_leaks_is_told_the_words_and_the_better_skeleton_stays():
     check = LeakCheck.of([*TEXTS, "The sailor sang a shanty."])
     text, leaking = "The sailor sang a shanty.", "A sailor sang a thing."
     llm = Scripted([leaking, "Someone sang."])
-    assert Asked(llm, leaks=check)([text]) == ["Someone sang."]
+    assert ModelSkeletons(llm, leaks=check)([text]) == ["Someone sang."]
     assert said(llm.asked[1]).splitlines() == [f"Sentence: {leaking}", "Not these words: sailor, sang"]
     for second in ("The sailor sang.", "A shanty was sung by a sailor, who sang.", "", "..."):
-        assert Asked(Scripted([leaking, second]), leaks=check)([text]) == [leaking]
+        assert ModelSkeletons(Scripted([leaking, second]), leaks=check)([text]) == [leaking]
     clean = Scripted([GOOD])
-    assert Asked(clean, leaks=check)([text]) == [GOOD] and len(clean.asked) == 1
-    assert Asked(Scripted([leaking]))([text]) == [leaking]  # without a check it is asked once
+    assert ModelSkeletons(clean, leaks=check)([text]) == [GOOD] and len(clean.asked) == 1
+    assert ModelSkeletons(Scripted([leaking]))([text]) == [leaking]  # without a check it is asked once
 
 
 def test_a_long_reply_is_cut_and_the_first_of_several_lines_taken():
-    assert len(Asked(Scripted(["word " * 200]))(["A b."])[0].split()) == LONGEST
-    assert Asked(Scripted([f"Skeleton: {GOOD}\nI hope this helps!"]))(["A b."]) == [GOOD]
+    assert len(ModelSkeletons(Scripted(["word " * 200]))(["A b."])[0].split()) == LONGEST
+    assert ModelSkeletons(Scripted([f"Skeleton: {GOOD}\nI hope this helps!"]))(["A b."]) == [GOOD]
 
 
 def test_an_empty_reply_fails_its_text_only(tmp_path):
     llm = Scripted(lambda prompt: "" if TEXTS[1] in said(prompt) else GOOD)
-    found = skeletons(TEXTS[:3], Asked(llm), folder=tmp_path)
+    found = skeletons(TEXTS[:3], ModelSkeletons(llm), folder=tmp_path)
     assert list(found) == [TEXTS[0], TEXTS[2]] and "no skeleton in it" in found.failed[TEXTS[1]]
     assert repr(found) == "<2 skeletons by scripted, 1 failed>"
 
 
 def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
-    found = skeletons(TEXTS[:3], Asked(Scripted([GOOD] * 4)), folder=tmp_path)
+    found = skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
     assert len(found) == 3
-    found = skeletons(TEXTS[:8], Asked(Scripted([GOOD] * 7)), folder=tmp_path)  # the lot of five passes, and two replies are left over
+    found = skeletons(
+        TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path
+    )  # the lot of five passes, and two replies are left over
     assert len(found) == 8
-    found = skeletons(TEXTS[:20], Asked(Scripted([])), folder=tmp_path)
+    found = skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
     assert len(found) == 8 and len(found.failed) == 12
 
 
@@ -277,23 +288,23 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
     class WithFile(Scripted):
         sha256 = "abc"
 
-    plain = Asked(Scripted([]))
+    plain = ModelSkeletons(Scripted([]))
     check = LeakCheck.of(TEXTS)
     others = [
-        Asked(Scripted([], name="other")),
-        Asked(WithFile([])),
-        Asked(Scripted([]), examples=EXAMPLES[:1]),
+        ModelSkeletons(Scripted([], name="other")),
+        ModelSkeletons(WithFile([])),
+        ModelSkeletons(Scripted([]), examples=SKELETON_EXAMPLES[:1]),
         replace(plain, leaks=check),
     ]
     others += [replace(plain, max_tokens=50), replace(plain, temperature=0.7), replace(plain, leaks=LeakCheck.of(TEXTS, cut=1))]
     assert len({plain.digest, *(maker.digest for maker in others)}) == 8
-    assert plain.digest == Asked(Scripted([GOOD])).digest
+    assert plain.digest == ModelSkeletons(Scripted([GOOD])).digest
     assert plain.name == "scripted"
 
 
 def test_a_warm_model_gets_a_seed():
     llm = Scripted([GOOD])
-    Asked(llm, temperature=0.7)(["A b."])
+    ModelSkeletons(llm, temperature=0.7)(["A b."])
     assert (llm.asked[0].temperature, llm.asked[0].seed) == (0.7, 0)
 
 
@@ -319,10 +330,10 @@ def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_pat
 
 
 def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
-    maker = Stored({"A b.": "b. A"}, name="by hand")
+    maker = StoredSkeletons({"A b.": "b. A"}, name="by hand")
     found = skeletons(["A b.", "C d."], maker, folder=tmp_path)
     assert dict(found) == {"A b.": "b. A"} and "no stored skeleton of 'C d.'" in found.failed["C d."]
-    assert found.maker == "by hand" and Stored({"A b.": "A"}).digest != maker.digest
+    assert found.maker == "by hand" and StoredSkeletons({"A b.": "A"}).digest != maker.digest
 
 
 def test_a_line_may_give_the_text_itself(tmp_path):
@@ -373,7 +384,7 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
     texts = ["Pour water on the seeds. After a week they sprout.", "Put money in the bank. After a year it has grown."]
-    maker = Asked(llm, examples=EXAMPLES[:3])  # few, because reading them takes longer than the rest of this file
+    maker = ModelSkeletons(llm, examples=SKELETON_EXAMPLES[:3])  # few, because reading them takes longer than the rest of this file
     made = skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
     llm.close()
     assert list(made) == texts and made.failed == {} and made.blank == ("",)

@@ -10,15 +10,15 @@ from browser.window import open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import show_graph, stepper
 from kgot_lab.viz.explorer import Lanes, explore
 from kgot_lab.viz.live import page_script, place, style
 
-RUN = load_trace(bundled("tapes/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled("tapes/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """

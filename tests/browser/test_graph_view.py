@@ -146,11 +146,11 @@ def test_the_same_notebook_run_again_draws_again(page, lab):
 
 LARGE = """
 import sys
-from kgot_lab.experiments.recall.datasets import load
+from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
 from kgot_lab.viz import show_graph
 
-data = load("musique").develop
+data = load_dataset("musique").develop
 view = show_graph(links.phrase_graph(data.documents, data.triples))
 view
 """

@@ -11,7 +11,7 @@ from kgot_lab.draw.outside import references
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import export, html
 from kgot_lab.viz.notebook_page import write_notebook_pages
 
@@ -21,8 +21,8 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def storm():
     """A recorded run and its recorded fork."""
-    run = load_trace(bundled("tapes/winter_storm.jsonl"))
-    return run, recorded_fork(run, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+    run = load_run(bundled("tapes/winter_storm.jsonl"))
+    return run, recorded_fork(run, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,18 @@ from browser.window import SCREENSHOTS, SIZE, open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.trace import load_trace
+from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.stepper import stepper
 
-STORM = load_trace(bundled("tapes/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+STORM = load_run(bundled("tapes/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 SHOW = """
 from kgot_lab.bundled import bundled
-from kgot_lab.loop.trace import load
+from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.stepper import stepper
 
-view = stepper(load(bundled("tapes/winter_storm.jsonl")))
+view = stepper(load_run(bundled("tapes/winter_storm.jsonl")))
 view
 """
 

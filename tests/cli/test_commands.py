@@ -27,7 +27,7 @@ from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
-from kgot_lab.loop.trace import Trace, load_trace
+from kgot_lab.loop.trace import Trace, load_run
 
 QUESTION = "Where was Ada Lovelace born?"
 INSERT = {"choice": "INSERT", "text": "her place of birth"}
@@ -104,7 +104,7 @@ def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--html", "pages/run.html"))
     assert ran.code == 0, ran.err
     assert "Answer: London" in ran.out and "Ada Lovelace --[born in]--> London" in ran.out and "[ada.md#1]" in ran.out
-    assert load_trace("run.jsonl").finished and "London" in Path("pages/run.html").read_text()
+    assert load_run("run.jsonl").finished and "London" in Path("pages/run.html").read_text()
     assert all(body["model"] == "m" for body in server.bodies)
 
 
@@ -113,7 +113,7 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
     result = json.loads(ran.out)
     assert ran.out.count("\n") == 1 and result["answer"] == "London" and not result["forced"]
     assert result["evidence"] == ["Ada Lovelace --[born in]--> London"] and result["calls"] == len(server.bodies) == 11
-    assert load_trace(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
+    assert load_run(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
 
 
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
@@ -124,18 +124,18 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         deadline = time.monotonic() + 60
         while len(server.bodies) < 5 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        kept = load_trace("a run.jsonl").events
+        kept = load_run("a run.jsonl").events
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
         out, err = process.communicate(timeout=60)
         ran = Ran(process.returncode, out, err)
         assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
-        assert load_trace("a run.jsonl").events == kept
+        assert load_run("a run.jsonl").events == kept
         assert ran.again == ["kgot-lab", "resume", "a run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m"]
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: London" in resumed.out
         assert len(server.bodies) == len(FIRST) + 1 + len(REST)  # only the call that was cut off is made again
-    assert load_trace("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
+    assert load_run("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
 
 
 def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kgot_lab, here):
@@ -280,7 +280,7 @@ def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(k
     with openai_server(says("lorem ipsum")) as server:
         ran = kgot_lab(*asking(server, "--preset", "local", "--trace", "run.jsonl"))
     assert ran.code == 1 and "lorem ipsum" in ran.err.splitlines()[-1] and "is in run.jsonl" in ran.err.splitlines()[-1]
-    assert isinstance(load_trace("run.jsonl").events[0], Started)
+    assert isinstance(load_run("run.jsonl").events[0], Started)
 
 
 def test_a_server_that_is_not_there_is_tried_in_view_and_then_given_up(kgot_lab, monkeypatch):
@@ -308,7 +308,7 @@ def test_a_key_is_in_no_output_and_no_trace(kgot_lab, monkeypatch):
 
 
 def test_an_error_of_ours_still_gives_a_traceback(kgot_lab, monkeypatch):
-    monkeypatch.setattr("kgot_lab.loop.trace.load_trace", lambda _: 1 // 0)
+    monkeypatch.setattr("kgot_lab.loop.trace.load_run", lambda _: 1 // 0)
     monkeypatch.setattr(sys, "argv", ["kgot-lab", "show", "x.jsonl"])
     with pytest.raises(ZeroDivisionError):
         main()
@@ -336,7 +336,7 @@ def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
     tape = bundled("tapes/winter_storm.jsonl")
     ran = kgot_lab("show", tape, "--html", "storm.html", "--ledger")
-    events = load_trace(tape).events
+    events = load_run(tape).events
     assert ran.code == 0 and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
     assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
     assert stands_alone(Path("storm.html").read_text())
@@ -360,7 +360,7 @@ def test_a_page_that_loads_something_would_be_seen():
 def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, tape):
     path = bundled(f"tapes/{tape}.jsonl")
     ran = kgot_lab("verify", path)
-    assert ran.code == 0 and ran.out == f"{len(load_trace(path).events)} events, every one the same\n", ran.err
+    assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
 
 
 def test_a_forged_run_is_found_out(kgot_lab, server):

@@ -8,7 +8,7 @@ import pytest
 
 from kgot_lab.draw.graph.bundles import MOST_LINES
 from kgot_lab.draw.graph.collapse import closed, collapsed, opened, revealed
-from kgot_lab.draw.graph.communities import MOST, communities, connected_parts
+from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, communities, connected_parts
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
@@ -85,7 +85,7 @@ def test_communities_divide_as_well_as_those_of_networkx():
         ("isolated", 50, [(0, 1)], [48, 2]),
         ("star", 60, [(0, row) for row in range(1, 60)], [60]),
         ("complete", 30, [(a, b) for a in range(30) for b in range(a)], [30]),
-        ("pairs", 200, [(row, row + 1) for row in range(0, 200, 2)], [2] * (MOST - 1) + [200 - 2 * (MOST - 1)]),
+        ("pairs", 200, [(row, row + 1) for row in range(0, 200, 2)], [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)]),
     ],
 )
 def test_a_graph_without_structure_has_few_communities_too(name, size, ends, sizes):
@@ -96,14 +96,14 @@ def test_a_graph_without_structure_has_few_communities_too(name, size, ends, siz
 def test_a_long_path_has_few_communities_of_like_size():
     found = communities(of_columns(20_000, [(row, row + 1) for row in range(19_999)]))
     sizes = np.bincount(found.of)
-    assert 8 <= len(found) <= MOST and sizes.max() < 5 * sizes.min() and "" in found.kinds
+    assert 8 <= len(found) <= MOST_COMMUNITIES and sizes.max() < 5 * sizes.min() and "" in found.kinds
 
 
 def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
     tree = [(row // 2, row) for row in range(1, 1000)]
     found = communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
-    assert len(set(found.of[:1000].tolist())) > 10 and len(set(found.of[1000:].tolist())) >= MOST // 5
-    assert found.kinds[-1] == "of the smallest groups" and len(found) == MOST
+    assert len(set(found.of[:1000].tolist())) > 10 and len(set(found.of[1000:].tolist())) >= MOST_COMMUNITIES // 5
+    assert found.kinds[-1] == "of the smallest groups" and len(found) == MOST_COMMUNITIES
 
 
 def test_one_community_that_is_nearly_everything_is_divided_by_label():

@@ -14,13 +14,13 @@ import pytest
 
 from kgot_lab.draw.graph.shapes import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.draw.plots.deltas import PENS
-from kgot_lab.draw.plots.figure import _LINES, BASELINE, BEST, FAINT, INK, MUTED, Pen, bar_pen, line_pen
+from kgot_lab.draw.plots.figure import _LINES, BASELINE_COLOUR, BEST, FAINT, INK, MUTED, Pen, bar_pen, line_pen
 from kgot_lab.draw.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
 from kgot_lab.draw.plots.recall import LOST, WON
 from kgot_lab.draw.plots.runs import BALLOTS, EDGES, NODES, USES
 from kgot_lab.draw.structure import gauge as structure_gauge
 from kgot_lab.draw.structure import picture as structure_picture
-from kgot_lab.viz.hits_picture import COLOURS as LANES
+from kgot_lab.viz.hits_picture import LANE_COLOURS as LANES
 from kgot_lab.viz.live import script, style
 
 EYES = {
@@ -147,9 +147,9 @@ def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
 
 
 def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper():
-    pens = [*map(line_pen, range(8)), BASELINE, BEST]
+    pens = [*map(line_pen, range(8)), BASELINE_COLOUR, BEST]
     assert confused({number: (pen.colour, pen.marker) for number, pen in enumerate(pens)}) == []
-    assert all(contrast(colour) >= VISIBLE for colour in (*_LINES, BASELINE.colour, BEST.colour, FAINT, WON, LOST))
+    assert all(contrast(colour) >= VISIBLE for colour in (*_LINES, BASELINE_COLOUR.colour, BEST.colour, FAINT, WON, LOST))
     assert contrast(INK) >= READABLE and contrast(MUTED) >= READABLE
     assert NODES.marker != EDGES.marker and NODES.dashes != EDGES.dashes
     assert EXACT.marker != WORDS.marker and len({pen.marker for pen in PENS.values()}) == len(PENS)
@@ -171,6 +171,6 @@ def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
 
 
 def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apart():
-    inks = (structure_picture.INK, structure_picture.MUTED, structure_gauge.MORE, structure_gauge.LESS)
+    inks = (structure_picture._INK, structure_picture._MUTED, structure_gauge.MORE, structure_gauge.LESS)
     assert all(contrast(ink) >= READABLE for ink in inks)
-    assert confused({"texts": (structure_gauge.TEXTS, ""), "skeletons": (structure_gauge.SKELETONS, "")}, IN_COLOUR) == []
+    assert confused({"texts": (structure_gauge._TEXTS, ""), "skeletons": (structure_gauge.SKELETONS, "")}, IN_COLOUR) == []

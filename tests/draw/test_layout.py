@@ -5,7 +5,7 @@ import pytest
 from draw.test_collapse import EVIL, LARGE, MIDDLE, of_columns, planted
 
 from kgot_lab.draw.graph.collapse import closed, collapsed, opened, revealed
-from kgot_lab.draw.graph.layout import force_layout, free_places, packed, rounded, scattered, spread, sunflower
+from kgot_lab.draw.graph.layout import force_layout, free_places, packed, rounded_points, scattered, spread, sunflower
 from kgot_lab.draw.graph.places import places, places_of
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
@@ -197,7 +197,7 @@ def test_the_first_of_scattered_points_are_spread_as_far_as_all():
 def test_a_square_is_rounded_into_the_disc():
     side = np.linspace(0, 1, 21)
     square = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    assert np.hypot(*rounded(square).T).max() == pytest.approx(1) and rounded(np.array([[0.5, 0.5]])) == pytest.approx(0)
+    assert np.hypot(*rounded_points(square).T).max() == pytest.approx(1) and rounded_points(np.array([[0.5, 0.5]])) == pytest.approx(0)
 
 
 def test_free_places_are_near_and_each_is_taken_once_until_all_are():

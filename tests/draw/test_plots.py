@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.draw.plots.figure import bar_pen, drawing, line_pen, nothing, plain, plot
+from kgot_lab.draw.plots.figure import bar_pen, line_pen, nothing, plot, plot_drawing, short_label
 from kgot_lab.draw.plots.outcomes import OUTCOMES, outcome, read_answers
-from kgot_lab.draw.plots.recall import rival, shown
+from kgot_lab.draw.plots.recall import rival, shown_systems
 from kgot_lab.draw.plots.runs import BALLOTS, runs_of
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
@@ -25,7 +25,7 @@ from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.ledger import Ledger, ledger
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.pairs.bands import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage
 from kgot_lab.viz import plots
@@ -33,7 +33,7 @@ from kgot_lab.viz import plots
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
-TAPES = {name: load_trace(bundled("tapes") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
+TAPES = {name: load_run(bundled("tapes") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
 HOPS = TAPES["hotpotqa_two_hops"]
 
 
@@ -127,8 +127,8 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(spent):
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(spent):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
-        "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load_trace; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.costs(load_trace(bundled('tapes') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
+        "sys.stdout.write(plots.costs(load_run(bundled('tapes') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
     assert there == spent.svg
@@ -163,8 +163,8 @@ def test_whatever_a_name_says_it_stays_text():
         assert "<script" not in drawn._repr_html_() and "\u202e" not in drawn.alt
     said = texts(plots.recall_curves(made))
     assert " _hidden" in said and any(text.startswith("$x$ and $y$") for text in said)
-    with drawing(30, 2) as (figure, [axes]):
-        axes.text(0, 0, plain(EVIL, 200))
+    with plot_drawing(30, 2) as (figure, [axes]):
+        axes.text(0, 0, short_label(EVIL, 200))
         assert 'id="m1" xmlns="http://e.example"' in "".join(texts(plot(figure, EVIL, [])))
 
 
@@ -196,7 +196,7 @@ def test_curves_hold_recall_and_its_interval_at_each_depth(report_on_musique):
     drawn = plots.recall_curves(report_on_musique)
     assert len(drawn.numbers) == 5 * 20
     by_place = {(row["system"], row["k"]): row for row in drawn.numbers}
-    for system in shown(report_on_musique):
+    for system in shown_systems(report_on_musique):
         own = report_on_musique.row(system, "recall@5", "all")
         at_five = by_place[system, 5]
         assert at_five["recall"] == pytest.approx(own.mean, abs=1e-5) and at_five["questions"] == own.n

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare, delta_edges
+from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.analogy.verdict import Limits
+from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.structure.gauge import gauge
 from kgot_lab.draw.structure.picture import COLUMN, FONT, fitted, wrapped
 from kgot_lab.draw.structure.view import structure
@@ -55,7 +55,7 @@ def aligner(model):
 @pytest.fixture(scope="module")
 def compared(model):
     def made(one, other, verifier=None):
-        return compare(one, other, skeletons([one, other], Linguistic(), cache=False), model, verifier=verifier)
+        return compare_texts(one, other, skeletons([one, other], Linguistic(), cache=False), model, verifier=verifier)
 
     return made
 
@@ -123,7 +123,7 @@ def test_a_thicker_line_is_a_higher_similarity(compared, aligner):
 
 def test_a_match_that_is_no_partner_is_dashed_and_said_so_in_the_table(compared, aligner):
     view = structure(compared(DAM, RECIPE, aligner))
-    weak = [match for match in view.pair.alignment.events if match.similarity < Limits().partner]
+    weak = [match for match in view.pair.alignment.events if match.similarity < Cutoffs().partner]
     assert weak and sum("below 0.3" in row[3] for row in sheet(view, "Events").rows) == len(weak)
     assert any("dashed: below 0.30, no partner" in text for text in drawn(view))
 
@@ -218,7 +218,7 @@ def test_an_edge_is_shown_with_what_it_keeps_and_aligned_anew_where_an_aligner_i
 def test_where_a_new_verdict_differs_from_the_kept_one_both_are_told(found, model):
     graph, _, edges = found
     vetoed = edges.vetoed[0]
-    lenient = Aligner(model, limits=Limits(partners=0, turned=9, same=9, consistency=0, score=0, denial=9))
+    lenient = Aligner(model, limits=Cutoffs(partners=0, turned=9, same=9, consistency=0, score=0, denial=9))
     assert f"The edge itself keeps another verdict: {vetoed.properties['veto']}" in structure(vetoed, graph, aligner=lenient).alt
 
 
@@ -318,7 +318,7 @@ def test_hostile_texts_stay_texts(compared, aligner):
 
 
 def test_a_text_in_chinese_is_drawn_and_the_verdict_says_what_is_amiss(model, aligner):
-    pair = compare(CHINESE, CHINESE + "好。", Skeletons({CHINESE: "x y", CHINESE + "好。": "x y"}, "hand"), model, verifier=aligner)
+    pair = compare_texts(CHINESE, CHINESE + "好。", Skeletons({CHINESE: "x y", CHINESE + "好。": "x y"}, "hand"), model, verifier=aligner)
     view = structure(pair)
     assert whole([CHINESE])[:12] in whole(drawn(view)) and (pair.veto in view.alt) and pair.veto
 

@@ -16,15 +16,15 @@ from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
 
-RUN = load_trace(bundled("tapes/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled("tapes/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document("a", "a machine", "A"), Document("b", "another machine", "B")]
 BEFORE = PropertyGraph.of([Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")])
 AFTER = PropertyGraph.of([Node("ada", (), {"born": 1815}), Node("bob"), Node(EVIL)], [Edge("ada", "knew", EVIL)])

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.measures import MEASURES, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import load_run, run_to, save_run
+from kgot_lab.evaluation.receipts import load_receipt, run_to, save_receipt
 from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare
@@ -23,7 +23,7 @@ from kgot_lab.experiments.recall.datasets import Dataset, load_dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
-from kgot_lab.viz.recall import html, recall_page
+from kgot_lab.viz.recall import recall_page, write_recall_page
 
 PLAN = Plan("bm25", rounds=500)
 EVIL = '-->" onload=x></td><script>alert(1)</script><img src=http://evil.example/x>\u202e\x1b[31m'
@@ -258,7 +258,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_stands_alone_with_tables_plots_and_failures(made, tmp_path):
-    path = html(made, tmp_path / "deep" / "recall.html")
+    path = write_recall_page(made, tmp_path / "deep" / "recall.html")
     page = path.read_text(encoding="utf-8")
     tags = Tags(page)
     assert not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen and "details" in tags.seen
@@ -287,8 +287,8 @@ def test_one_system_alone_and_runs_without_times_still_make_a_page():
 
 def test_a_published_run_without_times_can_be_a_receipt(tmp_path):
     published = replace(finding("base", "ab"), kept=8, latency=Latency(float("nan"), float("nan")))
-    save_run(published, tmp_path / "x.jsonl.gz")
-    read = load_run(tmp_path / "x.jsonl.gz")
+    save_receipt(published, tmp_path / "x.jsonl.gz")
+    read = load_receipt(tmp_path / "x.jsonl.gz")
     assert read == published and math.isnan(read.latency.median) and read.kept == 8
     shallow = Plan("base", "all@8", ("recall@5", "all@8"), rounds=200)
     assert report([read], toy(), shallow).row("base").mean == 1.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.receipts import KEEP, load_run, run_to, save_run
+from kgot_lab.evaluation.receipts import KEEP, load_receipt, run_to, save_receipt
 from kgot_lab.evaluation.runs import Latency, latency, run
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.retrieval.bm25 import bm25
@@ -80,14 +80,14 @@ def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
 
 def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
     made = run_to(tmp_path / "toy" / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
-    read = load_run(tmp_path / "toy" / "bm25.jsonl.gz")
+    read = load_receipt(tmp_path / "toy" / "bm25.jsonl.gz")
     assert read == made and read.kept == KEEP and read.about == made.about
     assert read.latency == pytest.approx(made.latency, rel=1e-5) and not read.seconds
-    save_run(made, tmp_path / "again.jsonl.gz")
+    save_receipt(made, tmp_path / "again.jsonl.gz")
     raw = (tmp_path / "again.jsonl.gz").read_bytes()
     assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(4)  # no time of writing in the head of the file
-    save_run(read, tmp_path / "thrice.jsonl.gz")
-    assert load_run(tmp_path / "thrice.jsonl.gz") == made
+    save_receipt(read, tmp_path / "thrice.jsonl.gz")
+    assert load_receipt(tmp_path / "thrice.jsonl.gz") == made
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]
 
 
@@ -95,7 +95,7 @@ def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score
     scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
     path = tmp_path / "run.jsonl.gz"
     run_to(path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2)
-    assert load_run(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
+    assert load_receipt(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])
     assert head["kept"] == 2 and len(head["qrels"]) == len(head["documents"]) == 64 and head["date"] and "numpy" in head["versions"]
 
@@ -196,7 +196,7 @@ def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
     broken, message = damaged(lines)[number]
     (tmp_path / "bm25.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in broken).encode()))
     with pytest.raises(BadInput, match=rf"bm25\.jsonl\.gz, {message}"):
-        load_run(tmp_path / "bm25.jsonl.gz")
+        load_receipt(tmp_path / "bm25.jsonl.gz")
 
 
 def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
@@ -206,4 +206,4 @@ def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
     for broken in (raw[:-20], raw[:200] + bytes([raw[200] ^ 255]) + raw[201:], b"plain text"):
         path.write_bytes(broken)
         with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz"):
-            load_run(path)
+            load_receipt(path)

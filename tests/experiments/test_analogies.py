@@ -10,7 +10,7 @@ from kgot_lab.experiments.structure.analogies import CHOICES, ITEMS, Choice, Cho
 from kgot_lab.experiments.structure.analogy_pairs import PAIRS, pair, pairs
 from kgot_lab.experiments.structure.analogy_pools import RETRIEVALS, retrieval
 from kgot_lab.experiments.structure.cells import TOLERANCE, cells, cells_of, pools_of
-from kgot_lab.experiments.structure.system_pairs import SystemPair, Term, mapped, system_pairs
+from kgot_lab.experiments.structure.system_pairs import SystemPair, SystemTerm, mapped, system_pairs
 
 SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 70)}
 SIZES |= {f"analobench T1 {length}": (340, 102) for length in ("S1", "S10", "S30")}
@@ -134,8 +134,10 @@ def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (65, 451, 21)
     assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
     heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
-    assert Term("kettle", "bucket") in heat.terms
-    family = SystemPair("f", "family", "building", "metaphor", (Term("love", "foundation", ("pillar", "cement")), Term("home", "house")))
+    assert SystemTerm("kettle", "bucket") in heat.terms
+    family = SystemPair(
+        "f", "family", "building", "metaphor", (SystemTerm("love", "foundation", ("pillar", "cement")), SystemTerm("home", "house"))
+    )
     assert mapped(family, {"love": "cement", "home": "roof"}) == 0.5 and mapped(family, {}) == 0
     with pytest.raises(BadInput, match="no target word 'house'"):
         mapped(family, {"house": "home"})

@@ -9,11 +9,11 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, report
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import interval, sign_flip_p, smallest_detectable
-from kgot_lab.experiments.recall.claims import CLAIMS, DOES_NOT, REPLICATES, UNDECIDED, WAITING, verdicts
+from kgot_lab.experiments.recall.claims import DOES_NOT, PUBLISHED_CLAIMS, REPLICATES, UNDECIDED, WAITING, verdicts
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.types import Document, Hit, Query
 
-SYSTEMS = sorted({name for claim in CLAIMS for name in (claim.better, claim.worse)})
+SYSTEMS = sorted({name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)})
 PLAN = Plan("embeddings", rounds=500)
 FOUND = {"kg-os hybrid": range(30), "fts5": range(30), "rrf of three": range(6, 30)}  # which of 30 questions a system answers; others half
 
@@ -41,7 +41,7 @@ def test_a_claim_replicates_does_not_or_cannot_be_decided():
     assert said(table, "kg-os hybrid", "embeddings") == REPLICATES  # 30 against 15 of 30
     assert said(table, "bm25", "fts5") == DOES_NOT  # 15 against 30
     assert said(table, "bm25", "embeddings") == UNDECIDED  # the same 15
-    assert [row.claim for row in table.rows] == list(CLAIMS)
+    assert [row.claim for row in table.rows] == list(PUBLISHED_CLAIMS)
 
 
 def test_what_is_sure_alone_may_not_be_sure_in_the_family():
@@ -53,7 +53,7 @@ def test_what_is_sure_alone_may_not_be_sure_in_the_family():
 def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
     reports = [made("one"), made("two", 20, {"kg-os hybrid": range(20), "rrf of three": range(12)})]
     table = verdicts(reports)
-    assert len(table.rows) == 3 * len(CLAIMS)  # two data sets, and both together
+    assert len(table.rows) == 3 * len(PUBLISHED_CLAIMS)  # two data sets, and both together
     raw = []
     for row in table.rows:
         gaps = []
@@ -95,7 +95,7 @@ def test_a_report_that_lacks_a_system_is_refused_and_says_which():
 def test_the_table_in_markdown_has_every_verdict_and_what_waits():
     table = verdicts([made()])
     lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + len(CLAIMS) and len({line.count("|") for line in lines}) == 1
+    assert len(lines) == 2 + len(PUBLISHED_CLAIMS) and len({line.count("|") for line in lines}) == 1
     assert f"**{REPLICATES}**" in lines[2] and f"**{DOES_NOT}**" in table.markdown() and f"| {UNDECIDED} |" in table.markdown()
     assert all(f"- {claim}: {why}." in table.markdown() and claim in repr(table) for claim, why in WAITING.items())
-    assert all(claim.text in repr(table) for claim in CLAIMS) and table._repr_markdown_() == table.markdown()
+    assert all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS) and table._repr_markdown_() == table.markdown()

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.delta_edges import compared
+from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.bundled import bundled
@@ -151,7 +151,7 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
     some = dataset.isomorphic[::300]
     made = skeletons([texts[end] for edge in some for end in (edge.source, edge.target)], Linguistic())
     aligner = Aligner(minilm())
-    for edge, pair in zip(some, compared([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()), strict=True):
+    for edge, pair in zip(some, compare_pairs([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()), strict=True):
         assert pair.skeleton == pytest.approx(edge.properties["skeleton"], abs=0.02)  # in 8 bits, processors differ a little
         assert pair.raw == pytest.approx(edge.properties["raw"], abs=0.02)
         assert not aligner.align(texts[edge.source], texts[edge.target]).veto

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
-from kgot_lab.draw.plots.recall import rival, shown
+from kgot_lab.draw.plots.recall import rival, shown_systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
@@ -235,7 +235,7 @@ def test_learnt_vectors_come_from_two_documents_too(tmp_path):
 def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_are_no_controls(own, tmp_path):
     names = [name for name in systems(tiny(), VECTORS) if name not in ("static vectors", "lsa", "infonce")]
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=names)
-    named, order = shown(made), [run.system for run in made.runs]
+    named, order = shown_systems(made), [run.system for run in made.runs]
     assert len(named) == 10 and {made.plan.baseline, made.plan.expected} <= set(named) and rival(made) == made.plan.expected
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
     better = [name for name in order[: order.index(named[-1])] if name not in named and not name.startswith("control")]

@@ -13,12 +13,12 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.experiments.structure.analogies import Choice, Choices
-from kgot_lab.experiments.structure.analogy_pairs import Pairs
+from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs
 from kgot_lab.experiments.structure.analogy_pools import Retrieval
 from kgot_lab.experiments.structure.answered import (
     Answers,
     by_group,
-    digest,
+    content_digest,
     graded,
     load_answers,
     load_choices,
@@ -26,9 +26,9 @@ from kgot_lab.experiments.structure.answered import (
     save_choices,
 )
 from kgot_lab.experiments.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface, strangers
-from kgot_lab.experiments.structure.edges import Drawn, average_precision, both_ways, drawn, quality, strongest
+from kgot_lab.experiments.structure.edges import Drawn, average_precision, both_ways, drawn, quality, strongest_edges
 from kgot_lab.experiments.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
-from kgot_lab.experiments.structure.logit import crossed, fit, fold_of, softmax
+from kgot_lab.experiments.structure.logit import cross_validated, fit_logit, fold_of, softmax
 from kgot_lab.experiments.structure.systems import Surface, Words, answered, searching
 from kgot_lab.types import Document, Query
 
@@ -183,42 +183,42 @@ def test_the_fitted_weights_are_those_that_a_general_optimiser_finds(l2):
         return -np.log(chances[np.arange(50), answers]).sum() + l2 / 2 * weights @ weights
 
     theirs = minimize(loss, np.zeros(3), tol=1e-12).x
-    assert fit(features, answers, l2) * spread == pytest.approx(theirs, abs=1e-4)
+    assert fit_logit(features, answers, l2) * spread == pytest.approx(theirs, abs=1e-4)
 
 
 def test_the_scale_of_a_feature_changes_nothing_and_a_constant_one_says_nothing():
     features, answers = table()
     scaled = np.concatenate([features * 1_000, np.ones((50, 4, 1))], axis=2)
-    weights = fit(scaled, answers)
-    assert weights[:3] * 1_000 == pytest.approx(fit(features, answers))
+    weights = fit_logit(scaled, answers)
+    assert weights[:3] * 1_000 == pytest.approx(fit_logit(features, answers))
     assert weights[3] == pytest.approx(0)
 
 
 def test_separable_questions_get_finite_weights():
     features = np.zeros((30, 4, 1))
     features[:, 2] = 1
-    assert 0 < fit(features, [2] * 30, 0.01)[0] < 100
+    assert 0 < fit_logit(features, [2] * 30, 0.01)[0] < 100
 
 
 def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
     features, answers = table()
     groups = [f"g{number // 2}" for number in range(50)]
-    weights, fold = crossed(features, answers, groups), fold_of(groups)
+    weights, fold = cross_validated(features, answers, groups), fold_of(groups)
     for number in (0, 17, 49):
         others = [other for other in range(50) if fold[groups[other]] != fold[groups[number]]]
-        assert weights[number] == pytest.approx(fit(features[others], [answers[other] for other in others]))
-    assert set(fold.values()) == set(range(10)) and crossed(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
+        assert weights[number] == pytest.approx(fit_logit(features[others], [answers[other] for other in others]))
+    assert set(fold.values()) == set(range(10)) and cross_validated(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
 
 
 def test_what_cannot_be_fitted_is_refused():
     features, answers = table()
     for wrong in ((features[0], answers), (features, answers[1:]), (features * np.nan, answers), (features, [4] * 50)):
         with pytest.raises(BadInput):
-            fit(*wrong)
+            fit_logit(*wrong)
     with pytest.raises(BadInput, match="above 0"):
-        fit(features, answers, 0.0)
+        fit_logit(features, answers, 0.0)
     with pytest.raises(BadInput, match="two"):
-        crossed(features, answers, ["one"] * 50)
+        cross_validated(features, answers, ["one"] * 50)
 
 
 def test_the_features_are_what_their_names_say():
@@ -247,7 +247,7 @@ def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_
     control = Fitted("fitted", features, made)
     control.prepare(new.texts)
     rows = np.array([features.of(each.source, each.choices) for each in made.questions])
-    weights = crossed(rows, [each.answer for each in made.questions], [each.group for each in made.questions])
+    weights = cross_validated(rows, [each.answer for each in made.questions], [each.group for each in made.questions])
     known, other = made.questions[3], new.questions[0]
     assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])
     everything = np.array(list(control.weights.values()))
@@ -364,7 +364,7 @@ def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path)
 def test_drawn_questions_come_back_as_they_were(tmp_path):
     path = tmp_path / "cells.jsonl.gz"
     save_choices(THREE, path)
-    assert load_choices(path) == THREE and digest(load_choices(path)) == digest(THREE)
+    assert load_choices(path) == THREE and content_digest(load_choices(path)) == content_digest(THREE)
     rows = gzip.decompress(path.read_bytes()).splitlines()
     path.write_bytes(gzip.compress(b"\n".join(rows[:-1])))
     with pytest.raises(BadInput, match="all its questions"):
@@ -390,7 +390,7 @@ def test_a_search_ranks_the_pool_of_a_query_and_nothing_else():
 def graph(texts, analogous, **more):
     documents = tuple(Document(f"d{number}", text) for number, text in enumerate(texts))
     given = {"left_out": frozenset(), "ends": frozenset(document.id for document in documents), **more}
-    return Pairs("tiny", documents, frozenset(analogous), **given)
+    return AnalogyPairs("tiny", documents, frozenset(analogous), **given)
 
 
 TEXTS = ("dog chases cat", "dog chases boat", "king takes crown", "king takes lamp", "river runs")
@@ -423,7 +423,7 @@ def test_precision_recall_and_lift_worked_out_by_hand():
     assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == (4, 2, 0.5, 1.0, 0.25)
     assert found.lift == 2 and found.f1 == pytest.approx(2 / 3) and found.precision.low < 0.5 < found.precision.high
     assert average_precision(reversed(edges), whole) == pytest.approx((1 + 2 / 4) / 2)
-    assert strongest(edges[:4], 1) == edges[:1]
+    assert strongest_edges(edges[:4], 1) == edges[:1]
 
 
 def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():

@@ -9,7 +9,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.recall import growth as growth_room
-from kgot_lab.experiments.recall.growth import LANES, growth, held_bytes
+from kgot_lab.experiments.recall.growth import LANES, held_bytes, measure_growth
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic, title, word
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.meaning import meaning
@@ -105,13 +105,13 @@ def test_a_text_is_closest_to_itself():
 
 def test_growth_measures_in_processes_and_resumes(tmp_path, monkeypatch):
     file, told = tmp_path / "rows" / "scale.jsonl", []
-    rows = growth([400], ["bm25", "embeddings"], file=file, queries=10, progress=lambda *state: told.append(state))
+    rows = measure_growth([400], ["bm25", "embeddings"], file=file, queries=10, progress=lambda *state: told.append(state))
     assert told == [(0, 2, "bm25 over 400 passages"), (1, 2, "embeddings over 400 passages"), (2, 2, "done")]
     assert [json.loads(line) for line in file.read_text().splitlines()] == rows
     assert all(row["queries"] == 10 and row["p95_ms"] >= row["median_ms"] > 0 and row["index_s"] > 0 for row in rows)
     assert rows[0]["recall@10"] >= 0.5 and rows[1]["index_mb"] >= 400 * 384 * 4 / 1e6
     monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: pytest.fail("measured again"))
-    assert growth([400], ["bm25", "embeddings"], file=file, queries=10) == rows
+    assert measure_growth([400], ["bm25", "embeddings"], file=file, queries=10) == rows
 
 
 def test_a_line_cut_short_is_measured_again(tmp_path, monkeypatch):
@@ -119,21 +119,21 @@ def test_a_line_cut_short_is_measured_again(tmp_path, monkeypatch):
     row = {"lane": "bm25", "passages": 400, "asked": 10}
     file.write_text(json.dumps({**row, "passages": 40}) + "\n" + json.dumps(row)[:-3])
     monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: row)
-    assert growth([400], ["bm25"], file=file, queries=10) == [row]
+    assert measure_growth([400], ["bm25"], file=file, queries=10) == [row]
     assert [json.loads(line)["passages"] for line in file.read_text().splitlines()] == [40, 400]
 
 
 def test_a_lane_that_fails_says_so_and_is_not_kept(tmp_path):
-    rows = growth([2], ["bm25"], file=tmp_path / "scale.jsonl", queries=1)
+    rows = measure_growth([2], ["bm25"], file=tmp_path / "scale.jsonl", queries=1)
     assert "four passages a query" in rows[0]["error"] and not (tmp_path / "scale.jsonl").exists()
 
 
 def test_an_unknown_lane_and_a_strange_file_are_refused(tmp_path):
     with pytest.raises(UnknownName, match="did you mean 'bm25'"):
-        growth([400], ["bm52"])
+        measure_growth([400], ["bm52"])
     (tmp_path / "notes").write_text("hello\n")
     with pytest.raises(BadInput, match="line 1 is not a row"):
-        growth([400], ["bm25"], file=tmp_path / "notes")
+        measure_growth([400], ["bm25"], file=tmp_path / "notes")
 
 
 @pytest.mark.parametrize("lane", LANES)

@@ -11,11 +11,11 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, file_name
-from kgot_lab.experiments.recall.claims import CLAIMS
+from kgot_lab.experiments.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import BASELINE, gate_decisions, shuffled, systems
-from kgot_lab.experiments.recall.tuned import quality
+from kgot_lab.experiments.recall.tuned import mean_recall
 from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.links import name_graph, title_graph
 from kgot_lab.retrieval.stage import Stage
@@ -53,7 +53,7 @@ def test_names_are_unique_as_names_of_files():
 def test_the_baseline_the_expected_best_and_all_systems_of_the_claims_are_there():
     names = set(systems(tiny(), VECTORS))
     assert {BASELINE, WRITTEN_BEFORE.baseline, WRITTEN_BEFORE.expected} <= names
-    assert {name for claim in CLAIMS for name in (claim.better, claim.worse)} <= names
+    assert {name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)} <= names
 
 
 def test_systems_that_need_triples_are_there_only_with_triples():
@@ -144,7 +144,7 @@ def test_following_names_finds_far_more_than_following_shuffled_ones():
     data = load_dataset("hotpotqa").develop
     embedder = Remembered(minilm())
     embedder.remember([query.text for query in data.queries])
-    made, reached = systems(data, embedder), quality(data)
+    made, reached = systems(data, embedder), mean_recall(data)
     own, control = reached(made["follow"]()), reached(made["control: names shuffled"]())
     none, convex = reached(made["control: no links"]()), reached(made[BASELINE]())
     assert own - control > 0.1 and own - none > 0.05 and own - convex > 0.05

@@ -9,7 +9,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import systems
-from kgot_lab.experiments.recall.tuned import FEWEST, MARGIN, admitted, best_weight, crossed, halves, quality
+from kgot_lab.experiments.recall.tuned import FEWEST, MARGIN, admitted, best_weight, cross_fitted, halves, mean_recall
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, weighted
@@ -38,7 +38,7 @@ class Spy:
 
 def test_each_half_is_answered_by_what_was_fitted_on_the_other():
     data = tiny(locked=LOCKED)
-    stage = crossed(data, Spy(), "tuned")
+    stage = cross_fitted(data, Spy(), "tuned")
     first, second = halves(data)
     for part, other in ((first, second), (second, first)):
         for query in part.queries:
@@ -47,7 +47,7 @@ def test_each_half_is_answered_by_what_was_fitted_on_the_other():
 
 def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_develop_queries():
     data = tiny(locked=LOCKED)
-    stage = crossed(data, Spy(), "tuned")
+    stage = cross_fitted(data, Spy(), "tuned")
     develop = {query.id for query in data.develop.queries}
     for query in (*data.held_out.queries, Query("another one", "new"), Query("without an id")):
         assert set(stage.search(query).ids) == develop
@@ -55,7 +55,7 @@ def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_devel
 
 def test_no_fit_ever_sees_a_locked_query():
     spy = Spy()
-    crossed(tiny(locked=LOCKED), spy, "tuned")
+    cross_fitted(tiny(locked=LOCKED), spy, "tuned")
     assert len(spy.parts) == 3
     for part in spy.parts:
         assert not LOCKED & {query.id for query in part.queries} and not LOCKED & set(part.qrels)
@@ -66,7 +66,7 @@ def test_locked_queries_do_not_change_what_is_tuned():
     other_answers = tiny(locked=LOCKED, qrels={**data.qrels, "q1": {"d11": 1}, "q6": {"d00": 1}})
     lanes = {"bm25": bm25(data.documents), "like": like(data.documents)}
     for fit in (lambda part: best_weight(*lanes.values(), part), lambda part: admitted(lanes, lambda some: rrf(*some), part).stage):
-        names = {crossed(each, fit, "x").name for each in (data, data.develop, other_answers)}
+        names = {cross_fitted(each, fit, "x").name for each in (data, data.develop, other_answers)}
         assert len(names) == 1
 
 
@@ -91,12 +91,12 @@ def test_halves_are_disjoint_complete_nearly_equal_and_do_not_depend_on_the_orde
 
 def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
     with pytest.raises(BadInput, match="3 develop queries; tuning in two halves takes at least 4"):
-        crossed(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")
+        cross_fitted(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")
 
 
 def test_the_name_says_what_was_chosen_each_once():
-    assert crossed(tiny(), Spy(), "tuned").name == "tuned(fit 1; fit 2; fit 3)"
-    assert crossed(tiny(), lambda part: scoring("same", {"d00": 1.0}), "tuned").name == "tuned(same)"
+    assert cross_fitted(tiny(), Spy(), "tuned").name == "tuned(fit 1; fit 2; fit 3)"
+    assert cross_fitted(tiny(), lambda part: scoring("same", {"d00": 1.0}), "tuned").name == "tuned(same)"
 
 
 # --- the best weight --------------------------------------------------------------------------------------------------
@@ -117,8 +117,8 @@ def test_a_lane_stands_alone_where_the_other_only_does_harm(lanes, weight):
     data = one_relevant()
     chosen = best_weight(*lanes, data)
     assert chosen.name == weighted((weight, lanes[0]), (1 - weight, lanes[1])).name
-    assert chosen.search(data.queries[0]).ids[0] == "d0" and quality(data)(chosen) == 1.0
-    assert max(quality(data)(weighted((share / 10, GOOD), (1 - share / 10, BAD))) for share in range(10)) == 0.0  # all others fail
+    assert chosen.search(data.queries[0]).ids[0] == "d0" and mean_recall(data)(chosen) == 1.0
+    assert max(mean_recall(data)(weighted((share / 10, GOOD), (1 - share / 10, BAD))) for share in range(10)) == 0.0  # all others fail
 
 
 def test_of_weights_that_do_equally_well_the_one_nearest_to_a_half_is_taken():
@@ -128,7 +128,7 @@ def test_of_weights_that_do_equally_well_the_one_nearest_to_a_half_is_taken():
 def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
     data = tiny()
     first, second = bm25(data.documents), scoring("fixed", {"d03": 3.0, "d04": 2.0, "d07": 1.0})
-    reached = {share / 10: quality(data)(weighted((share / 10, first), (1 - share / 10, second))) for share in range(11)}
+    reached = {share / 10: mean_recall(data)(weighted((share / 10, first), (1 - share / 10, second))) for share in range(11)}
     best = max(reached.values())
     nearest = min((share for share, value in reached.items() if value == best), key=lambda share: abs(share - 0.5))
     assert best_weight(first, second, data).name == weighted((nearest, first), (round(1 - nearest, 1), second)).name
@@ -141,7 +141,7 @@ def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
 def test_admitted_decides_as_the_gate_does(fuse):
     data = tiny()
     lanes = {"bm25": bm25(data.documents), "fts5": fts5(data.documents), "like": like(data.documents), "bad": scoring("bad", {"d11": 1.0})}
-    ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, quality(data), margin=MARGIN)
+    ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, mean_recall(data), margin=MARGIN)
     assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
     for query in data.queries:
         assert ours.stage.search(query) == theirs.stage.search(query)

@@ -9,7 +9,7 @@ import pytest
 from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, key_of
+from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_key
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -45,7 +45,7 @@ def test_a_tape_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
     recorder(VOTE)
     tape = Recorded(tmp_path / "tape.jsonl")
     assert tape.name == recorder.name == live.name
-    assert list(tape.replies) == [Keys(live.name).of(VOTE)] == [key_of(VOTE, live.name, 1)]
+    assert list(tape.replies) == [Keys(live.name).of(VOTE)] == [prompt_key(VOTE, live.name, 1)]
 
 
 def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
@@ -69,13 +69,13 @@ def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
     ids=str,
 )
 def test_everything_a_model_is_asked_with_changes_the_key(change: dict[str, object]) -> None:
-    assert key_of(replace(VOTE, **change), "m") != key_of(VOTE, "m")  # type: ignore[arg-type]
-    assert key_of(VOTE, "m") != key_of(VOTE, "another")
+    assert prompt_key(replace(VOTE, **change), "m") != prompt_key(VOTE, "m")  # type: ignore[arg-type]
+    assert prompt_key(VOTE, "m") != prompt_key(VOTE, "another")
 
 
 def test_whole_numbers_and_property_order_do_not_change_the_key() -> None:
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
-    assert key_of(replace(VOTE, schema=one, temperature=0), "m") == key_of(replace(VOTE, schema=other, temperature=0.0), "m")
+    assert prompt_key(replace(VOTE, schema=one, temperature=0), "m") == prompt_key(replace(VOTE, schema=other, temperature=0.0), "m")
 
 
 def test_a_miss_says_which_tape_which_prompt_and_what_to_do(tmp_path: Path) -> None:
@@ -146,6 +146,6 @@ def test_a_missing_tape_says_how_to_record_it(tmp_path: Path) -> None:
 
 
 def test_a_tape_may_be_held_in_memory() -> None:
-    entries = [{"tape": 1, "model": "m"}, {"key": key_of(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}}]
+    entries = [{"tape": 1, "model": "m"}, {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}}]
     tape = Recorded(entries)
     assert (tape(VOTE).text, tape.head) == ("INSERT", Head("m"))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.structured import in_words, mending, parse, schema_of, structured
+from kgot_lab.llm.structured import mending, parse, schema_in_words, schema_of, structured
 from kgot_lab.types import Message, Prompt
 
 
@@ -122,11 +122,11 @@ def test_mending_names_what_was_wrong() -> None:
 
 
 def test_a_schema_can_be_asked_for_in_words() -> None:
-    words = in_words(Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"}))
+    words = schema_in_words(Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"}))
     assert words.schema is None
     assert words.messages[0].text == "s"
     assert words.messages[1].text.startswith("u\n") and '{"type": "object"}' in words.messages[1].text
-    assert in_words(PROMPT) is PROMPT
+    assert schema_in_words(PROMPT) is PROMPT
 
 
 def test_a_scripted_model_counts_words_and_runs_out() -> None:

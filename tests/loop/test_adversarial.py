@@ -33,8 +33,8 @@ from kgot_lab.loop.events import (
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.recording import Memory, RememberedLLM, RememberedTool
-from kgot_lab.loop.replay import Live, again, fork, resume, same, verify
-from kgot_lab.loop.trace import Trace, append, load_trace, record, save_trace
+from kgot_lab.loop.replay import Resources, again, fork, resume, same_event, verify
+from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -97,7 +97,7 @@ def test_whatever_text_a_tool_returns_the_run_ends_and_no_prompt_is_huge(store, 
     events = list(record(think(QUESTION, llm, store, [tool_of(lambda query: Result(text))], limits), tmp_path / "t.jsonl"))
     assert isinstance(events[-1], Answered) and time.perf_counter() - began < 15
     assert max(len(message.text) for asked in of(Asked, events) for message in asked.prompt.messages) < 40_000
-    assert all(same(was, now) for was, now in zip(events, load_trace(tmp_path / "t.jsonl").events, strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, load_run(tmp_path / "t.jsonl").events, strict=True))
     if len(text) > 10_000 and (limits is FEW or "Ada" in text):  # sentences that speak of nothing looked up are not candidates at all
         assert of(Cut, events)
 
@@ -114,11 +114,11 @@ def test_a_run_that_breaks_off_keeps_its_trace_and_resumes(store, tmp_path, erro
     path, tool = tmp_path / "t.jsonl", tool_of(flaky)
     with pytest.raises(type(error), match="is gone"):
         list(record(think(QUESTION, model(), store, [tool], FEW), path))
-    held = load_trace(path)
+    held = load_run(path)
     assert not held.finished and isinstance(held.events[-1], Chose)
     broken.clear()
-    events = list(resume(path, store, Live([tool], model(vote=votes("R")))))
-    assert events[-1].text == "London" and load_trace(path).finished
+    events = list(resume(path, store, Resources([tool], model(vote=votes("R")))))
+    assert events[-1].text == "London" and load_run(path).finished
 
 
 def test_nested_and_odd_arguments_reach_the_tool_check_and_are_never_repeated(store, tmp_path):
@@ -130,7 +130,7 @@ def test_nested_and_odd_arguments_reach_the_tool_check_and_are_never_repeated(st
     returned = of(ToolReturned, events)
     assert [event.failed for event in returned] == [True, True] and isinstance(events[-1], Answered)
     assert "must be a text" in returned[0].text and "self" in returned[1].text
-    assert all(same(was, now) for was, now in zip(events, again(load_trace(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
 
 
 def test_what_a_model_inside_a_tool_cost_survives_replay_verify_and_resume(store, tmp_path):
@@ -140,13 +140,13 @@ def test_what_a_model_inside_a_tool_cost_survives_replay_verify_and_resume(store
     events = list(record(think(QUESTION, llm, store, [tool], FEW), path))
     (inside,) = [asked for asked in of(Asked, events) if asked.role == "inside llm_query"]
     assert inside.usage.prompt_tokens > 0
-    assert all(same(was, now) for was, now in zip(events, again(load_trace(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
     store.write("G.clear()")
     assert verify(events, store) is None
     cut = tmp_path / "cut.jsonl"
-    save_trace(events[:-1], cut)
+    save_run(events[:-1], cut)
     store.write("G.clear()")
-    assert all(same(was, now) for was, now in zip(events, resume(cut, store, Live([tool], model())), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, resume(cut, store, Resources([tool], model())), strict=True))
     assert len(inner.asked) == 1
 
 
@@ -175,13 +175,13 @@ def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_en
     events = list(record(think(QUESTION + "\ud800", llm, store, [tool], FEW), path))
     assert "\ud800" not in "".join(message.text for asked in of(Asked, events) for message in asked.prompt.messages)
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
-    assert all(same(was, now) for was, now in zip(events, again(load_trace(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
 
 
 def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     events = [Started(question="\ud800 é"), Refused(statement="\udfff", reason="é😀", writing=True)]
-    save_trace(events, tmp_path / "t.jsonl")
-    assert load_trace(tmp_path / "t.jsonl").events == tuple(events)
+    save_run(events, tmp_path / "t.jsonl")
+    assert load_run(tmp_path / "t.jsonl").events == tuple(events)
 
 
 # --- rows and graphs ------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path,
     ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": f"result = {result}"}] * 3]
     events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
     assert events[-1].text == "London" and events[-1].forced is False
-    assert all(same(was, now) for was, now in zip(events, again(load_trace(tmp_path / "t.jsonl")), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, again(load_run(tmp_path / "t.jsonl")), strict=True))
 
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
@@ -285,31 +285,31 @@ def script(events):
 def test_a_run_stopped_after_any_event_resumes_to_the_same_end(rich, warm, tmp_path):
     for kept in range(1, len(rich) + 1):
         path = tmp_path / f"{kept}.jsonl"
-        save_trace(rich[:kept], path)
+        save_run(rich[:kept], path)
         warm.write("G.clear()")
         left = script(rich[kept:])
-        events = list(resume(path, warm, Live([TOOL], left("scripted"), left("executor"))))
-        assert all(same(was, now) for was, now in zip(rich, events, strict=True)), kept
-        assert all(same(was, now) for was, now in zip(rich, load_trace(path).events, strict=True)), kept
+        events = list(resume(path, warm, Resources([TOOL], left("scripted"), left("executor"))))
+        assert all(same_event(was, now) for was, now in zip(rich, events, strict=True)), kept
+        assert all(same_event(was, now) for was, now in zip(rich, load_run(path).events, strict=True)), kept
 
 
 @pytest.mark.parametrize("torn", [b'{"event":"Asked","role":"\xc3', b"{", b"\xff\xfe", b""])
 def test_a_line_torn_in_the_middle_of_a_letter_is_left_out(rich, tmp_path, torn):
     path = tmp_path / "t.jsonl"
-    save_trace(rich[:5], path)
+    save_run(rich[:5], path)
     path.write_bytes(path.read_bytes() + torn)
-    assert len(load_trace(path).events) == 5
+    assert len(load_run(path).events) == 5
     list(append(iter([rich[5]]), path))
-    assert len(load_trace(path).events) == 6 and b"\xff" not in path.read_bytes()
+    assert len(load_run(path).events) == 6 and b"\xff" not in path.read_bytes()
 
 
 def test_a_whole_last_line_without_its_end_is_not_lost_when_going_on(rich, tmp_path):
     path = tmp_path / "t.jsonl"
-    save_trace(rich[:5], path)
+    save_run(rich[:5], path)
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert len(load_trace(path).events) == 5
+    assert len(load_run(path).events) == 5
     list(append(iter([rich[5]]), path))
-    assert all(same(was, now) for was, now in zip(rich[:6], load_trace(path).events, strict=True))
+    assert all(same_event(was, now) for was, now in zip(rich[:6], load_run(path).events, strict=True))
 
 
 @pytest.mark.parametrize("line", ["5", "null", "[1]", '"text"', "{}", '{"event":"Asked","prompt":{"messages":[1]}}', '{"event":"Wrote"}'])
@@ -317,7 +317,7 @@ def test_a_line_that_is_no_event_is_a_trace_error(tmp_path, line):
     path = tmp_path / "t.jsonl"
     path.write_text(f'{{"trace":1}}\n{line}\n')
     with pytest.raises(TraceError, match="event 1"):
-        load_trace(path)
+        load_run(path)
 
 
 def test_limits_of_another_version_are_a_trace_error(rich):
@@ -328,10 +328,12 @@ def test_limits_of_another_version_are_a_trace_error(rich):
 
 def test_a_store_with_something_in_it_is_not_walked_into(rich, store, tmp_path):
     store.write('add("a", "b", "c")')
-    save_trace(rich[:3], tmp_path / "t.jsonl")
+    save_run(rich[:3], tmp_path / "t.jsonl")
     for act in (
-        lambda: verify(rich, store), lambda: fork(rich, 1, "x", store), lambda: resume(tmp_path / "t.jsonl", store, Live([TOOL], model())),
-    ):  # fmt: skip
+        lambda: verify(rich, store),
+        lambda: fork(rich, 1, "x", store),
+        lambda: resume(tmp_path / "t.jsonl", store, Resources([TOOL], model())),
+    ):
         with pytest.raises(BadInput, match="empty"):
             act()
 
@@ -352,7 +354,7 @@ def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, w
                 warm.write("G.clear()")
                 other = fork(rich, at, change, warm)
                 assert other.stopped or other.answer
-                assert other.first_difference >= at and all(same(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True))
+                assert other.first_difference >= at and all(same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True))
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_t
 
 def test_planning_and_execution_of_one_name_walk_again(store):
     events = run(store, llm=model("same"), execution=model("same"))
-    assert all(same(was, now) for was, now in zip(events, again(Trace("r", "", tuple(events))), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, again(Trace("r", "", tuple(events))), strict=True))
 
 
 def test_a_remembered_tool_tells_failure_from_result_and_takes_any_argument_name():
@@ -402,6 +404,6 @@ def test_a_model_that_answers_nothing_at_all_costs_a_bounded_number_of_calls(sto
 
 
 def test_an_event_that_json_cannot_say_is_written_as_text(tmp_path):
-    save_trace([Computed(code="x", output=json), Started(question="q")], tmp_path / "t.jsonl")
-    assert len(load_trace(tmp_path / "t.jsonl").events) == 2
+    save_run([Computed(code="x", output=json), Started(question="q")], tmp_path / "t.jsonl")
+    assert len(load_run(tmp_path / "t.jsonl").events) == 2
     assert from_json({"event": "Forced", "what": "read"}) == Forced(what="read")

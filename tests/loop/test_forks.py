@@ -10,12 +10,12 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
-from kgot_lab.llm.recorded import digest
+from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.replay import Live, fork, same
-from kgot_lab.loop.trace import Trace, graph_after, load_trace, save_trace
+from kgot_lab.loop.replay import Resources, fork, same_event
+from kgot_lab.loop.trace import Trace, graph_after, load_run, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -36,11 +36,11 @@ class FromEvents:
         self.replies = defaultdict(deque)
         for event in events:
             if isinstance(event, Asked):
-                self.replies[digest(event.prompt, event.model)].append((event.reply, event.usage))
+                self.replies[prompt_digest(event.prompt, event.model)].append((event.reply, event.usage))
         self.model = next(event.model for event in events if isinstance(event, Asked))
 
     def __call__(self, prompt):
-        return Reply(*self.replies[digest(prompt, self.model)].popleft())
+        return Reply(*self.replies[prompt_digest(prompt, self.model)].popleft())
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +49,21 @@ def original(tmp_path_factory):
     llm = scripted(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), write=WRITE, parse={"answer": "London"})
     path = tmp_path_factory.mktemp("runs") / "run.jsonl"
     with InMemory() as store:
-        save_trace(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
-    return load_trace(path)
+        save_run(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
+    return load_run(path)
 
 
 @pytest.fixture(scope="module")
 def other(original):
     """The same run with another text from the tool, and a model for the rest."""
     with InMemory() as store:
-        return fork(original.events, first(original, ToolReturned), "Ada Lovelace was born in Paris.", store, Live([TOOL], PARIS))
+        return fork(original.events, first(original, ToolReturned), "Ada Lovelace was born in Paris.", store, Resources([TOOL], PARIS))
 
 
 @pytest.fixture(params=sorted(FORKS))
 def bundle(request):
     """A bundled fork and the tape it was made from."""
-    return load_trace(bundled(f"tapes/{FORKS[request.param]}.jsonl")), load_trace(bundled(f"tapes/{request.param}.jsonl"))
+    return load_run(bundled(f"tapes/{FORKS[request.param]}.jsonl")), load_run(bundled(f"tapes/{request.param}.jsonl"))
 
 
 def first(trace, kind):
@@ -79,15 +79,15 @@ def no_sandbox():
 
 def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
-    again = recorded_fork(original, load_trace(tmp_path / "fork.jsonl"))
-    assert all(same(was, now) for was, now in zip(other.events, again.events, strict=True))
+    again = recorded_fork(original, load_run(tmp_path / "fork.jsonl"))
+    assert all(same_event(was, now) for was, now in zip(other.events, again.events, strict=True))
     assert (again.first_difference, again.avoided, again.asked, again.stopped) == (other.first_difference, 4, 5, "")
     assert again.answer == "Paris" and again.graph == other.graph
 
 
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
-    about = load_trace(tmp_path / "fork.jsonl").about
+    about = load_run(tmp_path / "fork.jsonl").about
     assert about["fork_of"] == "born" and about["at"] == first(original, ToolReturned) and about["model"] == "scripted"
     assert about["change"] == "Ada Lovelace was born in Paris."
 
@@ -97,7 +97,7 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
     with InMemory() as store:
         stopped = fork(original.events, at, 'add("Ada Lovelace", "born in", "Paris")', store)
     save_fork(stopped, tmp_path / "fork.jsonl", original)
-    again = recorded_fork(original, load_trace(tmp_path / "fork.jsonl"))
+    again = recorded_fork(original, load_run(tmp_path / "fork.jsonl"))
     assert "no reply" in again.stopped and again.stopped == stopped.stopped and again.graph == stopped.graph
     assert (again.avoided, again.asked) == (stopped.avoided, stopped.asked) == (5, 0)
 
@@ -106,7 +106,7 @@ def test_a_change_to_nothing_is_a_change(original, tmp_path):
     ballot = next(number for number, event in enumerate(original.events) if isinstance(event, Asked) and event.role == "vote")
     empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
-    assert recorded_fork(original, load_trace(tmp_path / "fork.jsonl")).events[ballot].reply == ""
+    assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[ballot].reply == ""
 
 
 def test_what_changes_nothing_is_no_fork(original, tmp_path):
@@ -119,7 +119,7 @@ def test_what_changes_nothing_is_no_fork(original, tmp_path):
 def test_a_fork_of_another_run_is_refused(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original)
     with pytest.raises(TraceError, match="a fork of 'born'"):
-        recorded_fork(replace(original, run="another"), load_trace(tmp_path / "fork.jsonl"))
+        recorded_fork(replace(original, run="another"), load_run(tmp_path / "fork.jsonl"))
     with pytest.raises(TraceError, match="a fork of 'nothing'"):
         recorded_fork(original, original)
 
@@ -160,10 +160,10 @@ def test_numbers_in_the_head_are_not_believed(original, other):
 def test_a_bundled_fork_is_made_again_to_the_letter_from_its_own_replies(bundle):
     original, recorded = bundle
     shown = recorded_fork(original, recorded)
-    live = Live([], FromEvents(recorded.events[shown.first_difference :]))
+    live = Resources([], FromEvents(recorded.events[shown.first_difference :]))
     with InMemory() as store:
         again = fork(original.events, recorded.about["at"], recorded.about["change"], store, live)
-    assert all(same(was, now) for was, now in zip(recorded.events, again.events, strict=True))
+    assert all(same_event(was, now) for was, now in zip(recorded.events, again.events, strict=True))
     assert (again.avoided, again.asked, again.first_difference) == (shown.avoided, shown.asked, shown.first_difference)
     assert again.graph == shown.graph == graph_after(recorded.events)
 
@@ -173,8 +173,8 @@ def test_a_bundled_fork_says_that_its_change_was_written_by_hand(bundle):
 
 
 def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
-    original = load_trace(bundled("tapes/hotpotqa_two_hops.jsonl"))
-    other = recorded_fork(original, load_trace(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
+    original = load_run(bundled("tapes/hotpotqa_two_hops.jsonl"))
+    other = recorded_fork(original, load_run(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
     assert (original.events[-1].text, other.answer) == ("Portland", "Oregon")
     assert (other.avoided, other.asked) == (14, 4)  # and one reply was written by hand
 

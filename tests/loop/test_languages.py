@@ -13,7 +13,7 @@ from kgot_lab.loop.replay import fork, verify
 from kgot_lab.loop.trace import record
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import fused, open_for
+from kgot_lab.stores import open_for, open_fused
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node
 
@@ -139,7 +139,7 @@ def test_operations_are_spelled_in_each_language(language, store, tool):
 
 @pytest.fixture(scope="module")
 def three():
-    with fused() as store:
+    with open_fused() as store:
         yield store
 
 

@@ -13,7 +13,7 @@ from kgot_lab.loop.cut import fit
 from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.extract import extract
 from kgot_lab.loop.forecast import calls_by_role, forecast
-from kgot_lab.loop.insert import Sentence, grounded_facts, proper, read_triples, says, split
+from kgot_lab.loop.insert import SourcedSentence, grounded_facts, proper, read_triples, says_fact, sourced_sentences
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.prompts import EXAMPLES, EXTRACT
@@ -184,7 +184,7 @@ def test_a_name_is_told_from_a_kind_and_a_date(text, name):
     ],
 )
 def test_a_triple_is_grounded_when_the_sentence_says_its_object(triple, grounded):
-    assert says(Sentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple) is grounded
+    assert says_fact(SourcedSentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple) is grounded
 
 
 def test_lines_that_are_no_triples_are_passed_over():
@@ -194,7 +194,7 @@ def test_lines_that_are_no_triples_are_passed_over():
 
 def test_what_a_sentence_says_cannot_become_code(store):
     nasty = 'x", source=""); G.clear(); add("'
-    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), Sentence('He said "\'\n"', "", "d'", 0))]))
+    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), SourcedSentence('He said "\'\n"', "", "d'", 0))]))
     (edge,) = store.write(statement).added_edges
     assert (edge.source, edge.type, edge.target, edge.properties["source"]) == (nasty, "is '", "\\", "d'")
 
@@ -378,9 +378,12 @@ def test_nothing_to_extract_from_is_said(store):
 
 def test_the_sentences_of_a_tool_without_documents_are_those_of_its_text():
     returned = ToolReturned(call=ToolCall("x", {}), text="One is here. Two\nis there.")
-    assert [(piece.text, piece.source, piece.place) for piece in split(returned)] == [("One is here.", "", 0), ("Two is there.", "", 1)]
+    assert [(piece.text, piece.source, piece.place) for piece in sourced_sentences(returned)] == [
+        ("One is here.", "", 0),
+        ("Two is there.", "", 1),
+    ]
     other = ToolReturned(call=ToolCall("x", {}), text="ignored", sources=(Document("d", "Only this."),))
-    assert [str(piece) for piece in split(other)] == ["Only this."]
+    assert [str(piece) for piece in sourced_sentences(other)] == ["Only this."]
 
 
 def test_a_ledger_is_saved_as_json_lines_that_add_up(store, tool, tmp_path):

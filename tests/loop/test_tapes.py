@@ -10,8 +10,8 @@ import pytest
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
-from kgot_lab.loop.replay import again, fork, same, verify
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.replay import again, fork, same_event, verify
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.stores import open_for
 from kgot_lab.types import Diff
 
@@ -53,19 +53,19 @@ def test_there_are_tapes():
 
 
 def test_a_tape_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
-    tape = load_trace(path)
+    tape = load_run(path)
     walked = list(again(tape, open_for(tape.events[0].dialect, *tape.events[0].readers, open=no_sandbox)))
-    assert all(same(was, now) for was, now in zip(tape.events, walked, strict=True))
+    assert all(same_event(was, now) for was, now in zip(tape.events, walked, strict=True))
     assert tape.finished and isinstance(tape.events[-1], Answered)
 
 
 def test_every_statement_on_a_tape_does_the_same_in_the_sandbox_today(path, stores):
-    events = load_trace(path).events
+    events = load_run(path).events
     assert verify(events, stores(events)) is None
 
 
 def test_a_tape_says_which_model_which_engine_and_when(path):
-    about = load_trace(path).about
+    about = load_run(path).about
     assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"])
     assert re.search(r"\d+\.\d+", about["engine"]) and about["model"] and about["licence"]
     assert date(2026, 1, 1) <= date.fromisoformat(about["recorded"]) <= date(2100, 1, 1)
@@ -76,7 +76,7 @@ def test_a_tape_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
 
 
 def test_the_answer_of_a_tape_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
-    tape = load_trace(path)
+    tape = load_run(path)
     final, facts = tape.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(tape.events).edges}
     returned = {document.id for event in tape.events if isinstance(event, ToolReturned) for document in event.sources}
     assert set(final.evidence) <= facts and set(final.passages) <= returned
@@ -85,7 +85,7 @@ def test_the_answer_of_a_tape_rests_on_facts_of_its_graph_and_documents_its_tool
 
 @pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
 def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
-    events = load_trace(path).events
+    events = load_run(path).events
     for at, event in enumerate(events):
         if not isinstance(event, Asked | ToolReturned | Wrote | Read):
             continue
@@ -96,4 +96,4 @@ def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(p
             continue
         assert other.stopped or other.answer
         assert other.first_difference >= at and other.asked == 0
-        assert all(same(was, now) for was, now in zip(events[:at], other.events, strict=False))
+        assert all(same_event(was, now) for was, now in zip(events[:at], other.events, strict=False))

@@ -16,8 +16,8 @@ from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
-from kgot_lab.loop.replay import Live, again, fork, replay, resume, same, verify
-from kgot_lab.loop.trace import Trace, graph_after, load_trace, record, save_trace
+from kgot_lab.loop.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.trace import Trace, graph_after, load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -51,14 +51,14 @@ def events():
 
 
 def test_every_kind_of_event_survives_the_file(events, tmp_path):
-    save_trace(events, tmp_path / "run.jsonl", run="r1")
-    trace = load_trace(tmp_path / "run.jsonl")
+    save_run(events, tmp_path / "run.jsonl", run="r1")
+    trace = load_run(tmp_path / "run.jsonl")
     assert trace.run == "r1" and trace.finished and trace.question == QUESTION
-    assert all(same(was, now) for was, now in zip(events, trace.events, strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, trace.events, strict=True))
     for kind in EVENTS.values():
         example = next((event for event in events if type(event) is kind), None)
         if example is not None:
-            assert same(from_json(json.loads(json.dumps(to_json(example), default=dict))), example)
+            assert same_event(from_json(json.loads(json.dumps(to_json(example), default=dict))), example)
 
 
 def test_each_event_is_on_disk_before_the_next_one_is_made(tmp_path):
@@ -69,9 +69,9 @@ def test_each_event_is_on_disk_before_the_next_one_is_made(tmp_path):
 
 
 def test_a_trace_that_exists_is_not_written_over(events, tmp_path):
-    save_trace(events, tmp_path / "run.jsonl")
+    save_run(events, tmp_path / "run.jsonl")
     with pytest.raises(TraceError, match="exists already"):
-        save_trace(events, tmp_path / "run.jsonl")
+        save_run(events, tmp_path / "run.jsonl")
 
 
 def test_a_replay_needs_no_model_and_no_sandbox(events):
@@ -82,7 +82,7 @@ def test_a_replay_needs_no_model_and_no_sandbox(events):
 
 def test_the_loop_walks_again_on_a_trace_without_model_tools_or_sandbox(events, empty):
     walked = list(again(Trace("r", "", events), empty))
-    assert all(same(was, now) for was, now in zip(events, walked, strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, walked, strict=True))
 
 
 def test_verify_finds_nothing_in_an_honest_trace(events):
@@ -114,7 +114,7 @@ def test_verify_notices_a_missing_end(events):
 @pytest.mark.parametrize("kept", [1, 3, 6, 9, 12, 100])
 def test_a_run_cut_off_anywhere_resumes_and_asks_nothing_twice(events, tmp_path, kept):
     path = tmp_path / "run.jsonl"
-    save_trace(events[:kept], path)
+    save_run(events[:kept], path)
     with path.open("a") as file:
         file.write('{"event":"Asked","step":1,"ro')  # the kill came in the middle of a line
     asked_before = len(of(Asked, list(events[:kept])))
@@ -125,9 +125,9 @@ def test_a_run_cut_off_anywhere_resumes_and_asks_nothing_twice(events, tmp_path,
         mend=[{"statement": f"add({n}"} for n in range(sum(event.role == "mend" for event in of(Asked, list(events[:kept]))), 4)],
     )  # fmt: skip
     with InMemory() as store:
-        again = list(resume(path, store, Live([TOOL], llm)))
-    assert all(same(was, now) for was, now in zip(events, again, strict=True))
-    assert all(same(was, now) for was, now in zip(events, load_trace(path).events, strict=True))
+        again = list(resume(path, store, Resources([TOOL], llm)))
+    assert all(same_event(was, now) for was, now in zip(events, again, strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, load_run(path).events, strict=True))
 
 
 def test_a_killed_process_leaves_a_trace_that_resumes(tmp_path):
@@ -151,27 +151,27 @@ for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r})
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    before = load_trace(path)
+    before = load_run(path)
     assert not before.finished and len(before.events) >= 3
     left = len(of(Asked, list(before.events)))
     llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][min(left, 3) :])
     with InMemory() as store:
-        events = list(resume(path, store, Live([TOOL], llm)))
-    assert events[-1].text == "London" and load_trace(path).finished
+        events = list(resume(path, store, Resources([TOOL], llm)))
+    assert events[-1].text == "London" and load_run(path).finished
 
 
 def test_a_run_that_no_longer_does_what_was_recorded_is_not_resumed(events, tmp_path):
     voted = next(number for number, event in enumerate(events) if isinstance(event, Voted))
-    save_trace((*events[:voted], replace(events[voted], inserts=5), *events[voted + 1 : -1]), tmp_path / "run.jsonl")
+    save_run((*events[:voted], replace(events[voted], inserts=5), *events[voted + 1 : -1]), tmp_path / "run.jsonl")
     with InMemory() as store, pytest.raises(TraceError, match=f"event {voted}"):
-        list(resume(tmp_path / "run.jsonl", store, Live([TOOL], model())))
+        list(resume(tmp_path / "run.jsonl", store, Resources([TOOL], model())))
 
 
 def test_a_fork_with_a_changed_tool_text_asks_only_what_changed(events):
     at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
     llm = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
     with InMemory() as store:
-        other = fork(events, at, "Ada Lovelace was born in Paris.", store, Live([TOOL], llm))
+        other = fork(events, at, "Ada Lovelace was born in Paris.", store, Resources([TOOL], llm))
     assert other.answer == "Paris" and other.first_difference == at and not other.stopped
     assert other.avoided == 4 and other.asked == len(of(Asked, list(other.events))) - 4 == 5
     assert [edge.target for edge in other.graph.edges] == ["Paris"]
@@ -225,9 +225,9 @@ def test_what_cannot_be_forked_is_said(events, empty):
 def test_a_file_that_is_no_trace_is_refused_with_the_place(tmp_path, text, match):
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(TraceError, match=match):
-        load_trace(tmp_path / "x.jsonl")
+        load_run(tmp_path / "x.jsonl")
 
 
 def test_a_missing_trace_is_refused(tmp_path):
     with pytest.raises(TraceError, match="cannot read"):
-        load_trace(tmp_path / "nowhere.jsonl")
+        load_run(tmp_path / "nowhere.jsonl")

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import Thresholds
-from kgot_lab.pairs.blocks import Asked
+from kgot_lab.pairs.blocks import WantedPairs
 from kgot_lab.pairs.join import Stopped, delta_pairs, nearest, similar_pairs
 from kgot_lab.pairs.nearby import approximate, approximate_delta
 from kgot_lab.pairs.work import best_threads
@@ -216,7 +216,7 @@ def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
 @pytest.mark.parametrize("side", [16, 100, 1024])
 def test_the_blocks_hold_each_pair_once(size, side):
     for new in (None, np.unique(np.random.default_rng(size).integers(0, size, 9))):
-        asked = Asked.of([np.ones((size, 1), np.float32)], new)
+        asked = WantedPairs.of([np.ones((size, 1), np.float32)], new)
         seen = np.zeros((size, size), int)
         for tile in asked.tiles(side):
             assert tile.area <= side * side

@@ -19,7 +19,7 @@ from kgot_lab.retrieval.follow import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
 from kgot_lab.retrieval.meaning import meaning
-from kgot_lab.retrieval.names import Titles, plain
+from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
@@ -75,7 +75,7 @@ class ByHand:
         for name, d in ways:
             rarity = math.log(len(self.documents) / len(self.holders[name])) / math.log(len(self.documents))
             found[name, d] = self.reach.title * (1 + likeness[d]) / 2 / math.sqrt(fan) if self.by_title(p, name, d) else 0.0
-            if f" {name} " not in f" {plain(self.question)} " and len(self.holders[name]) <= self.reach.common:
+            if f" {name} " not in f" {compared_name(self.question)} " and len(self.holders[name]) <= self.reach.common:
                 found[name, d] += self.reach.shared * rarity * likeness[d]
         return found
 

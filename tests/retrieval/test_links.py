@@ -7,8 +7,8 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.retrieval import links
-from kgot_lab.retrieval.links import ALIKE, IS_CALLED, MENTIONS, NAMES, SAYS, name_graph, phrase_graph, phrase_id, title_graph
-from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, plain
+from kgot_lab.retrieval.links import ALIKE, IS_CALLED, MENTIONS, NAME_LINK, SAYS, name_graph, phrase_graph, phrase_id, title_graph
+from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, compared_name
 from kgot_lab.retrieval.passthrough import has_text
 from kgot_lab.types import Document, Edge, Triple
 
@@ -29,7 +29,7 @@ from kgot_lab.types import Document, Edge, Triple
     ],
 )
 def test_a_name_is_compared_by_its_words_in_small_letters(name, written):
-    assert plain(name) == written == plain(written)
+    assert compared_name(name) == written == compared_name(written)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ HARD = {
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
 def test_no_text_takes_more_than_time_in_proportion(text):
     titles = Titles(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
-    for name in (plain(text), called(text), *capitalised(text), *titles.mentioned(text[:20_000])):
+    for name in (compared_name(text), called(text), *capitalised(text), *titles.mentioned(text[:20_000])):
         assert len(name) <= len(text)
 
 
@@ -220,7 +220,7 @@ def named_by_hand(documents: list[Document]) -> set[tuple[str, str, str]]:
     titles = {own_name(document.title) for document in documents} - {""}
     kinds = {}
     for document in documents:
-        kinds |= {(document.id, name): NAMES for name in capitalised(document.text)}
+        kinds |= {(document.id, name): NAME_LINK for name in capitalised(document.text)}
         kinds |= {(document.id, name): MENTIONS for name in names_met(document.text, titles)}
         kinds |= {(document.id, name): IS_CALLED for name in [own_name(document.title)] if name}
     holders = Counter(name for _, name in kinds)
@@ -243,13 +243,13 @@ ADA = {("a", IS_CALLED, "name:ada"), ("b", MENTIONS, "name:ada")}
 
 def test_a_name_that_leads_nowhere_is_no_node():
     graph = name_graph(docs(("Ada", "Ada knew Paris and Rome."), ("Bob", "Rome, and Ada.")))
-    assert edges_of(graph) == ADA | {("a", NAMES, "name:rome"), ("b", NAMES, "name:rome")}
+    assert edges_of(graph) == ADA | {("a", NAME_LINK, "name:rome"), ("b", NAME_LINK, "name:rome")}
     assert graph.ids[:2] == ("a", "b") and set(graph.ids[2:]) == {"name:ada", "name:rome"}
 
 
 def test_other_names_can_be_given_for_a_document():
     graph = name_graph(docs(("Ada", "Ada knew Paris."), ("Bob", "Paris, and Ada.")), lambda document: ["a thing", f"{document.id} alone"])
-    assert edges_of(graph) == ADA | {("a", NAMES, "name:a thing"), ("b", NAMES, "name:a thing")}
+    assert edges_of(graph) == ADA | {("a", NAME_LINK, "name:a thing"), ("b", NAME_LINK, "name:a thing")}
 
 
 def test_the_order_of_the_documents_does_not_matter():

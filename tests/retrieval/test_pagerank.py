@@ -8,7 +8,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.pagerank import Seeds, Walk, first_hits, nearest_triples, pagerank, titles_in_question
+from kgot_lab.retrieval.pagerank import RandomWalk, Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Node, Query, Ranking, Triple, ranked
 
@@ -50,7 +50,7 @@ def chance_seeds(seed: int, size: int) -> np.ndarray:
 def test_the_walk_equals_networkx_on_graphs_of_chance(seed, damping):
     graph = chance_graph(seed)
     weights = chance_seeds(seed, len(graph))
-    found = Walk(graph, damping)(weights)
+    found = RandomWalk(graph, damping)(weights)
     assert np.abs(found - by_networkx(graph, weights, damping)).max() < 1e-6
     assert found.sum() == pytest.approx(1) and (found >= 0).all()
 
@@ -68,20 +68,20 @@ def test_the_walk_solves_its_equation_to_the_ninth_digit(seed):
     degrees, seeds = ways.sum(axis=0), weights / weights.sum()
     moves = np.where(degrees > 0, ways / np.maximum(degrees, 1), seeds[:, None])
     exact = np.linalg.solve(np.eye(size) - damping * moves, (1 - damping) * seeds)
-    assert np.abs(Walk(graph, damping)(weights) - exact).max() < 1e-9
+    assert np.abs(RandomWalk(graph, damping)(weights) - exact).max() < 1e-9
 
 
 def test_the_walk_from_a_node_without_edges_stays_there():
     graph = PropertyGraph.of([Node("a"), Node("b"), Node("c")], [Edge("b", "to", "c"), Edge("a", "loops", "a")])
-    assert Walk(graph, 0.5)(np.array([2.0, 0, 0])).tolist() == pytest.approx([1, 0, 0])
-    assert Walk(graph, 0.5)(np.array([0, 1.0, 0])).tolist() == pytest.approx([0, 2 / 3, 1 / 3])
+    assert RandomWalk(graph, 0.5)(np.array([2.0, 0, 0])).tolist() == pytest.approx([1, 0, 0])
+    assert RandomWalk(graph, 0.5)(np.array([0, 1.0, 0])).tolist() == pytest.approx([0, 2 / 3, 1 / 3])
 
 
 def test_the_walk_by_hand_over_parallel_edges():
     edges = [Edge("a", "to", "b"), Edge("a", "to", "b", key="again"), Edge("c", "to", "a")]
     graph = PropertyGraph.of([Node(id) for id in "abc"], edges)
     a = 0.5 / (1 - 0.25)  # a = .5 + .5 (b + c), and b + c = .5 a
-    assert Walk(graph, 0.5)(np.array([1.0, 0, 0])).tolist() == pytest.approx([a, a / 3, a / 6])
+    assert RandomWalk(graph, 0.5)(np.array([1.0, 0, 0])).tolist() == pytest.approx([a, a / 3, a / 6])
 
 
 @pytest.mark.parametrize("damping", [1, 0.995, 1.5, -0.1, float("nan"), float("inf")])
@@ -93,12 +93,12 @@ def test_a_damping_below_0_or_near_1_is_refused(damping):
 @pytest.mark.parametrize("weights", [[0, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1], [1, 0, 0]])
 def test_weights_that_are_no_seeds_are_refused(weights):
     with pytest.raises(BadInput, match="2 weights of 0 or more"):
-        Walk(PropertyGraph.of([Node("a"), Node("b")]), 0.5)(np.array(weights, float))
+        RandomWalk(PropertyGraph.of([Node("a"), Node("b")]), 0.5)(np.array(weights, float))
 
 
 def test_a_graph_without_nodes_has_nowhere_to_begin():
     with pytest.raises(BadInput, match="0 weights"):
-        Walk(PropertyGraph.of(), 0.5)(np.zeros(0))
+        RandomWalk(PropertyGraph.of(), 0.5)(np.zeros(0))
 
 
 # --- on real graphs ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import fulltext
 from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
 from kgot_lab.retrieval.dimensions import dimensions
-from kgot_lab.retrieval.fulltext import escaped, fts5, like, quoted
+from kgot_lab.retrieval.fulltext import escaped_like, fts5, like, quoted_terms
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
 from kgot_lab.types import Document, Node, Query, full_text, ranked
@@ -199,7 +199,7 @@ def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
 
 
 def test_like_takes_percent_and_underscore_for_themselves():
-    assert escaped(r"100%_\ ") == r"100\%\_\\ "
+    assert escaped_like(r"100%_\ ") == r"100\%\_\\ "
     documents = [*DOCUMENTS, Document("plain", "snakeXcase and 1000")]
     assert like(documents).search("snake_case").ids == ["tax"]
     assert like(documents).search("e_c").ids == ["tax"]
@@ -212,7 +212,7 @@ def plainly_like(documents, query: str) -> dict[str, float]:
     connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
     counts: dict[str, float] = {}
     for term in set(searched_words(query)):
-        pattern = f"%{escaped(term)}%"
+        pattern = f"%{escaped_like(term)}%"
         statement = r"SELECT id FROM passages WHERE title LIKE ? ESCAPE '\' OR text LIKE ? ESCAPE '\'"
         for (id,) in connection.execute(statement, (pattern, pattern)):
             counts[id] = counts.get(id, 0) + 1
@@ -260,7 +260,7 @@ def test_fts5_agrees_with_its_formula_written_out():
 
 
 def test_quoted_text_has_no_syntax_in_it():
-    assert quoted('say "hi" OR') == '"say ""hi"" OR"'
+    assert quoted_terms('say "hi" OR') == '"say ""hi"" OR"'
 
 
 def test_fts5_says_so_where_sqlite_has_none(monkeypatch):

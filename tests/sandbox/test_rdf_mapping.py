@@ -13,8 +13,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDF, RDFS, XSD, Literal, iri_of, literal_of, name_of, value_of
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.sparql_text import checked
-from kgot_lab.sandbox.inside.sparql_text import spelled as canonical
+from kgot_lab.sandbox.inside.sparql_text import checked_statement
+from kgot_lab.sandbox.inside.sparql_text import respelled as canonical
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node
@@ -75,7 +75,7 @@ def test_every_name_is_a_valid_iri_and_comes_back(name):
     iri = iri_of(name)
     assert name_of(iri) == name and name_of(iri_of(name)) == name
     assert ox.NamedNode(iri).value == iri
-    pieces = checked("read", f"SELECT ({spelled(iri)} AS ?x) {{}}")
+    pieces = checked_statement("read", f"SELECT ({spelled(iri)} AS ?x) {{}}")
     assert [piece.text for piece in pieces if piece.kind in ("name", "iri")] == [spelled(iri)]
     (row,) = ox.Store().query(canonical(pieces), prefixes=PREFIXES)
     assert row["x"].value == iri

@@ -11,15 +11,15 @@ import pytest
 
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.claims import changes, put
-from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, plain, track
-from kgot_lab.sandbox.replies import claim_of, claims
+from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
+from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track, untracked
+from kgot_lab.sandbox.replies import account_of, accounts
 from kgot_lab.types import Edge, Node
 
 
 def _loaded(nodes, edges) -> Journal:
     journal = track(TrackedGraph())
-    put(journal, map(claim_of, nodes), map(claim_of, edges))
+    put_account(journal, map(account_of, nodes), map(account_of, edges))
     return journal
 
 
@@ -78,8 +78,8 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
         nodes, edges = _whole(reference)
         journal.on = True
         _run(statements, journal.graph)
-        said = changes(journal)
-        diff = truth.difference(*claims(_json(said), ""))
+        said = accounts_of(journal)
+        diff = truth.difference(*accounts(_json(said), ""))
         told = {
             repr(item) for item in (*diff.added_nodes, *diff.added_edges, *(new for _, new in (*diff.changed_nodes, *diff.changed_edges)))
         }
@@ -100,8 +100,8 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
 def _rebuilt(journal: Journal) -> nx.MultiDiGraph:
     """The same graph as plain NetworkX, its dictionaries and lists its own."""
     graph: nx.MultiDiGraph = nx.MultiDiGraph()
-    graph.add_nodes_from((n, plain(d)) for n, d in journal.graph.nodes(data=True))
-    graph.add_edges_from((u, v, k, plain(d)) for u, v, k, d in journal.graph.edges(keys=True, data=True))
+    graph.add_nodes_from((n, untracked(d)) for n, d in journal.graph.nodes(data=True))
+    graph.add_edges_from((u, v, k, untracked(d)) for u, v, k, d in journal.graph.edges(keys=True, data=True))
     return graph
 
 

@@ -237,7 +237,7 @@ def test_a_machine_without_a_table_gets_no_filter():
 
 def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
     seen = sandbox.read("import sys; result = sorted(m for m in sys.modules if m.startswith('kgot_lab'))")
-    sisters = ("worker", "seccomp", "claims", "python_worker", "tracked", "values", "helpers")
+    sisters = ("worker", "seccomp", "accounts", "python_worker", "tracked", "values", "helpers")
     rooms = {"kgot_lab", "kgot_lab.sandbox", "kgot_lab.sandbox.inside"}
     assert set(seen) == {*rooms, *(f"kgot_lab.sandbox.inside.{name}" for name in sisters)}
     assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()

@@ -11,7 +11,7 @@ from support.benchmark_files import load_benchmark
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import Sandbox, open_sandbox
-from kgot_lab.stores.cypher.dialect import CYPHER, literal, refuse_unless_read, refuse_unless_write
+from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_read, refuse_unless_write
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 pytest.importorskip("arcadedb_embedded")
@@ -62,7 +62,7 @@ def test_a_shape_that_models_write_does_what_it_says(engine: Sandbox, shape) -> 
         written(engine, statement)
     statement = shape.statement
     for name, value in shape.parameters.items():
-        statement = statement.replace(f"${name}", literal(value))
+        statement = statement.replace(f"${name}", cypher_literal(value))
     if shape.look:
         refuse_unless_write(statement)
         written(engine, statement)

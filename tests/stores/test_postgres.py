@@ -22,7 +22,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.store import MANY, POSTGRES, Postgres
+from kgot_lab.stores.postgres.store import MANY_ELEMENTS, POSTGRES, Postgres
 from kgot_lab.stores.postgres.tables import quoted, role_of
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.walks import path_between, reached
@@ -511,8 +511,8 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
         " UNION SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
     )
     before = asked(server, indexes, name, quoted(name))
-    nodes = tuple(Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY))
-    edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(MANY - 1))
+    nodes = tuple(Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY_ELEMENTS))
+    edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(MANY_ELEMENTS - 1))
     with pytest.raises(BadInput, match="no node"):
         store.apply(Diff(added_nodes=nodes, added_edges=(*edges, Edge("n0", "next", "nowhere"))))
     assert len(store.graph()) == 0 and asked(server, indexes, name, quoted(name)) == before
@@ -523,8 +523,8 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
     assert store.within("n10", 5) == {f"n{number}": abs(number - 10) for number in range(5, 16)}
     with pytest.raises(QueryFailed, match="is not present"):
         store.write("INSERT INTO edges VALUES ('n0', 'r', 'nowhere')")
-    store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(MANY + 1))))
-    assert store.schema() == Schema({"Number": MANY}, {"next": MANY - 1}, 2 * MANY + 1, MANY - 1)
+    store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(MANY_ELEMENTS + 1))))
+    assert store.schema() == Schema({"Number": MANY_ELEMENTS}, {"next": MANY_ELEMENTS - 1}, 2 * MANY_ELEMENTS + 1, MANY_ELEMENTS - 1)
 
 
 # --- looking around ---------------------------------------------------------------------------------------------------

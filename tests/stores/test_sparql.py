@@ -12,12 +12,12 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import Truth
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside import claims
+from kgot_lab.sandbox.inside.accounts import put_account
 from kgot_lab.sandbox.inside.helpers import helpers
 from kgot_lab.sandbox.inside.rdf import DOUBLE, Literal, iri_of, literal_of, value_of
 from kgot_lab.sandbox.inside.rdf_reading import contents_of
 from kgot_lab.sandbox.inside.tracked import TrackedGraph, track
-from kgot_lab.sandbox.replies import claim_of
+from kgot_lab.sandbox.replies import account_of
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import spelled, triples_of
 from kgot_lab.types import Edge, Node, Triple
@@ -39,7 +39,7 @@ class Here:
 
     def __init__(self, nodes=(), edges=()):
         self.holder, self.truth = SparqlGraph(), Truth(nodes, edges)
-        self.holder.put(map(claim_of, nodes), map(claim_of, edges))
+        self.holder.put(map(account_of, nodes), map(account_of, edges))
 
     def write(self, statement):
         answer = self.holder.answer("write", statement)
@@ -382,7 +382,7 @@ def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():
 def facts_in_python(graph):
     """The helper `facts` of the Python dialect, over the same graph."""
     journal = track(TrackedGraph())
-    claims.put(journal, map(claim_of, graph.nodes), map(claim_of, graph.edges))
+    put_account(journal, map(account_of, graph.nodes), map(account_of, graph.edges))
     return helpers(journal.graph)["facts"]
 
 

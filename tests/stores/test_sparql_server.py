@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import META
-from kgot_lab.stores.sparql.link import Link
+from kgot_lab.stores.sparql.link import SparqlLink
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.types import Diff, Edge, Node
 
@@ -256,7 +256,7 @@ def test_a_token_is_never_shown(echo, status):
     with pytest.raises(StoreUnavailable) as caught:
         SparqlServer(f"http://someone:{SECRET}@{place}", token=SECRET)
     assert SECRET not in str(caught.value) and place in str(caught.value)
-    link = Link.to(f"http://someone:{SECRET}@{place}", None, SECRET)
+    link = SparqlLink.to(f"http://someone:{SECRET}@{place}", None, SECRET)
     assert SECRET not in repr(link) + str(link) and place in repr(link)
     link.close()
 
@@ -280,6 +280,6 @@ def test_a_port_where_nobody_listens_and_a_url_that_is_none():
     ],
 )
 def test_the_update_endpoint_is_guessed_as_servers_have_it(query_url, update_url):
-    link = Link.to(query_url, None, None)
+    link = SparqlLink.to(query_url, None, None)
     assert link.update_url == update_url
     link.close()

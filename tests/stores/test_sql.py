@@ -12,13 +12,13 @@ from kgot_lab.stores.sql import (
     diff_of,
     edge_row,
     json_text,
-    json_value,
-    literal,
     node_row,
+    parsed_json,
     refuse_misfit,
-    refuse_unless_read,
-    refuse_unless_write,
+    refuse_unless_sql_read,
+    refuse_unless_sql_write,
     sql_dialect,
+    sql_literal,
     texts_in,
     touched,
 )
@@ -99,7 +99,7 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
 def test_a_value_comes_back_exactly(value):
-    again = json_value(json_text(value, "it"), "it")
+    again = parsed_json(json_text(value, "it"), "it")
     assert again == value
     assert repr(again) == repr(value)  # 1, 1.0 and True; 0.0 and -0.0
 
@@ -119,7 +119,7 @@ def test_nesting_has_a_limit():
     with pytest.raises(BadInput, match="nested"):
         json_text(deep, "it")
     with pytest.raises(BadInput, match="not JSON"):
-        json_value("[" * 100_000, "it")
+        parsed_json("[" * 100_000, "it")
 
 
 def test_nodes_and_edges_become_rows():
@@ -166,7 +166,7 @@ def test_every_text_in_a_value_can_be_looked_at():
     ],
 )
 def test_a_read_passes(statement):
-    refuse_unless_read(statement)
+    refuse_unless_sql_read(statement)
 
 
 @pytest.mark.parametrize(
@@ -205,20 +205,20 @@ def test_a_read_passes(statement):
 )
 def test_what_is_no_plain_read_is_refused(statement):
     with pytest.raises(QueryFailed) as failed:
-        refuse_unless_read(statement)
+        refuse_unless_sql_read(statement)
     assert failed.value.statement == statement
 
 
 def test_a_bracket_is_refused_where_it_may_be_a_quote():
     with pytest.raises(QueryFailed):
-        refuse_unless_read("SELECT 1 AS [' ], 2; DELETE FROM nodes; --']", brackets=False)
+        refuse_unless_sql_read("SELECT 1 AS [' ], 2; DELETE FROM nodes; --']", brackets=False)
 
 
 @pytest.mark.parametrize(
     "statement", ["INSERT INTO nodes (id) VALUES ('a;b')", "delete from edges;", "WITH a AS (SELECT 1) UPDATE nodes SET labels = '[]'"]
 )
 def test_a_write_passes(statement):
-    refuse_unless_write(statement)
+    refuse_unless_sql_write(statement)
 
 
 @pytest.mark.parametrize(
@@ -227,13 +227,13 @@ def test_a_write_passes(statement):
 )
 def test_what_is_no_single_write_is_refused(statement):
     with pytest.raises(QueryFailed):
-        refuse_unless_write(statement)
+        refuse_unless_sql_write(statement)
 
 
 @pytest.mark.parametrize("piece", ["'a''", "/*", "/**/", "--\n", '"', "$a", "E'\\"])
 def test_a_long_statement_is_looked_at_quickly(piece):
     with pytest.raises(QueryFailed):
-        refuse_unless_read("SELECT 1 " + piece * 200_000 + "'")
+        refuse_unless_sql_read("SELECT 1 " + piece * 200_000 + "'")
 
 
 # --- the language -----------------------------------------------------------------------------------------------------
@@ -241,11 +241,11 @@ def test_a_long_statement_is_looked_at_quickly(piece):
 
 def test_the_dialect_spells_what_it_is_given():
     dialect = sql_dialect("SQL")
-    assert literal("it's") == "'it''s'"
+    assert sql_literal("it's") == "'it''s'"
     assert dialect.node(Node("Bob's", ("A",), {"x": [1]})) == """('Bob''s', '["A"]', '{"x":[1]}')"""
     assert dialect.edge(Edge("a", "r", "b")) == "('a', 'r', 'b', '', '{}')"
-    refuse_unless_write(dialect.write_example)
-    refuse_unless_read(dialect.read_example)
-    refuse_unless_write(dialect.add([(Triple("it's", "a; DELETE", "b"), {"x": "'"})]))
-    refuse_unless_read(dialect.about(["it's", "50%_!"], 2))
-    refuse_unless_read(dialect.about([], 0))
+    refuse_unless_sql_write(dialect.write_example)
+    refuse_unless_sql_read(dialect.read_example)
+    refuse_unless_sql_write(dialect.add([(Triple("it's", "a; DELETE", "b"), {"x": "'"})]))
+    refuse_unless_sql_read(dialect.about(["it's", "50%_!"], 2))
+    refuse_unless_sql_read(dialect.about([], 0))

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.protocol import Schema, Store, Walkable
-from kgot_lab.stores.sqlite.store import MANY, Sqlite
+from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
 from kgot_lab.stores.walks import path_between, reached
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -159,15 +159,15 @@ def test_an_applied_diff_must_fit_and_is_refused_in_the_words_of_the_truth(store
 
 
 def test_a_large_diff_is_applied_as_a_small_one_is(store):
-    nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(MANY))
+    nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(MANY_ROWS))
     store.apply(Diff(added_nodes=nodes, changed_nodes=((PRIZE, Node(PRIZE.id, (), {"text": "Stockholm"})),)))
-    assert store.search(f"word{MANY - 1}") == (nodes[-1],)
+    assert store.search(f"word{MANY_ROWS - 1}") == (nodes[-1],)
     assert [node.id for node in store.search("Stockholm")] == [PRIZE.id]
     with pytest.raises(BadInput, match="already there"):
-        store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(MANY)), CURIE)))
+        store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(MANY_ROWS)), CURIE)))
     assert str(store.write("DELETE FROM nodes WHERE id = 'n0'")) == "-1 nodes"  # the journal is kept again
     assert store.search("word0") == ()
-    assert store.schema().nodes == MANY + 2
+    assert store.schema().nodes == MANY_ROWS + 2
 
 
 # --- texts and values -------------------------------------------------------------------------------------------------

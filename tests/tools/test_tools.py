@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from kgot_lab.errors import BadInput, OverBudget, QueryFailed, ToolFailed
-from kgot_lab.experiments.questions.hotpotqa import hotpotqa, split
+from kgot_lab.experiments.questions.hotpotqa import hotpotqa, question_split
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.ask_model import ask_model
@@ -100,7 +100,7 @@ def test_finding_nothing_is_a_failure_that_says_what_to_do():
 
 
 def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_share():
-    data, develop = hotpotqa(), set(split()["develop"])
+    data, develop = hotpotqa(), set(question_split()["develop"])
     tool = search(data.documents)
     questions = [question for question in data.questions if question.id in develop]
     found = [len({d.id for d in tool(query=q.text).sources} & set(q.gold)) / len(q.gold) for q in questions]

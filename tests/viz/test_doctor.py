@@ -156,7 +156,7 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
 @needs_widgets
 def test_widgets_work_here(monkeypatch):
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    (finding,) = diagnosis.doctor("widgets").findings
+    (finding,) = diagnosis.diagnose("widgets").findings
     assert finding.works and sys.prefix not in finding.said  # the name of a folder does not belong in a stored notebook
 
 
@@ -177,7 +177,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LabError, match="apt install chromium"):
         find_chromium()
-    (finding,) = diagnosis.doctor("browser").findings
+    (finding,) = diagnosis.diagnose("browser").findings
     assert not finding.works and not finding.needed and "apt install chromium" in finding.said
     (tmp_path / "google-chrome").symlink_to(sys.executable)
     assert find_chromium() == str(tmp_path / "google-chrome")
@@ -185,7 +185,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
 
 def test_pyvis_is_tried_by_writing_a_page():
     pytest.importorskip("pyvis")
-    (finding,) = diagnosis.doctor("exports").findings
+    (finding,) = diagnosis.diagnose("exports").findings
     assert finding.works and "pyvis" in finding.said
 
 
@@ -199,7 +199,7 @@ def test_every_extra_that_is_recommended_is_one_of_ours():
 
 def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     evil = "<script>alert(1)</script>"
-    told = diagnosis.doctor("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
+    told = diagnosis.diagnose("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
     html = told._repr_html_()
     assert "1 of 3 pieces work" in html and not told.is_well
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html
@@ -208,9 +208,9 @@ def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
 
 
 def test_a_piece_that_is_optional_leaves_us_well():
-    assert diagnosis.doctor("bundled data", more=[("documents", no_extra, False)]).is_well
+    assert diagnosis.diagnose("bundled data", more=[("documents", no_extra, False)]).is_well
 
 
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():
     with pytest.raises(UnknownName, match="did you mean 'widgets'"):
-        diagnosis.doctor("widget")
+        diagnosis.diagnose("widget")

@@ -22,8 +22,8 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 from kgot_lab.viz import live
 from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.hits import excerpt, marked
-from kgot_lab.viz.hits_picture import COLOURS
+from kgot_lab.viz.hits import excerpt, marked_words
+from kgot_lab.viz.hits_picture import LANE_COLOURS
 from kgot_lab.viz.mix import Mix
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -186,7 +186,12 @@ def test_the_words_of_the_question_are_marked_and_nothing_else():
     snippet = next(hit["snippet"] for hit in asked(SMALL)["hits"] if hit["id"] == "engine")
     assert [text for text, is_marked in snippet if is_marked] == ["machine", "designed"]
     assert "".join(text for text, _ in snippet) == DOCUMENTS[1].text
-    assert marked("The machine-made Machine", {"machine"}) == (("The ", False), ("machine", True), ("-made ", False), ("Machine", True))
+    assert marked_words("The machine-made Machine", {"machine"}) == (
+        ("The ", False),
+        ("machine", True),
+        ("-made ", False),
+        ("Machine", True),
+    )
 
 
 def test_an_excerpt_holds_the_words_of_the_question_and_is_cut_between_words():
@@ -372,7 +377,7 @@ def test_texts_stay_texts():
 
 
 def test_the_lanes_look_alike_in_the_browser_and_on_paper():
-    for name, colour in COLOURS.items():
+    for name, colour in LANE_COLOURS.items():
         rule = next(line for line in live.style().splitlines() if line.startswith(f".kl-x-{name} "))
         assert colour.lower() in rule
 

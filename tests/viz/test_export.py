@@ -20,7 +20,7 @@ from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import svg
 from kgot_lab.viz.diagnosis import find_chromium
-from kgot_lab.viz.export import HEIGHT, MOST, WIDTH, export, export_page
+from kgot_lab.viz.export import HEIGHT, MOST_EXPORTED, WIDTH, export, export_page
 
 pytest.importorskip("pyvis")
 
@@ -107,7 +107,7 @@ def test_nodes_stand_where_the_caller_put_them():
 
 
 def test_more_than_two_thousand_nodes_are_cut_to_the_best_connected_and_the_page_says_so():
-    page = export_page(star(MOST + 57))
+    page = export_page(star(MOST_EXPORTED + 57))
     assert "Shows 2,000 of 2,058 nodes, the best connected. Shows 1,999 of 2,057 edges." in page
     assert page.count('"facts": "leaf ') == 1999 and page.count('"facts": "hub\\n') == 1
 

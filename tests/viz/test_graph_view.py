@@ -13,7 +13,7 @@ from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.forks import by_hand, origin
-from kgot_lab.loop.trace import load_trace
+from kgot_lab.loop.trace import load_run
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
@@ -143,7 +143,7 @@ def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
 
 @pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
-    run = load_trace(bundled(f"tapes/{name}.jsonl"))
+    run = load_run(bundled(f"tapes/{name}.jsonl"))
     text = html(run).text
     assert origin(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
     shown = stepper(run)
@@ -153,7 +153,7 @@ def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
 
 
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
-    run = load_trace(bundled("tapes/winter_storm.jsonl"))
+    run = load_run(bundled("tapes/winter_storm.jsonl"))
     assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text
 
 

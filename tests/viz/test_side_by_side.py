@@ -7,7 +7,7 @@ import pytest
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Read, Started, Wrote
-from kgot_lab.loop.trace import load_trace
+from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz.side_by_side import side_by_side
 
@@ -17,7 +17,7 @@ EVIL = '<img src=x onerror="alert(1)">'
 
 @pytest.fixture(scope="module")
 def shown():
-    return side_by_side([load_trace(bundled(f"tapes/same_question_{kind}.jsonl")) for kind in KINDS])
+    return side_by_side([load_run(bundled(f"tapes/same_question_{kind}.jsonl")) for kind in KINDS])
 
 
 def test_each_run_has_a_column_with_its_graph_and_its_words(shown):

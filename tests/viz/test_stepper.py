@@ -17,8 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forks import recorded_fork
-from kgot_lab.loop.replay import Fork, Live
-from kgot_lab.loop.trace import graph_after, load_trace
+from kgot_lab.loop.replay import Fork, Resources
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -27,19 +27,19 @@ from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.captions import caption
 from kgot_lab.viz.live import place
-from kgot_lab.viz.run_data import DRAWN, places, polls, repairs_before
+from kgot_lab.viz.run_data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepper import Stepper, stepper
 
 TAPES = sorted(bundled("tapes").glob("*.jsonl"))
 TOOL = search(ADA, bm25(ADA), k=2)
-DEMO = load_trace(bundled("tapes/hotpotqa_demo.jsonl"))
-STORM = load_trace(bundled("tapes/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_trace(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+DEMO = load_run(bundled("tapes/hotpotqa_demo.jsonl"))
+STORM = load_run(bundled("tapes/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(params=TAPES, ids=lambda path: path.stem)
 def tape(request):
-    return load_trace(request.param)
+    return load_run(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -136,16 +136,19 @@ def test_a_node_that_is_removed_later_has_a_place_while_it_is_there():
 
 
 def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
-    edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(DRAWN + 20))
+    edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(DRAWN_OF_RUN + 20))
     nodes = (Node("hub"), *(Node(edge.target) for edge in edges))
     run = stepper([Started(question="?"), Wrote(statement="x", diff=Diff(added_nodes=nodes, added_edges=edges))]).live.data["run"]
-    assert len(run["graphs"][-1]["nodes"]) == DRAWN and run["graphs"][-1]["note"] == f"Shows {DRAWN} of {DRAWN + 21} nodes."
+    assert (
+        len(run["graphs"][-1]["nodes"]) == DRAWN_OF_RUN
+        and run["graphs"][-1]["note"] == f"Shows {DRAWN_OF_RUN} of {DRAWN_OF_RUN + 21} nodes."
+    )
 
 
 def test_places_keep_what_has_a_place_already():
     small = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "to", "b")])
-    before = places(small)
-    after = places(small, PropertyGraph.of([Node("c")]), known=before)
+    before = places_in_run(small)
+    after = places_in_run(small, PropertyGraph.of([Node("c")]), known=before)
     assert {id: after[id] for id in before} == before and "c" in after
 
 
@@ -368,7 +371,7 @@ def test_without_a_sandbox_an_edited_statement_says_so():
 
 def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
     llm = scripted(write={"statements": ['add("Ada Lovelace", "born in", "Paris")']}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
-    view = stepper(mended, live=Live([TOOL], llm))
+    view = stepper(mended, live=Resources([TOOL], llm))
     made = view.fork(of(ToolReturned, mended), "Ada Lovelace was born in Paris.")
     assert view.live.data["model"] and made.answer == "Paris" == view.live.data["forks"][0]["answer"] and made.asked == 5
 
@@ -378,7 +381,7 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
         raise ZeroDivisionError("the tool is broken")
 
     llm = scripted(tools=call("Paris"), vote=votes("I", "I", "I"))
-    view = stepper(mended, live=Live([TextTool("search", TOOL.description, {"query": "what to look for"}, broken)], llm))
+    view = stepper(mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken)], llm))
     tools = next(number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools")
     assert view._heard({"fork": tools, "change": json.dumps(call("Paris"))}) == {"refused": "ZeroDivisionError: the tool is broken"}
     assert view.forks == []

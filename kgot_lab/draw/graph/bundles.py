@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from kgot_lab.draw.markup import shortened
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.graph.truth import Identity
 from kgot_lab.text.harmless import harmless
 
 MOST_LINES = 5_000
 _TYPES = 3  # edge types a bundle names
 
-Numbers = NDArray[np.int64]
-Identity = tuple[str, str, str, str]
+NodeNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Bundle:
+class EdgeBundle:
     """All edges between two things that are drawn, of which one at least stands for several nodes.
 
     `forward` of them lead from source to target, `backward` the other way; `types` are the most used ones, of `all_types`.
@@ -50,12 +50,12 @@ class Lines:
     """What is drawn of a graph's edges: rows of single ones, and bundles; `left_out` edges are in neither, `inside` what is collapsed."""
 
     edges: Ints
-    bundles: tuple[Bundle, ...]
-    inside: Numbers
+    bundles: tuple[EdgeBundle, ...]
+    inside: NodeNumbers
     left_out: int
 
 
-def lines(graph: PropertyGraph, at: Numbers, singles: int, names: Sequence[str], marked: Collection[Identity]) -> Lines:
+def lines(graph: PropertyGraph, at: NodeNumbers, singles: int, names: Sequence[str], marked: Collection[Identity]) -> Lines:
     """At most 5,000 lines between the things that are drawn: the marked ones first, then some at each node.
 
     The node of row r is drawn by, or within, thing `at[r]`, called `names[at[r]]`; things below `singles` are nodes by themselves.
@@ -95,7 +95,7 @@ def brief(text: str) -> str:
     return harmless(shortened(text, 24))
 
 
-def _urgency(ends: Numbers, edges: Numbers, singles: int) -> NDArray[np.float64]:
+def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.float64]:
     """For each line its rank among those at one of its nodes, whichever is better; -1 if it joins two communities.
 
     `edges` is what a bundle stands for, and 0 for a single edge: these come first, since they tell more, and then the largest bundles.
@@ -112,7 +112,7 @@ def _urgency(ends: Numbers, edges: Numbers, singles: int) -> NDArray[np.float64]
     return np.where(np.isinf(best), -1.0, best)
 
 
-def _scattered(count: int) -> Numbers:
+def _scattered(count: int) -> NodeNumbers:
     """A fixed number for each line that follows no order of the edges, to choose evenly among equal ones."""
     return (np.arange(count, dtype=np.int64) * 2_654_435_761) % 2**32
 
@@ -133,8 +133,8 @@ def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDAr
 
 
 def _bundles(
-    codes: Numbers, bundle_of: Numbers, forward: NDArray[np.bool_], types: Ints, type_names: Sequence[str], names: Sequence[str]
-) -> tuple[Bundle, ...]:
+    codes: NodeNumbers, bundle_of: NodeNumbers, forward: NDArray[np.bool_], types: Ints, type_names: Sequence[str], names: Sequence[str]
+) -> tuple[EdgeBundle, ...]:
     """The bundles of some edges, given of each edge its bundle, whether it leads forward, and its type."""
     width = max(len(type_names), 1)
     uses, counts = np.unique(bundle_of * width + types, return_counts=True)
@@ -146,6 +146,6 @@ def _bundles(
         named.setdefault(use // width, []).append((type_names[use % width], count))
     ahead, back, kinds = (np.bincount(which, minlength=len(codes)) for which in (bundle_of[forward], bundle_of[~forward], bundle))
     return tuple(
-        Bundle(names[codes[b] // len(names)], names[codes[b] % len(names)], int(ahead[b]), int(back[b]), tuple(types), int(kinds[b]))
+        EdgeBundle(names[codes[b] // len(names)], names[codes[b] % len(names)], int(ahead[b]), int(back[b]), tuple(types), int(kinds[b]))
         for b, types in named.items()
     )

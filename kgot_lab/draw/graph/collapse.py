@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.bundles import MOST_LINES, Bundle, Identity, Numbers, brief, counted, lines, uses
-from kgot_lab.draw.graph.communities import MOST as MOST_COMMUNITIES
-from kgot_lab.draw.graph.communities import Communities, carried, communities, first_labels, members
+from kgot_lab.draw.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, brief, counted, lines, uses
+from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, Communities, carried, communities, first_labels, members
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.graph.truth import Identity
 from kgot_lab.types import Edge, Node
 
 MOST_NODES = 2_000
 _FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
 _HUBS = 30
-LABELS, EXAMPLES = 3, 2  # that a title names
+_LABELS, _EXAMPLES = 3, 2  # that a title names
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Whole:
         return tuple(_unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division)))
 
     @cached_property
-    def degree(self) -> Numbers:
+    def degree(self) -> NodeNumbers:
         """How many edge ends touch each node."""
         return np.bincount(np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph))
 
@@ -66,7 +66,7 @@ class Whole:
         return members(self.division, self.degree)
 
     @cached_property
-    def labels(self) -> tuple[Numbers, tuple[str, ...]]:
+    def labels(self) -> tuple[NodeNumbers, tuple[str, ...]]:
         """The number of each node's first label, and the names they stand for."""
         return first_labels(self.graph)
 
@@ -97,11 +97,11 @@ class View:
     shown: Ints
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    bundles: tuple[Bundle, ...]
+    bundles: tuple[EdgeBundle, ...]
     communities: tuple[Community, ...]
     left_out: int
     note: str
-    at: Numbers = field(repr=False)
+    at: NodeNumbers = field(repr=False)
 
     def __repr__(self) -> str:
         said = f"{len(self.shown):,} of {counted(len(self.graph), 'node')}, {counted(len(self.nodes) - len(self.shown), 'super node')}"
@@ -234,10 +234,10 @@ def _community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int)
     counts = np.bincount(codes[told], minlength=len(names))
     labels = tuple((names[code], int(counts[code])) for code in np.argsort(-counts, kind="stable").tolist() if counts[code])
     amount = f"{len(unseen):,} more of {counted(len(rows), 'node')}" if 0 < len(unseen) < len(rows) else counted(len(rows), "node")
-    examples = ", ".join(brief(whole.graph.nodes[row].text) for row in islice(told.tolist(), EXAMPLES))
+    examples = ", ".join(brief(whole.graph.nodes[row].text) for row in islice(told.tolist(), _EXAMPLES))
     kind = whole.division.kinds[number]
     labelled = any(whole.graph.node_labels[row] for row in told.tolist())
-    title = f"{amount} {kind}".strip() + f": {uses(labels[:LABELS], len(labels), 'label')}" * labelled
+    title = f"{amount} {kind}".strip() + f": {uses(labels[:_LABELS], len(labels), 'label')}" * labelled
     inside = int(edges) if len(unseen) else 0
     return Community(whole.ids[number], f"{title}; e.g. {examples}", kind, len(rows), len(unseen), inside, labels)
 

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
 
-MOST = 40
+MOST_COMMUNITIES = 40
 COARSER = 0.7  # by how much the resolution falls while there are too many communities
 COARSEST = 1e-4
 ROOM = 0.75  # share of the communities that are parts of something larger; the others are for connected parts, which no resolution joins
@@ -38,7 +38,7 @@ class Communities:
         return len(self.kinds)
 
 
-def communities(graph: PropertyGraph, *, most: int = MOST) -> Communities:
+def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
     """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first label or connected part.
 
     Nodes without edges make one; one that holds more than half of all nodes is divided by first label; the smallest are gathered
@@ -47,7 +47,7 @@ def communities(graph: PropertyGraph, *, most: int = MOST) -> Communities:
     return communities_of(_links(graph), first_labels(graph)[0], most=most)
 
 
-def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST) -> Communities:
+def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIES) -> Communities:
     """The same, given the links between different rows, shape (2, m), and the number of each row's label, shape (rows,)."""
     if most < 1:
         raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
@@ -163,7 +163,7 @@ def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list
     return np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1]) if len(division) else []
 
 
-def carried(graph: PropertyGraph, earlier: PropertyGraph, division: Communities, *, most: int = MOST) -> Communities:
+def carried(graph: PropertyGraph, earlier: PropertyGraph, division: Communities, *, most: int = MOST_COMMUNITIES) -> Communities:
     """The communities of an earlier state of a graph, with its new nodes where most of their neighbours are, and else among the rest.
 
     They keep their numbers, so that some may be empty. Found anew when there were none, or when more than half of the nodes are new.

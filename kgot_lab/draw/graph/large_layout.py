@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from kgot_lab.draw.graph.layout import Pairs, Points
+from kgot_lab.draw.graph.layout import NodePairs, Points
 
 
-def large_layout(start: Points, pairs: Pairs, *, rounds: int = 120, sample: int = 150, seed: int = 0) -> Points:
+def large_layout(start: Points, pairs: NodePairs, *, rounds: int = 120, sample: int = 150, seed: int = 0) -> Points:
     """A layout of many points: the forces of ForceAtlas2 (Jacomy 2014), repulsion from a new random sample each round (Gove 2019).
 
     `start` has one row for each node, shape (n, 2), in the unit square; rows that are not NaN stay where they are. `pairs` has

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
-Pairs = NDArray[np.intp]
+NodePairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _ROUNDS = 200
 _GRID = 30  # places tried in each direction for a node that joins a picture
 
 
-def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, rounds: int = _ROUNDS) -> Points:
+def force_layout(start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _ROUNDS) -> Points:
     """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and Reingold 1991).
 
     `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others then go to
@@ -34,7 +34,7 @@ def force_layout(start: Points, pairs: Pairs, *, aspect: float, seed: int, round
     return _filling(points)
 
 
-def _joined(points: Points, pairs: Pairs, ideal: float, aspect: float) -> Points:
+def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
     """The points with each missing one at the place, of a grid, where the same forces as above would leave it with the least energy."""
     points = points.copy()
     grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(-1, 2)
@@ -53,7 +53,7 @@ def _joined(points: Points, pairs: Pairs, ideal: float, aspect: float) -> Points
     return points
 
 
-def _forces(points: Points, pairs: Pairs, ideal: float) -> Points:
+def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
     across, down = x - x[:, None], y - y[:, None]  # row by column, and summed over rows: no third axis to stride over
     distance = np.sqrt(across * across + down * down) + 1e-6
@@ -100,7 +100,7 @@ def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple
     return points
 
 
-def packed(shares: Points, pairs: Pairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
+def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
     """Discs that do not overlap, linked ones near each other: their middles, shape (k, 2), and radii, shape (k,).
 
     They lie in a rectangle of width `aspect` and height 1; the areas are as `shares`, shape (k,), but for those too small to see.
@@ -156,7 +156,7 @@ def scattered(count: int, hole: float = 0.0) -> Points:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
-def rounded(square: Points) -> Points:
+def rounded_points(square: Points) -> Points:
     """Points of the unit square as points of the unit disc: circles about the middle of the square's sides become circles."""
     x, y = (2 * square - 1).T
     return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)

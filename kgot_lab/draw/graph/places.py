@@ -10,11 +10,21 @@ from numpy.typing import NDArray
 
 from kgot_lab.draw.graph.collapse import MOST_NODES, View
 from kgot_lab.draw.graph.communities import communities, communities_of, members
-from kgot_lab.draw.graph.layout import Mask, Pairs, Points, force_layout, free_places, packed, rounded, scattered, spread, sunflower
+from kgot_lab.draw.graph.layout import (
+    Mask,
+    NodePairs,
+    Points,
+    force_layout,
+    free_places,
+    packed,
+    rounded_points,
+    scattered,
+    spread,
+    sunflower,
+)
+from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
-
-Place = tuple[float, float]
 
 _SMALL = 300  # nodes up to which one force layout holds the whole graph
 _TOGETHER = 200  # members of a community up to which its own force layout is worth its time
@@ -93,7 +103,9 @@ class _Laid:
     middles: Points
 
 
-def _in_discs(pairs: Pairs, groups: Sequence[Ints], *, aspect: float, seed: int, wanted: Mask | None = None, hole: float = 0.0) -> _Laid:
+def _in_discs(
+    pairs: NodePairs, groups: Sequence[Ints], *, aspect: float, seed: int, wanted: Mask | None = None, hole: float = 0.0
+) -> _Laid:
     """Nodes within the discs of their groups; those of groups without a wanted node stand in the middle, uncounted time saved."""
     count = sum(map(len, groups))
     of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -117,7 +129,7 @@ def _in_discs(pairs: Pairs, groups: Sequence[Ints], *, aspect: float, seed: int,
     return _Laid(middles[of] + reach[of] * turned, middles)
 
 
-def _in_disc(count: int, pairs: Pairs, hole: float, seed: int) -> Points:
+def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
     """The members of a community, best connected first, in the unit disc: by forces, or in discs of their own, if they are loosely linked.
 
     Otherwise the best connected stand inside; but of more than are ever drawn the first are spread over the whole disc.
@@ -127,12 +139,12 @@ def _in_disc(count: int, pairs: Pairs, hole: float, seed: int) -> Points:
     loose = 0 < len(pairs) <= SPARSE * count
     if loose and count <= _TOGETHER:
         square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=_ROUNDS)
-        return _around(hole, rounded(square))
+        return _around(hole, rounded_points(square))
     if loose and count <= 2 * MOST_NODES:
         division = communities_of(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
         if len(division) > 1:
             groups = members(division, np.bincount(pairs.ravel(), minlength=count))
-            return _around(hole, rounded(_in_discs(pairs, groups, aspect=1, seed=seed).points))
+            return _around(hole, rounded_points(_in_discs(pairs, groups, aspect=1, seed=seed).points))
     return scattered(count, hole) if count > MOST_NODES else sunflower(count, hole)
 
 
@@ -143,7 +155,7 @@ def _around(hole: float, points: Points) -> Points:
     return moved
 
 
-def _facing(offsets: Points, of: NDArray[np.int64], crossing: Pairs, middles: Points) -> Points:
+def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles: Points) -> Points:
     """The offsets from the middles of discs, each disc turned so that its nodes are nearest to those they are linked with elsewhere."""
     ends = np.concatenate([crossing, crossing[:, ::-1]])
     toward = middles[of[ends[:, 1]]] - middles[of[ends[:, 0]]]
@@ -157,7 +169,7 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: Pairs, middles: Po
     return np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=1)
 
 
-def _strongest(ends: NDArray[np.int64], size: int) -> Pairs:
+def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     """For each community the few others with which it shares most edges, as pairs."""
     links, counts = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True)
     pairs = np.stack(np.divmod(links, size), axis=1).astype(np.intp)
@@ -170,7 +182,7 @@ def _strongest(ends: NDArray[np.int64], size: int) -> Pairs:
 # --- new nodes among old ones ---------------------------------------------------------------------------------------------
 
 
-def _beside(given: Points, pairs: Pairs) -> Points:
+def _beside(given: Points, pairs: NodePairs) -> Points:
     """The points with each missing one near the middle of its neighbours; what is not connected with any given one comes below."""
     points = given.copy()
     ends = np.concatenate([pairs, pairs[:, ::-1]])
@@ -188,7 +200,7 @@ def _beside(given: Points, pairs: Pairs) -> Points:
     return points
 
 
-def _first_of_parts(missing: Mask, ends: Pairs) -> NDArray[np.intp]:
+def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
     """The missing rows that are better connected than all their neighbours: at least one of each connected part."""
     rank = np.empty(len(missing), dtype=np.intp)
     rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(len(missing))
@@ -200,12 +212,12 @@ def _first_of_parts(missing: Mask, ends: Pairs) -> NDArray[np.intp]:
 # --- columns --------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(graph: PropertyGraph) -> Pairs:
+def _pairs(graph: PropertyGraph) -> NodePairs:
     """The ends of all edges but loops, each pair once, in order; shape (m, 2)."""
     return _distinct(np.stack([graph.sources, graph.targets], axis=1).astype(np.int64), len(graph))
 
 
-def _distinct(ends: NDArray[np.int64], size: int) -> Pairs:
+def _distinct(ends: NDArray[np.int64], size: int) -> NodePairs:
     """The pairs of different numbers below `size`, each once, in order."""
     codes = np.sort(ends[ends[:, 0] != ends[:, 1]] @ np.array([size, 1]))
     codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique took ten times as long for two million

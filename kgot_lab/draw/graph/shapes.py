@@ -19,7 +19,7 @@ CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
 
 
 @dataclass(frozen=True)
-class Look:
+class NodeLook:
     """How the nodes of one label look."""
 
     colour: str
@@ -37,7 +37,7 @@ class Style:
     sign: str = ""
 
 
-ROUND = Look("#FFFFFF", 0)  # nodes without label
+ROUND = NodeLook("#FFFFFF", 0)  # nodes without label
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
@@ -47,9 +47,9 @@ MARKS = {
 DIFF = ("added", "removed", "changed")  # the marks of a write
 
 
-def look_of(number: int) -> Look:
+def look_of(number: int) -> NodeLook:
     """The look of the label with this number; the first 35 differ, in colour or in shape."""
-    return Look(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
+    return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
 
 
 def styles(faint: bool) -> Style:
@@ -57,7 +57,7 @@ def styles(faint: bool) -> Style:
     return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
-def shape(look: Look, place: Place, radius: float, *, ghost: bool = False) -> Markup:
+def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
     """A circle or a polygon with a dark rim; pale for what is gone."""
     x, y = place
     rim = {"fill": look.colour, "stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}

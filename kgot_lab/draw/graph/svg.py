@@ -18,7 +18,8 @@ from kgot_lab.draw.graph.shapes import (
     ROUND,
     Box,
     Curve,
-    Look,
+    NodeLook,
+    Place,
     Rim,
     Style,
     badge,
@@ -35,9 +36,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
-Place = tuple[float, float]
-
-TOP, SIDE, BOTTOM = 62.0, 60.0, 46.0  # the legend, half a caption, the caption of the lowest node and the note
+TOP, _SIDE, BOTTOM = 62.0, 60.0, 46.0  # the legend, half a caption, the caption of the lowest node and the note
 FEW_EDGES = 25  # up to here every edge has a caption, room or not
 MANY_EDGES = 120  # from here on only marked ones have; every edge keeps its tooltip
 MANY_NODES = 60  # from here on nodes and captions are small
@@ -117,7 +116,7 @@ class _Canvas:
 
     def __init__(self, scene: Scene, width: int, height: int):
         self.scene, self.width, self.height = scene, width, height
-        self.area = (max(width - 2 * SIDE, 1.0), max(height - TOP - BOTTOM, 1.0))
+        self.area = (max(width - 2 * _SIDE, 1.0), max(height - TOP - BOTTOM, 1.0))
         small = len(scene.nodes) > MANY_NODES
         self.radius, self.font, self.caption_length = (6.0, 9.0, 15) if small else (11.0, 12.0, 24)
         self.most = 60 if small else 300  # letters of a line of a tooltip: with many nodes they would be most of the file
@@ -135,8 +134,8 @@ class _Canvas:
         pairs = np.array(sorted(set(ends)), dtype=np.intp).reshape(-1, 2)
         unit = force_layout(start, pairs, aspect=self.area[0] / self.area[1], seed=seed)
         widest = max((text_width(self._caption(node), self.font) for node in self.scene.nodes), default=0)
-        box = (min(widest + 8, 2.2 * SIDE), 2 * self.radius + self.font + 10)
-        points = spread(unit * self.area, box, ~np.isnan(start[:, 0]), self.area) + np.array([SIDE, TOP])
+        box = (min(widest + 8, 2.2 * _SIDE), 2 * self.radius + self.font + 10)
+        points = spread(unit * self.area, box, ~np.isnan(start[:, 0]), self.area) + np.array([_SIDE, TOP])
         middle = self.width / 2
         half = np.minimum([text_width(self._caption(node), self.font) / 2 + 6 for node in self.scene.nodes], middle)
         points[:, 0] = np.clip(points[:, 0], half, self.width - half)  # so that no caption leaves the paper
@@ -144,7 +143,7 @@ class _Canvas:
 
     def fraction(self, place: Place) -> Place:
         """A place as fractions of the drawing area."""
-        return (place[0] - SIDE) / self.area[0], (place[1] - TOP) / self.area[1]
+        return (place[0] - _SIDE) / self.area[0], (place[1] - TOP) / self.area[1]
 
     # --- drawing ---
 
@@ -207,7 +206,7 @@ class _Canvas:
         parts.append(_text(self._caption(node), x, y + self.radius + self.font + 1, self.font, MARKS[mark].ink if mark else "#111"))
         return element("g", *parts)
 
-    def _look(self, node: Node) -> Look:
+    def _look(self, node: Node) -> NodeLook:
         return self.looks[node.labels[0]] if node.labels else ROUND
 
     def _edge_style(self, edge: Edge) -> Style:

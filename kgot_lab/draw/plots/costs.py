@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from kgot_lab.draw.plots.figure import INK, Plot, compact, counted, drawing, legend_below, nothing, plain, plot, stacked
+from kgot_lab.draw.plots.figure import INK, Plot, compact, counted_bars, legend_below, nothing, plot, plot_drawing, short_label, stacked
 from kgot_lab.draw.plots.runs import Runs, runs_of
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
@@ -40,12 +40,12 @@ def costs(what: Ledger | Runs) -> Plot:
     roles = list(dict.fromkeys(entry.role for entry in entries))
     shown = dict(list(groups.items())[:_MOST])
     panels = _priced(AMOUNTS, entries)
-    with drawing(3.1 * len(panels) + 1.6, 1.15 + 0.36 * len(shown), columns=len(panels)) as (figure, axes):
+    with plot_drawing(3.1 * len(panels) + 1.6, 1.15 + 0.36 * len(shown), columns=len(panels)) as (figure, axes):
         for panel, (name, amount) in zip(axes, panels.items(), strict=True):
             parts = {role: [sum(amount(entry) for entry in some if entry.role == role) for some in shown.values()] for role in roles}
             ends = list(map(sum, zip(*parts.values(), strict=True)))
             stacked(panel, list(shown), parts)
-            counted(panel, ends, list(map(compact, ends)))
+            counted_bars(panel, ends, list(map(compact, ends)))
             panel.set(xlabel=name, xlim=(0, 1.22 * max(ends) or 1))
             _sparse(panel)
             if panel is not axes[0]:
@@ -62,7 +62,7 @@ def speed(what: Ledger | Runs) -> Plot:
         return nothing("no model was asked, so no call took any time")
     groups = _grouped(entries, lambda entry: entry.role)
     panels = _priced(RATES, entries)
-    with drawing(3.1 * len(panels) + 1, 0.8 + 0.4 * len(groups), columns=len(panels)) as (figure, axes):
+    with plot_drawing(3.1 * len(panels) + 1, 0.8 + 0.4 * len(groups), columns=len(panels)) as (figure, axes):
         for panel, (name, rate) in zip(axes, panels.items(), strict=True):
             for place, some in enumerate(groups.values()):
                 values = [rate(entry) for entry in some]
@@ -72,7 +72,7 @@ def speed(what: Ledger | Runs) -> Plot:
                     compact(fmean(values)), (fmean(values), place), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
                 )
             panel.set(xlabel=name, xlim=(0, None), ylim=(len(groups) - 0.4, -0.7))
-            labels = [plain(f"{role} ({len(some)})") for role, some in groups.items()]
+            labels = [short_label(f"{role} ({len(some)})") for role, some in groups.items()]
             panel.set_yticks(range(len(groups)), labels if panel is axes[0] else [""] * len(groups))
             _sparse(panel)
         rows = [{"role": role, "calls": len(some), **_spread(some, panels)} for role, some in groups.items()]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.plots.figure import INK, MUTED, Pen, Plot, drawing, legend_beside, nothing, plot
+from kgot_lab.draw.plots.figure import INK, MUTED, Pen, Plot, legend_beside, nothing, plot, plot_drawing
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.pairs.bands import BANDS, STEPS, Pair, Thresholds, per_band
@@ -23,7 +23,7 @@ PENS = {"negative": Pen("#D55E00", "v"), "low": Pen("#E69F00", "s"), "middle": P
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
 _MOST = 400  # pairs drawn one by one; of more, those of a cell share a mark
 CELLS = 26  # along each side
-SMALLEST, LARGEST, SIZES, ALONE = 14.0, 150.0, 12, 26.0  # area of a mark in square points, and steps from one to the other
+SMALLEST, _LARGEST, _SIZES, ALONE = 14.0, 150.0, 12, 26.0  # area of a mark in square points, and steps from one to the other
 
 
 class _Mark(NamedTuple):
@@ -48,7 +48,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     counts, vetoed = per_band(pair.band for pair, _ in points), sum(veto for _, veto in points)
     low, high = _frame(points)
     marks = _marks(points, (high - low) / CELLS if len(points) > _MOST else None)
-    with drawing(8.2, 5) as (figure, [axes]):
+    with plot_drawing(8.2, 5) as (figure, [axes]):
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="similarity of the texts", ylabel="similarity of the skeletons")
         _lines(axes, low, high)
         if thresholds is not None:
@@ -136,9 +136,9 @@ def _drawn(axes: Any, marks: Sequence[_Mark], pen: Pen, most: int) -> None:
     """The marks of a band, those of one size together: an SVG then holds their shape once."""
     by_size: dict[tuple[bool, int], list[_Mark]] = {}
     for mark in marks:
-        by_size.setdefault((bool(mark.vetoed), round(SIZES * (mark.pairs - 1) / max(1, most - 1))), []).append(mark)
+        by_size.setdefault((bool(mark.vetoed), round(_SIZES * (mark.pairs - 1) / max(1, most - 1))), []).append(mark)
     for (hollow, number), some in sorted(by_size.items(), key=lambda each: each[0]):
-        size = SMALLEST + (LARGEST - SMALLEST) * number / SIZES if most > 1 else ALONE
+        size = SMALLEST + (_LARGEST - SMALLEST) * number / _SIZES if most > 1 else ALONE
         axes.scatter([mark.raw for mark in some], [mark.skeleton for mark in some], s=size, zorder=2, **_ink(pen, hollow=hollow))
 
 

@@ -52,7 +52,7 @@ _LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")  # t
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 _HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")  # of lines: an SVG needs 180 kB for dots
-BASELINE, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
+BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
 def line_pen(number: int) -> Pen:
@@ -103,7 +103,7 @@ class Plot:
 
 
 @contextmanager
-def drawing(width: float, height: float, *, rows: int = 1, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
+def plot_drawing(width: float, height: float, *, rows: int = 1, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
     """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings stay out of it."""
     with _style():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -130,13 +130,13 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
 
 def nothing(why: str) -> Plot:
     """A plot without numbers, which says why there are none."""
-    with drawing(6.4, 1.2) as (figure, [axes]):
+    with plot_drawing(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
-        axes.text(0.5, 0.5, plain(why, 90), ha="center", va="center", fontsize=11, color=MUTED, transform=axes.transAxes)
+        axes.text(0.5, 0.5, short_label(why, 90), ha="center", va="center", fontsize=11, color=MUTED, transform=axes.transAxes)
         return plot(figure, f"Nothing to draw: {why}", ())
 
 
-def plain(text: str, length: int = _LONGEST) -> str:
+def short_label(text: str, length: int = _LONGEST) -> str:
     """A text as a plot can show it: one short line, a wide letter counting as two.
 
     A name that begins with an underscore gets a space in front, since matplotlib leaves such names out.
@@ -155,17 +155,17 @@ def stacked(axes: Any, bars: Sequence[str], parts: Mapping[str, Sequence[float]]
         places = [place for place, length in enumerate(lengths) if length]  # of a part that is nowhere the legend says nothing
         if places:
             begun = [ends[place] for place in places]
-            axes.barh(places, [lengths[place] for place in places], left=begun, height=0.68, label=plain(name), **pen.fill)
+            axes.barh(places, [lengths[place] for place in places], left=begun, height=0.68, label=short_label(name), **pen.fill)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
-    axes.set_yticks(range(len(bars)), [plain(bar) for bar in bars])
+    axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
     axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
     axes.grid(axis="y", visible=False)
 
 
-def counted(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
+def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
     """Some words behind the end of each bar."""
     for place, (end, said) in enumerate(zip(ends, words, strict=True)):
-        axes.annotate(plain(said, 60), (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.annotate(short_label(said, 60), (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
 
 
 def whole_numbers(axis: Any) -> None:

@@ -12,7 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from kgot_lab.draw.plots.figure import Pen, Plot, counted, drawing, legend_below, nothing, plain, plot, stacked, whole_numbers
+from kgot_lab.draw.plots.figure import (
+    Pen,
+    Plot,
+    counted_bars,
+    legend_below,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+    stacked,
+    whole_numbers,
+)
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import decimal
@@ -45,9 +56,9 @@ def outcomes(answers: _Answers, *, by: str = "") -> Plot:
         return nothing("there are no answers to judge")
     counts = {name: Counter(map(outcome, rows)) for name, rows in groups.items()}
     parts = {kind: [counts[name][kind] for name in groups] for kind in OUTCOMES}
-    with drawing(9.4, 1.15 + 0.4 * len(groups), columns=2) as (figure, (bars, dots)):
+    with plot_drawing(9.4, 1.15 + 0.4 * len(groups), columns=2) as (figure, (bars, dots)):
         stacked(bars, list(groups), parts, OUTCOMES)
-        counted(bars, [len(rows) for rows in groups.values()], [str(len(rows)) for rows in groups.values()])
+        counted_bars(bars, [len(rows) for rows in groups.values()], [str(len(rows)) for rows in groups.values()])
         bars.set_xlabel("questions")
         whole_numbers(bars.xaxis)
         for pen, measure, shift in ((EXACT, "em", -0.14), (WORDS, "f1", 0.14)):
@@ -74,9 +85,9 @@ def steps(answers: _Answers) -> Plot:
     bars = [f"{name}: {number}" * several or f"{number} step{'s' * (number != 1)}" for name, number in groups]
     ends = [Counter(_end(row) for row in rows) for rows in groups.values()]
     rows = [{"system": key[0], "steps": key[1], **{end: some[end] for end in ENDS}} for key, some in zip(groups, ends, strict=True)]
-    with drawing(7.6, 1.05 + 0.38 * len(groups)) as (figure, [axes]):
+    with plot_drawing(7.6, 1.05 + 0.38 * len(groups)) as (figure, [axes]):
         stacked(axes, bars, {end: [some[end] for some in ends] for end in ENDS}, ENDS)
-        counted(axes, [some.total() for some in ends], [str(some.total()) for some in ends])
+        counted_bars(axes, [some.total() for some in ends], [str(some.total()) for some in ends])
         axes.set_xlabel("questions")
         whole_numbers(axes.xaxis)
         legend_below(figure)
@@ -161,7 +172,7 @@ def _row(name: str, rows: _Rows, counts: Counter[str]) -> dict[str, Json]:
     spans = {"exact": exact.mean, "exact, low": exact.low, "exact, high": exact.high}
     spans |= {"F1 of words": words.mean, "F1, low": words.low, "F1, high": words.high}
     means = {"right of all": right / len(rows), "right of attempted": of_attempted, "harmonic mean of both": both}
-    return {"system": plain(name), "questions": len(rows), **{kind: counts[kind] for kind in OUTCOMES}, **spans, **means}
+    return {"system": short_label(name), "questions": len(rows), **{kind: counts[kind] for kind in OUTCOMES}, **spans, **means}
 
 
 def _told(groups: Mapping[str, _Rows]) -> str:

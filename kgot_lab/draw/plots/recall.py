@@ -9,7 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.draw.plots.figure import BASELINE, BEST, FAINT, INK, MUTED, Pen, Plot, drawing, legend_beside, line_pen, nothing, plain, plot
+from kgot_lab.draw.plots.figure import (
+    BASELINE_COLOUR,
+    BEST,
+    FAINT,
+    INK,
+    MUTED,
+    Pen,
+    Plot,
+    legend_beside,
+    line_pen,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+)
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
@@ -30,11 +44,11 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
 
     Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises UnknownName.
     """
-    names = _known(report, systems) or shown(report)
+    names = _known(report, systems) or shown_systems(report)
     depth = min(_DEEPEST, *(run.kept for run in report.runs))
     ks = list(range(1, depth + 1))
     reached = _reached([run for run in report.runs if run.system in names], report, ks)
-    with drawing(8.4, 4.6) as (figure, [axes]):
+    with plot_drawing(8.4, 4.6) as (figure, [axes]):
         for number, (name, points) in enumerate(reached.items()):
             marked = name in (report.plan.baseline, rival(report))
             pen = _pen(name, report, list(reached))
@@ -64,8 +78,8 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
     most, few = max(pairs.values()), len(pairs) <= 25  # a fine measure has many pairs: then the size alone says how many
-    with drawing(5.2, 5.2) as (figure, [axes]):
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=BASELINE.dashes, zorder=1)
+    with plot_drawing(5.2, 5.2) as (figure, [axes]):
+        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=BASELINE_COLOUR.dashes, zorder=1)
         for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):  # small marks on large ones
             colour = WON if y > x else LOST if y < x else FAINT
             size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
@@ -74,8 +88,8 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
                 axes.text(x, y, str(count), ha="center", va="center", fontsize=9, zorder=3)
         axes.set(xlim=(-0.16, 1.16), ylim=(-0.16, 1.24), aspect="equal", xticks=FIFTHS, yticks=FIFTHS)
         axes.set(xlabel=f"{measure}, {_label(first, report)}", ylabel=f"{measure}, {_label(second, report)}")
-        axes.text(-0.12, 1.2, f"{plain(second)} better: {wins}", fontsize=9, va="top")
-        axes.text(1.12, -0.12, f"{plain(first)} better: {losses}", fontsize=9, ha="right")
+        axes.text(-0.12, 1.2, f"{short_label(second)} better: {wins}", fontsize=9, va="top")
+        axes.text(1.12, -0.12, f"{short_label(first)} better: {losses}", fontsize=9, ha="right")
         sizes = "" if few else "; the area of a mark counts questions"
         axes.set_title(f"{ties} of {len(ours)} questions the same{sizes}", fontsize=9, color=MUTED)
         said = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
@@ -88,8 +102,8 @@ def pace(report: Report) -> Plot:
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
         return nothing(f"no run of the report on {report.dataset.name} holds times")
-    named = shown(report)
-    with drawing(8.4, 4.6) as (figure, [axes]):
+    named = shown_systems(report)
+    with plot_drawing(8.4, 4.6) as (figure, [axes]):
         for run in sorted(timed, key=lambda run: named.index(run.system) if run.system in named else len(named)):
             row, x = report.row(run.system), [1000 * run.latency.median]
             if run.system not in named:
@@ -118,7 +132,7 @@ def rival(report: Report) -> str:
     return others[0] if others else report.plan.baseline
 
 
-def shown(report: Report) -> list[str]:
+def shown_systems(report: Report) -> list[str]:
     """The systems that the plots name, best first: of many the baseline, its rival, and the best others that are no controls."""
     systems = [run.system for run in report.runs]
     if len(systems) <= _MOST:
@@ -151,14 +165,14 @@ def _reached(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str
 
 def _pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
     if name == report.plan.baseline:
-        return BASELINE
+        return BASELINE_COLOUR
     if name == rival(report):
         return BEST
     return line_pen([system for system in drawn if system not in (report.plan.baseline, rival(report))].index(name))
 
 
 def _label(name: str, report: Report) -> str:
-    return plain(name) + " (baseline)" * (name == report.plan.baseline) + " (expected)" * (name == report.plan.expected)
+    return short_label(name) + " (baseline)" * (name == report.plan.baseline) + " (expected)" * (name == report.plan.expected)
 
 
 def _told(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str:

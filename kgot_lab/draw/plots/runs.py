@@ -14,13 +14,13 @@ from kgot_lab.draw.plots.figure import (
     MUTED,
     Pen,
     Plot,
-    counted,
-    drawing,
+    counted_bars,
     legend_below,
     line_pen,
     nothing,
-    plain,
     plot,
+    plot_drawing,
+    short_label,
     stacked,
     whole_numbers,
 )
@@ -116,9 +116,9 @@ def tool_use(what: Runs) -> Plot:
         {"tool": tool, **{use: numbers[place] for use, numbers in bars.items()}, "runs": users[tool]} for place, tool in enumerate(tools)
     ]
     words = [f"{calls[tool]}" + f" in {users[tool]} of {len(runs)} runs" * (len(runs) > 1) for tool in tools]
-    with drawing(7.6, 1.05 + 0.38 * len(tools)) as (figure, [axes]):
+    with plot_drawing(7.6, 1.05 + 0.38 * len(tools)) as (figure, [axes]):
         stacked(axes, tools, bars, USES)
-        counted(axes, [calls[tool] + skipped[tool] for tool in tools], words)
+        counted_bars(axes, [calls[tool] + skipped[tool] for tool in tools], words)
         whole_numbers(axes.xaxis)
         axes.set_xlabel("calls")
         legend_below(figure)
@@ -132,9 +132,9 @@ def tool_use(what: Runs) -> Plot:
 def _ballot_bars(bars: Sequence[str], votes: Sequence[Voted], words: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
     """A bar of ballots for each vote, with some words behind it."""
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
-    with drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
+    with plot_drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
         stacked(axes, bars, parts, BALLOTS)
-        counted(axes, [max(vote.asked, vote.possible) for vote in votes], words)
+        counted_bars(axes, [max(vote.asked, vote.possible) for vote in votes], words)
         whole_numbers(axes.xaxis)
         axes.set_xlabel("ballots")
         legend_below(figure)
@@ -179,7 +179,7 @@ def _growth_of_one(sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequenc
     grown = [row for row in sizes if row["what"] != "refused"]
     refused = [row["write"] + 0.5 for row in sizes if row["what"] == "refused"]
     places = [row["write"] for row in grown]
-    with drawing(7.6, 3.6) as (figure, [axes]):
+    with plot_drawing(7.6, 3.6) as (figure, [axes]):
         for what, pen in (("nodes", NODES), ("edges", EDGES)):
             axes.plot(places, [row[what] for row in grown], label=what, clip_on=False, **pen.line)
             axes.annotate(f"{grown[-1][what]}", (places[-1], grown[-1][what]), xytext=(7, -3), textcoords="offset points", fontsize=9)
@@ -199,10 +199,10 @@ def _growth_of_many(grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str
     """Nodes and edges after each step, a line for each run; of many runs the lines are pale, and one says the median."""
     by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
     last = max(map(len, by_step.values()))
-    with drawing(9, 4.2, columns=2) as (figure, panels):
+    with plot_drawing(9, 4.2, columns=2) as (figure, panels):
         for axes, what in zip(panels, ("nodes", "edges"), strict=True):
             for number, (name, sizes) in enumerate(by_step.items()):
-                look = FAINT_LINE if len(grown) > _MOST else {"label": plain(name), **line_pen(number).line}
+                look = FAINT_LINE if len(grown) > _MOST else {"label": short_label(name), **line_pen(number).line}
                 axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
             if len(grown) > _MOST:
                 reached = [[sizes[step][what] for sizes in by_step.values() if step < len(sizes)] for step in range(last)]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kgot_lab.draw.markup import Markup, element, joined, text_width
 from kgot_lab.pairs.bands import BANDS, STEPS, band
 
-INK, MUTED = "#222", "#595959"
-TEXTS, SKELETONS, MORE, LESS = "#56B4E9", "#E69F00", "#007A59", "#B34D00"  # Okabe and Ito; the last two dark enough for a number
+_INK, _MUTED = "#222", "#595959"
+_TEXTS, SKELETONS, MORE, LESS = "#56B4E9", "#E69F00", "#007A59", "#B34D00"  # Okabe and Ito; the last two dark enough for a number
 TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # of the bands, from negative to high
-BAR, AXIS = 15.0, 128.0
+_BAR, AXIS = 15.0, 128.0
 _LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
 STRIP = _LANES["delta"] + 22
 
@@ -44,9 +44,9 @@ def gauge(raw: float, skeleton: float, thresholds: tuple[float, float], sides: t
     parts = [
         *_scale(axis),
         *(_guide(axis, lane, value) for lane, value in (("texts", raw), ("skeletons", skeleton))),
-        _bar(axis, "texts", raw, TEXTS),
+        _bar(axis, "texts", raw, _TEXTS),
         _bar(axis, "skeletons", skeleton, SKELETONS),
-        _threshold(axis, least, (_LANES["skeletons"] - 4, _LANES["skeletons"] + BAR + 5), f"an edge needs {_short(least)} or more"),
+        _threshold(axis, least, (_LANES["skeletons"] - 4, _LANES["skeletons"] + _BAR + 5), f"an edge needs {_short(least)} or more"),
         _threshold(axis, raw + by, (STRIP - 3, STRIP + 20), f"and a delta of {'+' * (by >= 0)}{_short(by)} or more"),
         *_bands(axis, raw, skeleton),
         *_delta(axis, raw, skeleton),
@@ -60,30 +60,30 @@ def _short(number: float) -> str:
 
 
 def _said(text: str, x: float, y: float, size: float = 12.0, **look: object) -> Markup:
-    return element("text", text, x=x, y=y, font_size=size, **{"fill": INK, **look})
+    return element("text", text, x=x, y=y, font_size=size, **{"fill": _INK, **look})
 
 
 def _scale(axis: Axis) -> list[Markup]:
     """The axis: a number at every fifth, and a faint line up from it."""
     tenths = range(round(10 * axis.low), 11)
-    made = [_said("cosine", axis.left - 22, AXIS + 16, 11.0, text_anchor="end", fill=MUTED)]
+    made = [_said("cosine", axis.left - 22, AXIS + 16, 11.0, text_anchor="end", fill=_MUTED)]
     for tenth in tenths:
         x = axis.at(tenth / 10)
         made.append(element("path", d=f"M{x:.1f} -4V{AXIS}", stroke="#999" if tenth == 0 else "#EEE"))
         if tenth % 2 == 0:
-            made.append(_said(f"{tenth / 10:g}".replace("-", "\u2212"), x, AXIS + 16, 11.0, text_anchor="middle", fill=MUTED))
+            made.append(_said(f"{tenth / 10:g}".replace("-", "\u2212"), x, AXIS + 16, 11.0, text_anchor="middle", fill=_MUTED))
     return [*made, element("path", d=f"M{axis.left:.1f} {AXIS}H{axis.right:.1f}", stroke="#999")]
 
 
 def _guide(axis: Axis, lane: str, value: float) -> Markup:
     """A dotted line from the end of a bar down to the bands."""
-    return element("path", d=f"M{axis.at(value):.1f} {_LANES[lane] + BAR}V{STRIP}", stroke="#777", stroke_dasharray="2 3")
+    return element("path", d=f"M{axis.at(value):.1f} {_LANES[lane] + _BAR}V{STRIP}", stroke="#777", stroke_dasharray="2 3")
 
 
 def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
     """A bar from 0 to a value, its name before it and the number behind it."""
     y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
-    bar = element("rect", x=start, y=y, width=max(end - start, 1.5), height=BAR, fill=colour, stroke="#333", stroke_width=0.8)
+    bar = element("rect", x=start, y=y, width=max(end - start, 1.5), height=_BAR, fill=colour, stroke="#333", stroke_width=0.8)
     name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
     return joined([name, bar, _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")])
 
@@ -101,7 +101,7 @@ def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str
     mark = element("path", d=f"M{x:.1f} {top:.1f}V{bottom:.1f}", stroke="#000", stroke_width=2, stroke_dasharray="3 2")
     half = text_width(words, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
-    return joined([mark, _halo(words.replace("-", "\u2212"), middle, bottom + 11, size=11.0, text_anchor="middle", fill=MUTED)])
+    return joined([mark, _halo(words.replace("-", "\u2212"), middle, bottom + 11, size=11.0, text_anchor="middle", fill=_MUTED)])
 
 
 def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
@@ -110,7 +110,7 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     own, strips = band(skeleton - raw), []
     for name, tint, start, end in zip(BANDS, TINTS, ends, ends[1:], strict=False):
         x, width = axis.at(start), axis.at(end) - axis.at(start)
-        frame = {"stroke": INK, "stroke_width": 2} if name == own else {"stroke": "#AAA", "stroke_width": 0.8}
+        frame = {"stroke": _INK, "stroke_width": 2} if name == own else {"stroke": "#AAA", "stroke_width": 0.8}
         if width > 1:
             strip = [element("rect", x=x, y=STRIP, width=width, height=16.0, fill=tint, **frame)]
             if text_width(name, 11) + 4 <= width:

@@ -10,21 +10,21 @@ from kgot_lab.analogy.roles import Counterpart
 from kgot_lab.draw.markup import Markup, element, joined, keyed, shortened, text_width
 from kgot_lab.draw.structure.gauge import gauge
 
-WIDTH, EDGE, GUTTER = 860.0, 20.0, 124.0
-COLUMN = (WIDTH - 2 * EDGE - GUTTER) / 2
-LEFT, RIGHT = EDGE, WIDTH - EDGE - COLUMN  # where the two columns begin
-FONT, LEADING, PADDING, GAP = 13.0, 17.0, 8.0, 6.0
+_WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
+COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
+_LEFT, RIGHT = _EDGE, _WIDTH - _EDGE - COLUMN  # where the two columns begin
+FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
 _ROWS = 8  # rows of a section; the table has them all
 LINES = 5  # lines of a unit
-INK, MUTED = "#222", "#595959"
-JOINS, DENIES, STANDS = "#0072B2", "#9C4400", "#00614A"  # Okabe and Ito's blue; their vermilion and green, dark enough for text
+_INK, _MUTED = "#222", "#595959"
+_JOINS, DENIES, STANDS = "#0072B2", "#9C4400", "#00614A"  # Okabe and Ito's blue; their vermilion and green, dark enough for text
 BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
 _Look = Mapping[str, object]
 _PLAIN: _Look = {}
 DENIAL: _Look = {"fill": DENIES, "font_weight": "bold", "font_size": 12.0}
-ASIDE: _Look = {"fill": MUTED, "font_style": "italic", "font_size": 12.0}
+ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """Two units that answer each other, with their similarity; or one that stands alone."""
 
     left: Unit | None = None
@@ -63,14 +63,14 @@ class Section:
     """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as one."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[PictureRow, ...]
     note: str = ""
     least: float = -1.0
     lines: int = LINES
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Likeness:
     """All that is told of two texts: the picture and the tables say the same of it."""
 
     titles: tuple[str, str]
@@ -86,25 +86,25 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Part:
+class PicturePart:
     """A piece of the picture, drawn from y = 0 down."""
 
     drawn: Markup
     height: float
 
 
-def picture(told: Comparison, alt: str) -> Markup:
+def picture(told: Likeness, alt: str) -> Markup:
     """A comparison as an SVG that needs nothing else. What finds no room is counted in it."""
     placed, y = [], 16.0
     for part in (*_head(told), *(part for section in told.sections for part in _section(section)), *_roles(told)):
         placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
         y += part.height
-    paper = element("rect", x=0.5, y=0.5, width=WIDTH - 1, height=y + 5, rx=4, fill="#fff", stroke="#DDD")
+    paper = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=y + 5, rx=4, fill="#fff", stroke="#DDD")
     one, other = (shortened(title, 80) for title in told.titles)
     title = f"{one} and {other}: {told.headline}"
     drawing = element(
         "svg", element("title", title), element("desc", alt), paper, *placed,
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH:.0f} {y + 6:.0f}", width=WIDTH, height=f"{y + 6:.0f}", role="img",
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH:.0f} {y + 6:.0f}", width=_WIDTH, height=f"{y + 6:.0f}", role="img",
         aria_label=title, font_family=FACES, style="max-width:100%;height:auto",
     )  # fmt: skip
     return keyed(drawing)
@@ -148,29 +148,31 @@ def _more(left_out: int) -> list[str]:
 
 
 def _text(text: str, x: float, y: float, **look: object) -> Markup:
-    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": INK, **look})
+    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **look})
 
 
 # --- head ---------------------------------------------------------------------------------------------------------------
 
 
-def _head(told: Comparison) -> Iterator[Part]:
+def _head(told: Likeness) -> Iterator[PicturePart]:
     """The verdict, why, the gauge, and what the two columns are."""
-    lines, _ = fitted(told.headline, WIDTH - 2 * EDGE - 30, 17, 2)
-    title = [_text(line, LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold") for number, line in enumerate(lines)]
-    yield Part(joined([_sign(told.sign, LEFT + 11, 10), *title]), 21 * len(lines) + 8)
+    lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
+    title = [_text(line, _LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold") for number, line in enumerate(lines)]
+    yield PicturePart(joined([_sign(told.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
     for reason in told.reasons:
-        lines, left_out = fitted(reason, WIDTH - 2 * EDGE - 30, FONT, 4)
+        lines, left_out = fitted(reason, _WIDTH - 2 * _EDGE - 30, FONT, 4)
         lines = [*lines, *_more(left_out)]
-        yield Part(joined(_text(line, LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)), LEADING * len(lines) + 3)
-    drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (LEFT + 84, WIDTH - EDGE - 64))
-    yield Part(element("g", drawn, transform="translate(0 16)"), height + 28)
+        yield PicturePart(
+            joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)), LEADING * len(lines) + 3
+        )
+    drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (_LEFT + 84, _WIDTH - _EDGE - 64))
+    yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
     yield _titles(told.titles, told.raw)
 
 
 def _sign(sign: str, x: float, y: float) -> Markup:
     """A tick, a cross or an open ring with a dash: drawn, so that no font need have them."""
-    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(sign, ("M-4 0H4", MUTED))
+    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(sign, ("M-4 0H4", _MUTED))
     filled = sign in ("yes", "no")
     ring = element("circle", cx=0, cy=0, r=10, fill=colour if filled else "#fff", stroke=colour, stroke_width=2)
     look = {"fill": "none", "stroke_width": 2.4, "stroke_linecap": "round", "stroke_linejoin": "round"}
@@ -178,56 +180,60 @@ def _sign(sign: str, x: float, y: float) -> Markup:
     return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
 
 
-def _titles(titles: tuple[str, str], raw: float) -> Part:
+def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
     """What the two columns are, and how alike as they stand."""
     both = [fitted(title, COLUMN, 14, 2)[0] for title in titles]
     most = max(map(len, both))
     drawn = [
         _text(line, x, 14 + 18 * number, font_size=14.0, font_weight="bold")
-        for lines, x in zip(both, (LEFT, RIGHT), strict=True)
+        for lines, x in zip(both, (_LEFT, RIGHT), strict=True)
         for number, line in enumerate(lines)
     ]
-    rule = element("path", d=f"M{LEFT:.1f} -8H{WIDTH - EDGE:.1f}", stroke="#DDD")
-    caption = _text("as whole texts", WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=MUTED)
-    return Part(joined([rule, *drawn, *_joint(Row(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]), 18 * max(most, 2) + 4)
+    rule = element("path", d=f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", stroke="#DDD")
+    caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
+    return PicturePart(
+        joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]), 18 * max(most, 2) + 4
+    )
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------
 
 
-def _section(section: Section) -> Iterator[Part]:
+def _section(section: Section) -> Iterator[PicturePart]:
     """A heading, the first rows, and the count of the others."""
     yield _heading(section.name, section.note)
     for row in section.rows[:_ROWS]:
         yield _row(row, section)
     if left_out := section.rows[_ROWS:]:
         yield _aside(f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all.")
-    yield Part(Markup(""), 8)
+    yield PicturePart(Markup(""), 8)
 
 
-def _heading(name: str, note: str) -> Part:
-    small = _text(note, WIDTH - EDGE, 13, font_size=11.0, text_anchor="end", fill=MUTED)
-    return Part(joined([_text(name, LEFT, 13, font_weight="bold", fill=MUTED), small]), 21)
+def _heading(name: str, note: str) -> PicturePart:
+    small = _text(note, _WIDTH - _EDGE, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
+    return PicturePart(joined([_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
 
 
-def _aside(words: str) -> Part:
-    lines, _ = fitted(words, WIDTH - 2 * EDGE, 12, 3)
-    return Part(joined(_text(line, LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)), 16 * len(lines) + 4)
+def _aside(words: str) -> PicturePart:
+    lines, _ = fitted(words, _WIDTH - 2 * _EDGE, 12, 3)
+    return PicturePart(joined(_text(line, _LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)), 16 * len(lines) + 4)
 
 
-def _counted(rows: Sequence[Row]) -> str:
+def _counted(rows: Sequence[PictureRow]) -> str:
     """What some rows are, in numbers."""
     ours, theirs = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
     named = ((len(rows) - ours - theirs, "in pairs"), (ours, "alone on the left"), (theirs, "alone on the right"))
     return ", ".join(f"{count:,} {what}" for count, what in named if count)
 
 
-def _row(row: Row, section: Section) -> Part:
+def _row(row: PictureRow, section: Section) -> PicturePart:
     """A row: its boxes of one height, and between them what joins them."""
-    boxes = [(list(_lines(unit, section.lines)), x) for unit, x in ((row.left, LEFT), (row.right, RIGHT)) if unit is not None]
+    boxes = [(list(_lines(unit, section.lines)), x) for unit, x in ((row.left, _LEFT), (row.right, RIGHT)) if unit is not None]
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
     alone = len(boxes) == 1
-    return Part(joined([*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]), height + GAP)
+    return PicturePart(
+        joined([*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]), height + _GAP
+    )
 
 
 def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
@@ -248,39 +254,39 @@ def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: boo
     return joined([element("rect", x=x, y=0.5, width=COLUMN, height=height - 1, rx=5, **frame), *words])
 
 
-def _joint(row: Row, least: float, y: float, short: float = 0) -> list[Markup]:
+def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
     """What joins two units: a line as thick as they are alike, with their similarity on it; words where a unit stands alone.
 
     The line ends `short` of both columns.
     """
     if row.similarity is None:
-        return [_text(row.between, WIDTH / 2, y + 4, text_anchor="middle", **ASIDE)]
+        return [_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **ASIDE)]
     if row.similarity < least:
         look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
     else:
-        look = {"stroke": DENIES if row.clash else JOINS, "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2}
-    line = element("path", d=f"M{LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
+        look = {"stroke": DENIES if row.clash else _JOINS, "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2}
+    line = element("path", d=f"M{_LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
     half = 22 if row.places == 2 else 27
-    pill = element("rect", x=WIDTH / 2 - half, y=y - 10, width=2 * half, height=20, rx=10, fill="#fff", stroke=look["stroke"])
-    parts = [line, pill, _text(row.between, WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
+    pill = element("rect", x=_WIDTH / 2 - half, y=y - 10, width=2 * half, height=20, rx=10, fill="#fff", stroke=look["stroke"])
+    parts = [line, pill, _text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
     if row.clash:
-        parts.append(_text("≠ one denies", WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
+        parts.append(_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
     return parts
 
 
-def _roles(told: Comparison) -> Iterator[Part]:
+def _roles(told: Likeness) -> Iterator[PicturePart]:
     """Who plays whom: a line for each two nouns, as often as they fill the same role."""
     if not told.roles_note:
         return
     yield _heading("Who plays whom", told.roles_note)
     for each in told.roles[:_ROWS]:
-        colour, dashes = (JOINS, None) if each.agrees else ("#777", "3 3")
+        colour, dashes = (_JOINS, None) if each.agrees else ("#777", "3 3")
         look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
-        line = element("path", d=f"M{LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
-        pill = element("rect", x=WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour)
-        number = _text(f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)", WIDTH / 2, 13.5, text_anchor="middle")
-        ours = _text(_noun(each.source), LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
-        yield Part(joined([ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]), 24)
+        line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
+        pill = element("rect", x=_WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour)
+        number = _text(f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)", _WIDTH / 2, 13.5, text_anchor="middle")
+        ours = _text(_noun(each.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
+        yield PicturePart(joined([ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]), 24)
     if left_out := told.roles[_ROWS:]:
         yield _aside(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 

@@ -11,10 +11,10 @@ from textwrap import wrap
 
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.analogy.material import described
-from kgot_lab.analogy.verdict import Limits
+from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.markup import Markup, element, image, joined
-from kgot_lab.draw.structure.picture import Comparison, Row, Section, picture
-from kgot_lab.draw.structure.words import Kept, Rules, Side, comparison, in_words, signed
+from kgot_lab.draw.structure.picture import Likeness, PictureRow, Section, picture
+from kgot_lab.draw.structure.words import KeptAlignment, Rules, TextSide, comparison, likeness_in_words, signed_delta
 from kgot_lab.draw.table import LEFT, Sheet, Table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -57,7 +57,7 @@ class StructureView:
     texts: tuple[str, str]
     svg: Markup
     alt: str  # what the picture shows, in words
-    _told: Comparison = field(compare=False)
+    _told: Likeness = field(compare=False)
     _source: _Source = field(compare=False)
 
     def of(self, which: Edge | Pair | int) -> StructureView:
@@ -68,7 +68,7 @@ class StructureView:
         """The edges there are to choose from, by delta, the vetoed ones last; at most `limit` of them."""
         edges, name = self._source.edges, self._source.name
         rows = [
-            (str(number), name(edge.source), name(edge.target), signed(_pair(edge).delta), str(edge.properties.get("veto") or ""))
+            (str(number), name(edge.source), name(edge.target), signed_delta(_pair(edge).delta), str(edge.properties.get("veto") or ""))
             for number, edge in enumerate(edges[:limit], 1)
         ]
         return Table((Sheet(("number", "one", "other", "delta", "veto"), tuple(rows), len(edges), "Edges"),))
@@ -76,7 +76,11 @@ class StructureView:
     def table(self) -> Table:
         """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and who plays whom."""
         told, (one, other) = self._told, self._told.titles
-        numbers = [("texts, cosine", f"{told.raw:.3f}"), ("skeletons, cosine", f"{told.skeleton:.3f}"), ("delta", signed(self.pair.delta))]
+        numbers = [
+            ("texts, cosine", f"{told.raw:.3f}"),
+            ("skeletons, cosine", f"{told.skeleton:.3f}"),
+            ("delta", signed_delta(self.pair.delta)),
+        ]
         said = [("verdict", told.headline), *(("why", reason) for reason in told.reasons), *numbers, ("band", self.pair.band)]
         sheets = [_whole("The verdict", ("", "in words"), said), _whole("The texts", told.titles, [self.texts])]
         for part in told.sections:
@@ -130,11 +134,11 @@ class _Source:
         pair = _sound(shown if isinstance(shown, Pair) else _pair(shown))
         sides = self._side(shown, pair, 0), self._side(shown, pair, 1)
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
-        kept = pair.alignment if isinstance(pair.alignment, Kept) else None
+        kept = pair.alignment if isinstance(pair.alignment, KeptAlignment) else None
         if self.judge[0] is not None and (pair.alignment is None or kept is not None):
             pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
         told = comparison(pair, sides, self._rules(shown, kept))
-        alt = in_words(told)
+        alt = likeness_in_words(told)
         return StructureView(pair, (sides[0].text, sides[1].text), picture(told, alt), alt, told, self)
 
     def name(self, id: str) -> str:
@@ -146,11 +150,11 @@ class _Source:
             raise BadInput(f"there is no edge number {number} among the {len(self.edges):,} to choose from: see choices()")
         return self.edges[number - 1]
 
-    def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> Side:
+    def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
         """One of the two texts with all that is known of it."""
         title, text = self._text(shown, (pair.source, pair.target)[place], place)
         leaks = getattr(self.skeletons, "leaks", {})
-        return Side(title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ())))
+        return TextSide(title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ())))
 
     def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
         """The title and the words behind an id; the ends of a Pair may be texts themselves. Raises BadInput."""
@@ -165,11 +169,11 @@ class _Source:
         read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
         return (named or ("First text", "Second text")[place], id) if read == whole(id) else (id, read)
 
-    def _rules(self, shown: Edge | Pair, kept: Kept | None) -> Rules:
+    def _rules(self, shown: Edge | Pair, kept: KeptAlignment | None) -> Rules:
         aligner, thresholds = self.judge
         own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
         whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
-        return Rules(thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Limits(), kept)
+        return Rules(thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Cutoffs(), kept)
 
 
 def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -199,7 +203,7 @@ def _pair(edge: Edge) -> Pair:
     said = edge.properties
     raw, skeleton = (_number(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
-    kept = Kept(_number(edge, "alignment_score"), str(said.get("veto") or "")) if "alignment_score" in said else None
+    kept = KeptAlignment(_number(edge, "alignment_score"), str(said.get("veto") or "")) if "alignment_score" in said else None
     return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
 
 
@@ -228,7 +232,7 @@ def _thresholds(kept: Json) -> Thresholds | None:
     return None
 
 
-def _cells(row: Row, part: Section) -> tuple[str, str, str, str]:
+def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     """A row as texts: both units, what stands between them, and what is to be said of them."""
     ours, theirs = ((unit.text, unit) if unit else ("", None) for unit in (row.left, row.right))
     remarks = [f"{side} denies something" for side, (_, unit) in (("left", ours), ("right", theirs)) if unit and unit.denied]

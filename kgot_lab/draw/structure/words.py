@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.analogy.linguistic import Read
+from kgot_lab.analogy.linguistic import Analysis
 from kgot_lab.analogy.roles import RoleMap
-from kgot_lab.analogy.verdict import Alignment, Limits, Match
+from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.draw.markup import shortened
-from kgot_lab.draw.structure.picture import Comparison, Row, Section, Unit
+from kgot_lab.draw.structure.picture import Likeness, PictureRow, Section, Unit
 from kgot_lab.pairs.bands import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, Pair, Thresholds
-from kgot_lab.pairs.bands import Alignment as Said
+from kgot_lab.pairs.bands import Verified as Said
 
-WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
+_WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
 _BANDS = {
     NEGATIVE: "the texts are more alike than their skeletons",
     LOW: "the skeletons are hardly more alike than the texts",
@@ -23,7 +23,7 @@ _BANDS = {
 
 
 @dataclass(frozen=True)
-class Side:
+class TextSide:
     """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into it."""
 
     title: str
@@ -33,7 +33,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptAlignment:
     """What an edge keeps of its alignment: how well the texts run alike, and what speaks against the edge."""
 
     score: float
@@ -46,15 +46,15 @@ class Rules:
 
     thresholds: Thresholds
     whence: str  # who set the thresholds
-    limits: Limits
-    kept: Kept | None = None
+    limits: Cutoffs
+    kept: KeptAlignment | None = None
 
 
-def comparison(pair: Pair, sides: tuple[Side, Side], rules: Rules) -> Comparison:
+def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
     """All that is told of two texts."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     sign, headline = _headline(pair, rules)
-    return Comparison(
+    return Likeness(
         (sides[0].title, sides[1].title),
         sign,
         headline,
@@ -68,7 +68,7 @@ def comparison(pair: Pair, sides: tuple[Side, Side], rules: Rules) -> Comparison
     )
 
 
-def in_words(told: Comparison) -> str:
+def likeness_in_words(told: Likeness) -> str:
     """A comparison in a few sentences, for those who do not see the picture."""
     pairs = (f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs" for part in told.sections)
     parts = "; ".join(f"{part.name.lower()}: {counted}" for part, counted in zip(told.sections, pairs, strict=True))
@@ -76,7 +76,7 @@ def in_words(told: Comparison) -> str:
     return f"{one} and {other}: {told.headline}. {' '.join(told.reasons)} {parts.capitalize()}."
 
 
-def signed(number: float) -> str:
+def signed_delta(number: float) -> str:
     """A number with its sign, at three places."""
     return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
 
@@ -96,7 +96,7 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
 
 def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
     """Why: the band, the thresholds, and what the verifier says."""
-    yield f"Delta {signed(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
+    yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _measured(pair, rules)
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."
@@ -112,10 +112,10 @@ def _measured(pair: Pair, rules: Rules) -> str:
     """How the pair stands to the thresholds."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
     low = [f"the skeletons are not alike enough ({_number(pair.skeleton)} of at least {least:g})"] * (round(pair.skeleton, DIGITS) < least)
-    low += [f"the delta is too small ({signed(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
+    low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
     if low:
         return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
-    reached = f"skeletons {_number(pair.skeleton)} of at least {least:g}, delta {signed(pair.delta)} of at least {by:+g}"
+    reached = f"skeletons {_number(pair.skeleton)} of at least {least:g}, delta {signed_delta(pair.delta)} of at least {by:+g}"
     return f"Both thresholds {rules.whence} are reached: {reached}.".replace("-", "\u2212")
 
 
@@ -123,7 +123,7 @@ def _runs(found: Said) -> str:
     """How alike the two run, as far as a verifier says it."""
     if not isinstance(found, Alignment):
         return f"score {_number(found.score)}"
-    return f"score {_number(found.score)}, read backwards {_number(found.backward)}, order (Kendall's tau) {signed(found.order)}"
+    return f"score {_number(found.score)}, read backwards {_number(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
 
 
 def _number(number: float) -> str:
@@ -133,18 +133,18 @@ def _number(number: float) -> str:
 # --- what answers what --------------------------------------------------------------------------------------------------
 
 
-def _sections(pair: Pair, sides: tuple[Side, Side], rules: Rules) -> Iterator[Section]:
+def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
     """The texts, sentence by sentence where they were aligned; their skeletons; and their events."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     told = alignment is not None and bool(alignment.events)
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
-        whole = Row(_whole(sides[0].text), _whole(sides[1].text))
-        yield Section("Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=WHOLE)
+        whole = PictureRow(_whole(sides[0].text), _whole(sides[1].text))
+        yield Section("Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE)
     else:
         note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
-    skeletons = Row(_skeleton(sides[0]), _skeleton(sides[1]), pair.skeleton, places=3)
+    skeletons = PictureRow(_skeleton(sides[0]), _skeleton(sides[1]), pair.skeleton, places=3)
     below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
     yield Section("Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, SKELETON)
     if alignment is not None and told:
@@ -153,7 +153,7 @@ def _sections(pair: Pair, sides: tuple[Side, Side], rules: Rules) -> Iterator[Se
         yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", rules.limits.partner)
 
 
-def _rows_of_sentences(alignment: Alignment) -> tuple[Row, ...]:
+def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     """The sentences of two texts; a match names its places among those that have something to compare."""
     texts = alignment.source, alignment.target
     ours, theirs = ([place for place, sentence in enumerate(text.sentences) if sentence.masked] for text in texts)
@@ -161,17 +161,19 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[Row, ...]:
     return _side_by_side(_sentences(texts[0]), _sentences(texts[1]), matches)
 
 
-def _side_by_side(ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]) -> tuple[Row, ...]:
+def _side_by_side(ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]) -> tuple[PictureRow, ...]:
     """A row for each match, and for each unit that stands alone, in the order of both texts."""
     rows, left, right = [], 0, 0
     for match in matches:
-        rows += [Row(left=unit) for unit in ours[left : match.source]] + [Row(right=unit) for unit in theirs[right : match.target]]
-        rows.append(Row(ours[match.source], theirs[match.target], match.similarity))
+        rows += [PictureRow(left=unit) for unit in ours[left : match.source]] + [
+            PictureRow(right=unit) for unit in theirs[right : match.target]
+        ]
+        rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
         left, right = match.source + 1, match.target + 1
-    return (*rows, *(Row(left=unit) for unit in ours[left:]), *(Row(right=unit) for unit in theirs[right:]))
+    return (*rows, *(PictureRow(left=unit) for unit in ours[left:]), *(PictureRow(right=unit) for unit in theirs[right:]))
 
 
-def _sentences(text: Read) -> list[Unit]:
+def _sentences(text: Analysis) -> list[Unit]:
     if not text.sentences:
         return [_whole(text.text)]
     bare = "nothing to compare is left without its nouns"
@@ -182,7 +184,7 @@ def _whole(text: str) -> Unit:
     return Unit(text) if text.strip() else Unit("", note="this text is blank")
 
 
-def _skeleton(side: Side) -> Unit:
+def _skeleton(side: TextSide) -> Unit:
     if not side.skeleton.strip():
         return Unit("", note="no skeleton is at hand: give skeletons=")
     return Unit(side.skeleton, note=f"leaked from the text: {', '.join(side.leaks)}" if side.leaks else "")

@@ -28,14 +28,14 @@ class Question:
     facts: tuple[str, ...]
 
 
-class Bundle(NamedTuple):
+class QuestionSet(NamedTuple):
     """Passages to search and questions to ask."""
 
     documents: list[Document]
     questions: list[Question]
 
 
-def hotpotqa() -> Bundle:
+def hotpotqa() -> QuestionSet:
     """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took them), CC BY-SA 4.0.
 
     Ids and order of the passages come from a hash of their content: the file has them in the order of the questions, which would tell
@@ -45,10 +45,10 @@ def hotpotqa() -> Bundle:
     ids = {old: _content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
     questions = [_question(row, rows, ids) for row in _rows("queries.jsonl.gz")]
-    return Bundle([documents[id] for id in sorted(documents)], questions)
+    return QuestionSet([documents[id] for id in sorted(documents)], questions)
 
 
-def split() -> dict[str, tuple[str, ...]]:
+def question_split() -> dict[str, tuple[str, ...]]:
     """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for tuning."""
     parts = json.loads(bundled(f"{_HOTPOTQA}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(parts[name]) for name in ("locked", "test", "develop")}
@@ -57,7 +57,7 @@ def split() -> dict[str, tuple[str, ...]]:
 def demo_questions() -> list[Question]:
     """The three questions of the demo: of those for tuning, so that no measured question is shown off."""
     by_id = {question.id: question for question in hotpotqa().questions}
-    develop = split()["develop"]
+    develop = question_split()["develop"]
     return [by_id[develop[number]] for number in (1, 7, 4)]
 
 

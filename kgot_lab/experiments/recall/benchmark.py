@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_run, run_to, save_run
+from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_receipt, run_to, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset, published
@@ -26,7 +26,7 @@ DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
 WRITTEN_BEFORE = Plan(BASELINE, expected="follow, sentences")
 PUBLISHED = Plan("vector database", primary="all@8", measures=("recall@2", "recall@5", "all@8"))
 BESIDE_PUBLISHED = ("bm25", "embeddings", BASELINE, "pagerank, titles", "follow", "follow, sentences")
-Progress = Callable[[int, int, str], object]  # done, total, what is next
+BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
 
 
 def benchmark(
@@ -36,7 +36,7 @@ def benchmark(
     names: Sequence[str] = DATASETS,
     only: Sequence[str] = (),
     develop: bool = False,
-    progress: Progress = lambda done, total, what: None,
+    progress: BenchmarkProgress = lambda done, total, what: None,
 ) -> list[Report]:
     """Run the systems on some data sets, named or in a folder as BEIR has them, and report them.
 
@@ -75,14 +75,14 @@ def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
             hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
             unknown = Latency(float("nan"), float("nan"))
             said = "published by circlemind-ai/fast-graphrag, eight deep"
-            save_run(Run(system, said, dataset.name, 8, hits, unknown, {}, fingerprints(dataset)), receipt(folder, dataset, system))
+            save_receipt(Run(system, said, dataset.name, 8, hits, unknown, {}, fingerprints(dataset)), receipt(folder, dataset, system))
     made = _Made(dataset, embedder)
     for system in BESIDE_PUBLISHED:
         made.measure(folder, system, keep=8)
     return derive(folder, load_dataset)
 
 
-def indexing(name: str, embedder: Embedder, *, progress: Progress = lambda done, total, what: None) -> list[dict[str, Json]]:
+def indexing(name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None) -> list[dict[str, Json]]:
     """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes kept.
 
     Systems share parts, so the sum over systems is more than all of them take together.
@@ -162,7 +162,7 @@ def _earlier(folder: Path, dataset: Dataset) -> list[Run]:
     """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
-        made = load_run(path)
+        made = load_receipt(path)
         if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
             was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
             raise BadInput(f"{was}; name another folder, or delete the receipts there")

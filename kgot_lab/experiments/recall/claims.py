@@ -14,7 +14,7 @@ REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
 
 @dataclass(frozen=True)
-class Claim:
+class PublishedClaim:
     """One claim that can be tested: a system that should find more than another. `said` is what the document reports for the two."""
 
     text: str
@@ -23,17 +23,19 @@ class Claim:
     said: str
 
 
-CLAIMS = (
-    Claim("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
-    Claim("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
-    Claim("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
-    Claim("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
-    Claim("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
-    Claim("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
-    Claim("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
-    Claim("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
-    Claim("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
-    Claim("weighted hybrid beats RRF over many, paths", "kg-os hybrid", "rrf of six, paths", ".885 and .667 (with path retrieval)"),
+PUBLISHED_CLAIMS = (
+    PublishedClaim("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
+    PublishedClaim("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
+    PublishedClaim("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
+    PublishedClaim("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
+    PublishedClaim("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
+    PublishedClaim("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
+    PublishedClaim("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
+    PublishedClaim("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
+    PublishedClaim("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
+    PublishedClaim(
+        "weighted hybrid beats RRF over many, paths", "kg-os hybrid", "rrf of six, paths", ".885 and .667 (with path retrieval)"
+    ),
 )
 WAITING = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",
@@ -47,7 +49,7 @@ WAITING = {
 class Verdict:
     """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what follows."""
 
-    claim: Claim
+    claim: PublishedClaim
     dataset: str
     difference: Estimate
     p_holm: float
@@ -101,7 +103,7 @@ def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")
     plan, rows = reports[0].plan, []
-    for claim in CLAIMS:
+    for claim in PUBLISHED_CLAIMS:
         gaps = {report.dataset.name: _gaps(report, claim, measure) for report in reports}
         if len(reports) > 1:
             gaps["all"] = [gap for some in gaps.values() for gap in some]
@@ -114,7 +116,7 @@ def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
     return Verdicts(tuple(made), measure)
 
 
-def _gaps(report: Report, claim: Claim, measure: str) -> list[float]:
+def _gaps(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
     for system in (claim.better, claim.worse):
         if system not in report.scores:
             raise BadInput(

@@ -21,9 +21,9 @@ def load_dataset(name: str) -> Dataset:
     """
     if name in BUNDLED:
         return BUNDLED[name]()
-    from kgot_lab.evaluation.fetched import fetched
+    from kgot_lab.evaluation.fetched import fetch_dataset
 
-    return fetched(name, BUNDLED)
+    return fetch_dataset(name, BUNDLED)
 
 
 # --- bundled ----------------------------------------------------------------------------------------------------------

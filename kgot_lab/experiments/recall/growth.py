@@ -29,7 +29,7 @@ from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 
-Row = Mapping[str, Json]
+GrowthRow = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 _KEPT = 1_000  # hits a lane keeps
 _FEWEST = 5  # queries measured, however long they take
@@ -55,7 +55,7 @@ LANES: Mapping[str, Callable[[Dataset], Stage]] = {
 }
 
 
-def growth(
+def measure_growth(
     sizes: Sequence[int] = SIZES,
     lanes: Sequence[str] = tuple(LANES),
     *,
@@ -63,7 +63,7 @@ def growth(
     queries: int = 50,
     seconds: float = 60.0,
     progress: Callable[[int, int, str], object] = lambda done, total, what: None,
-) -> list[Row]:
+) -> list[GrowthRow]:
     """One row per lane and number of passages: what indexing and searching synthetic passages took.
 
     A row holds lane, passages, queries (measured within `seconds`, at least five), index_s, peak_mb (the most memory over that of
@@ -78,7 +78,7 @@ def growth(
             raise UnknownName("lane", lane, LANES)
     known = {(row["lane"], row["passages"], row["asked"]): row for row in _rows(file)} if file else {}
     wanted = [(lane, size, queries) for size in sizes for lane in lanes]
-    rows: list[Row] = []
+    rows: list[GrowthRow] = []
     for done, key in enumerate(wanted):
         progress(done, len(wanted), f"{key[0]} over {key[1]:,} passages")
         row = known.get(key) or _in_a_process(*key, seconds)
@@ -89,7 +89,7 @@ def growth(
     return rows
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def _rows(file: Path) -> Iterator[GrowthRow]:
     if not file.exists():
         return
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(keepends=True), start=1):
@@ -103,14 +103,14 @@ def _rows(file: Path) -> Iterator[Row]:
         yield row
 
 
-def _append(file: Path, row: Row) -> None:
+def _append(file: Path, row: GrowthRow) -> None:
     whole = file.read_text(encoding="utf-8") if file.exists() else ""
     file.parent.mkdir(parents=True, exist_ok=True)
     kept = whole[: whole.rfind("\n") + 1]  # without a line cut short
     file.write_text(f"{kept}{json.dumps(row)}\n", encoding="utf-8")
 
 
-def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> Row:
+def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> GrowthRow:
     code = "import sys; from kgot_lab.experiments.recall.growth import _answer; _answer(sys.argv[1:])"
     command = [sys.executable, "-c", code, lane, str(size), str(queries), str(seconds)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
@@ -130,7 +130,7 @@ def _answer(arguments: Sequence[str]) -> None:
 # --- one measurement, in the process it has to itself -----------------------------------------------------------------
 
 
-def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> Row:
+def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:
     """The row of one lane and size, see growth(); memory is right only in a fresh process."""
     LANES[lane](synthetic(8, 2)).search("warm up")  # imports what the lane needs, which is not its index
     dataset = synthetic(size, min(queries, size // 4))

@@ -11,7 +11,7 @@ from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, crossed, halves
+from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import Reach, follow
@@ -19,7 +19,7 @@ from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
 from kgot_lab.retrieval.meaning import best_sentence, meaning
-from kgot_lab.retrieval.names import Titles, plain
+from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.passthrough import Walk, traverse
@@ -77,9 +77,9 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
         "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
     }
     if len(dataset.develop.queries) >= FEWEST:
-        made["convex, tuned"] = lambda: crossed(dataset, lambda part: best_weight(parts.meaning, parts.words, part), "tuned convex")
-        made["gate"] = lambda: crossed(dataset, lambda part: admitted(parts.lanes, _equal, part).stage, "gate")
-        made["gate, rrf"] = lambda: crossed(dataset, lambda part: admitted(parts.lanes, _by_rank, part).stage, "gate with rrf")
+        made["convex, tuned"] = lambda: cross_fitted(dataset, lambda part: best_weight(parts.meaning, parts.words, part), "tuned convex")
+        made["gate"] = lambda: cross_fitted(dataset, lambda part: admitted(parts.lanes, _equal, part).stage, "gate")
+        made["gate, rrf"] = lambda: cross_fitted(dataset, lambda part: admitted(parts.lanes, _by_rank, part).stage, "gate with rrf")
     if dataset.triples:
         made["pagerank, triples"] = lambda: parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
         made["follow, triples"] = lambda: parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
@@ -187,7 +187,9 @@ class _Parts:
     @cached_property
     def named_by_triples(self) -> PropertyGraph:
         triples = self._dataset.triples
-        held = {id: {plain(end) for triple in some for end in (triple.subject, triple.object)} - {""} for id, some in triples.items()}
+        held = {
+            id: {compared_name(end) for triple in some for end in (triple.subject, triple.object)} - {""} for id, some in triples.items()
+        }
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
     @cached_property

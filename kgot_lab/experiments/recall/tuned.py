@@ -19,7 +19,7 @@ FEWEST = 4  # develop queries, below which nothing is tuned
 _GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
 
 
-def crossed(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
+def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
     """A stage that is fitted, for each half of the develop queries, on the other half, and for every other query on all of them.
 
     The halves go by the hash of the query's id. Raises BadInput for fewer than four develop queries.
@@ -44,7 +44,7 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 
 
-def quality(part: Dataset) -> Callable[[Stage], float]:
+def mean_recall(part: Dataset) -> Callable[[Stage], float]:
     """The mean recall@5 of a stage on the queries of a data set."""
     return lambda stage: score(run(stage, part.queries, keep=5), part.qrels, ["recall@5"]).mean("recall@5")
 
@@ -52,7 +52,7 @@ def quality(part: Dataset) -> Callable[[Stage], float]:
 def best_weight(first: Stage, second: Stage, part: Dataset) -> Stage:
     """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one nearest to a half."""
     known = _remembering({"first": first, "second": second})
-    measure = quality(part)
+    measure = mean_recall(part)
     found = {weight: measure(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID}
     weight = max(found, key=lambda weight: (found[weight], -abs(weight - 0.5)))
     return weighted((weight, first), (round(1 - weight, 1), second))
@@ -60,7 +60,7 @@ def best_weight(first: Stage, second: Stage, part: Dataset) -> Stage:
 
 def admitted(lanes: Mapping[str, Stage], fuse: Callable[[Sequence[Stage]], Stage], part: Dataset, margin: float = MARGIN) -> Admission:
     """What the gate lets into a fusion on the queries of a data set; the pipeline is made of the lanes themselves."""
-    decided = gate(_remembering(lanes), fuse, quality(part), margin=margin)
+    decided = gate(_remembering(lanes), fuse, mean_recall(part), margin=margin)
     chosen = [lanes[name] for name in decided.admitted]
     return Admission(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
 

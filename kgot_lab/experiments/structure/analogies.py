@@ -123,7 +123,7 @@ def items(name: str) -> tuple[Item, ...]:
 
 def _storyanalogy() -> Choices:
     """Of the wrong choices, "noun" shares nouns with the source and not its structure, and "random" shares neither."""
-    rows = rows_of("storyanalogy-mc/mc.jsonl.gz")
+    rows = jsonl_rows("storyanalogy-mc/mc.jsonl.gz")
     group_of = linked({row["_id"]: _story(row) for row in rows})
     questions = (
         Choice(row["_id"], row["source"], tuple(row["choices"]), row["answer"], tuple(row["types"]), group=group_of[row["_id"]])
@@ -137,11 +137,11 @@ def _analobench(length: str) -> Choices:
 
     Wrong choices are "other"; in five questions one of them is the query "itself", an accident of the published draw that is kept.
     """
-    corpus = {row["_id"]: row for row in rows_of("analobench/corpus.jsonl.gz")}
+    corpus = {row["_id"]: row for row in jsonl_rows("analobench/corpus.jsonl.gz")}
     told, away = length.lower(), locked_in("analobench")
     questions: list[Choice] = []
     locked: set[str] = set()
-    for row in rows_of("analobench/t1_subset.jsonl.gz"):
+    for row in jsonl_rows("analobench/t1_subset.jsonl.gz"):
         query, options = corpus[row["query"]], [corpus[id] for id in row["options"]]
         kinds = ["itself" if option is query else "other" for option in options]
         kinds[row["label"]] = "target"
@@ -158,8 +158,8 @@ def _parallelparc(level: str) -> Choices:
     The advanced questions also have that random text with its own order broken: "random, broken". That is what is left when the other
     three are found in the list of human-checked pairs.
     """
-    pairs = {row["source"]: row for row in rows_of("parallelparc/gold.jsonl.gz")}
-    rows, away = rows_of(f"parallelparc/mc_{level}.jsonl.gz"), locked_in("parallelparc")
+    pairs = {row["source"]: row for row in jsonl_rows("parallelparc/gold.jsonl.gz")}
+    rows, away = jsonl_rows(f"parallelparc/mc_{level}.jsonl.gz"), locked_in("parallelparc")
     rest = "random, broken" if level == "advanced" else "random"
     questions: list[Choice] = []
     for row in rows:
@@ -176,7 +176,7 @@ def _parallelparc(level: str) -> Choices:
 
 def _story_items() -> tuple[Item, ...]:
     """Stories that share a text are kin: what is analogous to one may be analogous to the other."""
-    rows, away = rows_of("storyanalogy-mc/mc.jsonl.gz"), locked_in("storyanalogy-mc")
+    rows, away = jsonl_rows("storyanalogy-mc/mc.jsonl.gz"), locked_in("storyanalogy-mc")
     stories = {row["_id"]: _story(row) for row in rows}
     group_of = linked(stories)
     return tuple(Item(id, *both, frozenset(both), group_of[id], id in away) for id, both in stories.items())
@@ -184,7 +184,7 @@ def _story_items() -> tuple[Item, ...]:
 
 def _sentence_items() -> tuple[Item, ...]:
     """Each sentence with one mate of its cluster, the first by hash."""
-    rows, away = rows_of("analobench/corpus.jsonl.gz"), locked_in("analobench")
+    rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), locked_in("analobench")
     found = []
     for row in rows:
         mates = [other for other in rows if other["cluster"] == row["cluster"] and other is not row]
@@ -196,7 +196,7 @@ def _sentence_items() -> tuple[Item, ...]:
 
 def _process_items() -> tuple[Item, ...]:
     """The human-checked pairs; those that share a subject, on whichever side, are kin."""
-    rows, away = rows_of("parallelparc/gold.jsonl.gz"), locked_in("parallelparc")
+    rows, away = jsonl_rows("parallelparc/gold.jsonl.gz"), locked_in("parallelparc")
     kin = [frozenset({row["source_subject"], row["target_subject"]}) for row in rows]
     return tuple(
         Item(row["_id"], row["source"], row["target"], both, row["source_subject"], row["_id"] in away)
@@ -241,7 +241,7 @@ ITEMS: Mapping[str, Callable[[], tuple[Item, ...]]] = {
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(path: str) -> list[Json]:
+def jsonl_rows(path: str) -> list[Json]:
     """The rows of a bundled file of gzipped JSON lines."""
     with gzip.open(bundled(path), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.experiments.recall.datasets import content_id
-from kgot_lab.experiments.structure.analogies import LENGTHS, choices, locked_in, rows_of
+from kgot_lab.experiments.structure.analogies import LENGTHS, choices, jsonl_rows, locked_in
 from kgot_lab.types import Document, Query
 
 
@@ -65,12 +65,12 @@ def _storyanalogy() -> Retrieval:
 
 def _analobench(length: str, *, task: bool) -> Retrieval:
     """Every item asks for its cluster mates: of the 200 options that the task T2 gives it, or of the whole corpus without itself."""
-    rows = rows_of("analobench/corpus.jsonl.gz")
+    rows = jsonl_rows("analobench/corpus.jsonl.gz")
     texts = {row["_id"]: row[length.lower()] for row in rows}
     ids = {own: _id(text) for own, text in texts.items()}  # the file stands in the order of the clusters, which would tell a tie
     queries = tuple(Query(texts[row["_id"]], row["_id"]) for row in rows)
     if task:
-        asked = {row["query"]: (row["options"], row["relevant"]) for row in rows_of("analobench/t2.jsonl.gz")}
+        asked = {row["query"]: (row["options"], row["relevant"]) for row in jsonl_rows("analobench/t2.jsonl.gz")}
     else:
         asked = {row["_id"]: _others(row["_id"], {each["_id"]: each["cluster"] for each in rows}) for row in rows}
     pools = {query.id: tuple(sorted(ids[option] for option in asked[query.id][0])) for query in queries}
@@ -91,7 +91,7 @@ def _parallelparc() -> Retrieval:
     Texts of other pairs that share a subject with it are out of its pool: people judged each source with its own target alone, so to
     call those relevant would be a guess, and to call them wrong would be an error as often as not. Its own broken target stays in.
     """
-    rows = rows_of("parallelparc/gold.jsonl.gz")
+    rows = jsonl_rows("parallelparc/gold.jsonl.gz")
     documents = _documents(row[side] for row in rows for side in ("target", "distractor"))
     subjects = {row["_id"]: {row["source_subject"], row["target_subject"]} for row in rows}
     pools: dict[str, tuple[str, ...]] = {}

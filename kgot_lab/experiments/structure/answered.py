@@ -93,7 +93,12 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
     for each in answers:
         if set(each.scores) != {question.id for question in choices.questions}:
             raise BadInput(f"{each.system} did not answer exactly the questions of {choices.name}")
-    head = {"format": _FORMAT, "set": choices.name, "questions": digest(choices), "kinds": {each.system: each.kind for each in answers}}
+    head = {
+        "format": _FORMAT,
+        "set": choices.name,
+        "questions": content_digest(choices),
+        "kinds": {each.system: each.kind for each in answers},
+    }
     rows = [
         {"question": question.id, "system": each.system, "scores": each.scores[question.id]}
         for each in answers
@@ -105,7 +110,7 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
 def load_answers(path: Path, choices: Choices) -> dict[str, Answers]:
     """Read what `save_answers` wrote, by system; raises BadInput for a file that is broken, cut short or of other questions."""
     head, *rows = _read(path, _FORMAT)
-    if (head.get("set"), head.get("questions")) != (choices.name, digest(choices)):
+    if (head.get("set"), head.get("questions")) != (choices.name, content_digest(choices)):
         raise BadInput(f"{path.name} holds answers to other questions than those of {choices.name}; run it again")
     found: dict[str, dict[str, tuple[float, ...]]] = {system: {} for system in head["kinds"]}
     for number, row in enumerate(rows, start=2):
@@ -141,7 +146,7 @@ def load_choices(path: Path) -> Choices:
     raise BadInput(f"{path.name} does not hold all its questions; draw them again")
 
 
-def digest(choices: Choices) -> str:
+def content_digest(choices: Choices) -> str:
     """SHA-256 of the questions with their choices and answers, whatever order they are in."""
     content = sorted((each.id, each.source, each.choices, each.answer, each.kinds) for each in choices.questions)
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()

@@ -10,8 +10,8 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Estimate, Numbers, share
-from kgot_lab.experiments.structure.analogy_pairs import Pair, Pairs, pair
-from kgot_lab.experiments.structure.systems import System, checked
+from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, IdPair, pair
+from kgot_lab.experiments.structure.systems import System, checked_scores
 
 _KEEP = 2_000
 
@@ -49,7 +49,7 @@ class Quality:
         return self.precision.mean / self.prevalence if self.prevalence else 0.0
 
 
-def quality(edges: Iterable[Drawn], pairs: Pairs) -> Quality:
+def quality(edges: Iterable[Drawn], pairs: AnalogyPairs) -> Quality:
     """Judge edges against the pairs of one part; edges that it does not judge are left aside.
 
     Raises BadInput for an edge that is drawn twice, or to an id that is no document's.
@@ -59,23 +59,23 @@ def quality(edges: Iterable[Drawn], pairs: Pairs) -> Quality:
     return Quality(len(found), right, share(right, len(found)), right / max(1, len(pairs.analogous)), pairs.prevalence)
 
 
-def average_precision(edges: Iterable[Drawn], pairs: Pairs) -> float:
+def average_precision(edges: Iterable[Drawn], pairs: AnalogyPairs) -> float:
     """The mean over all analogous pairs of the precision at their place among the edges, 0 for one that is not there.
 
     Edges come best first, or are put so; ties go by id.
     """
-    found = _judged(best_first(edges), pairs)
+    found = _judged(strongest_first(edges), pairs)
     right = np.array([each in pairs.analogous for each in found], np.float64)
     at_each = np.cumsum(right) / np.arange(1, len(right) + 1)
     return float((at_each * right).sum() / max(1, len(pairs.analogous)))
 
 
-def best_first(edges: Iterable[Drawn]) -> list[Drawn]:
+def strongest_first(edges: Iterable[Drawn]) -> list[Drawn]:
     """The edges by falling score, ties by their ids."""
     return sorted(edges, key=lambda edge: (-edge.score, edge.first, edge.second))
 
 
-def drawn(system: System, pairs: Pairs, keep: int = _KEEP) -> tuple[Drawn, ...]:
+def drawn(system: System, pairs: AnalogyPairs, keep: int = _KEEP) -> tuple[Drawn, ...]:
     """The best pairs by what a system says of them, at most `keep`; only pairs that this part judges, ties by id.
 
     A system may say one thing of a text from another and a different thing the other way round: the mean of both counts.
@@ -96,20 +96,20 @@ def drawn(system: System, pairs: Pairs, keep: int = _KEEP) -> tuple[Drawn, ...]:
     return tuple(Drawn(ids[firsts[row]], ids[seconds[row]], float(scores[row])) for row in best)
 
 
-def both_ways(system: System, pairs: Pairs) -> Numbers:
+def both_ways(system: System, pairs: AnalogyPairs) -> Numbers:
     """What a system says of every pair of documents, the mean of both directions; shape (documents, documents), in their order."""
     texts = [document.text for document in pairs.documents]
     system.prepare(texts)
-    table = np.stack([checked(system, system.scores(text, texts), len(texts), text[:60]) for text in texts])
+    table = np.stack([checked_scores(system, system.scores(text, texts), len(texts), text[:60]) for text in texts])
     return np.asarray((table + table.T) / 2, np.float64)
 
 
-def strongest(edges: Sequence[Drawn], count: int) -> list[Drawn]:
+def strongest_edges(edges: Sequence[Drawn], count: int) -> list[Drawn]:
     """The best `count` edges: to compare systems at the same number, as at that of the analogous pairs."""
-    return best_first(edges)[:count]
+    return strongest_first(edges)[:count]
 
 
-def _judged(edges: Iterable[Drawn], pairs: Pairs) -> list[Pair]:
+def _judged(edges: Iterable[Drawn], pairs: AnalogyPairs) -> list[IdPair]:
     edges, ids = list(edges), {document.id for document in pairs.documents}
     strange = next((id for edge in edges for id in edge[:2] if id not in ids), "")
     if strange:

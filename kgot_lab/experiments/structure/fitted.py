@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.experiments.structure.analogies import Choices
-from kgot_lab.experiments.structure.logit import crossed, fit
+from kgot_lab.experiments.structure.logit import cross_validated, fit_logit
 from kgot_lab.experiments.structure.nouns import NounsOf
 from kgot_lab.experiments.structure.systems import Surface, System, Words
 
@@ -129,9 +129,9 @@ class Fitted:
         self._features.prepare(sorted({*texts, *self._learnt_on.texts}))
         table = np.array([self._features.of(question.source, question.choices) for question in asked])
         answers = [question.answer for question in asked]
-        crosswise = crossed(table, answers, _groups(self._learnt_on), l2=self._l2)
+        crosswise = cross_validated(table, answers, _groups(self._learnt_on), l2=self._l2)
         self._weights_of = {question.source: weights for question, weights in zip(asked, crosswise, strict=True)}
-        self._weights = fit(table, answers, self._l2)
+        self._weights = fit_logit(table, answers, self._l2)
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The weighted sum of the features of each candidate."""

@@ -16,7 +16,7 @@ _Places = NDArray[np.intp]
 FOLDS = 10
 
 
-def fit(features: ArrayLike, answers: Sequence[int], l2: float = 1.0) -> Numbers:
+def fit_logit(features: ArrayLike, answers: Sequence[int], l2: float = 1.0) -> Numbers:
     """The weights under which the right choices are likeliest, shape (features,).
 
     `features` has shape (questions, choices, features). P(choice i) = exp(w.x_i) / sum over choices j of exp(w.x_j) (McFadden 1974).
@@ -42,7 +42,7 @@ def fit(features: ArrayLike, answers: Sequence[int], l2: float = 1.0) -> Numbers
     return np.asarray(weights / spread, np.float64)
 
 
-def crossed(features: ArrayLike, answers: Sequence[int], groups: Sequence[str], *, l2: float = 1.0, folds: int = FOLDS) -> Numbers:
+def cross_validated(features: ArrayLike, answers: Sequence[int], groups: Sequence[str], *, l2: float = 1.0, folds: int = FOLDS) -> Numbers:
     """For each question the weights learnt on the questions of other folds, shape (questions, features).
 
     A group is never divided. Raises BadInput for fewer than two groups.
@@ -54,7 +54,7 @@ def crossed(features: ArrayLike, answers: Sequence[int], groups: Sequence[str], 
     fold = np.array([place[group] for group in groups])
     weights = np.zeros((len(right), table.shape[2]))
     for number in range(max(place.values()) + 1):
-        weights[fold == number] = fit(table[fold != number], right[fold != number].tolist(), l2)
+        weights[fold == number] = fit_logit(table[fold != number], right[fold != number].tolist(), l2)
     return weights
 
 

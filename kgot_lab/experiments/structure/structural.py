@@ -13,7 +13,7 @@ from kgot_lab.experiments.structure.systems import Surface
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 
 SkeletonsOf = Callable[[Sequence[str]], Mapping[str, str]]  # the skeletons of some texts; a text without one is left out
-FIRST = 10.0  # more than any similarity or delta: what puts one lot of candidates before another
+_FIRST = 10.0  # more than any similarity or delta: what puts one lot of candidates before another
 
 
 class Skeleton:
@@ -54,7 +54,7 @@ class Delta:
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """delta = similarity of the skeletons - similarity of the texts, with FIRST added where both thresholds are reached."""
-        return self.deltas(source, candidates) + FIRST * self.admitted(source, candidates)
+        return self.deltas(source, candidates) + _FIRST * self.admitted(source, candidates)
 
     def deltas(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The delta of each candidate."""
@@ -81,7 +81,7 @@ class Aligned:
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The score of the alignment with each candidate, less FIRST where an edge would be vetoed."""
         found = np.asarray(self._aligner.similarity(source, candidates), np.float64)
-        return found - FIRST * self.vetoed(source, candidates) if self._veto else found
+        return found - _FIRST * self.vetoed(source, candidates) if self._veto else found
 
     def vetoed(self, source: str, candidates: Sequence[str]) -> Numbers:
         """1 for a candidate to which an edge would be vetoed, else 0."""
@@ -105,4 +105,4 @@ class DeltaVerified:
         """The score of the alignment, with FIRST added for an edge and taken away for a veto."""
         edges = self._delta.admitted(source, candidates)
         vetoes = self._aligned.vetoed(source, candidates)
-        return self._aligned.scores(source, candidates) + FIRST * (edges * (1 - vetoes) - vetoes)
+        return self._aligned.scores(source, candidates) + _FIRST * (edges * (1 - vetoes) - vetoes)

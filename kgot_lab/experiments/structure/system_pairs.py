@@ -12,7 +12,7 @@ from kgot_lab.experiments.structure.analogies import locked_in
 
 
 @dataclass(frozen=True)
-class Term:
+class SystemTerm:
     """A word of the target system, the word of the source system that it corresponds to, and others that people accepted for it."""
 
     target: str
@@ -28,7 +28,7 @@ class SystemPair:
     target: str
     source: str
     kind: str
-    terms: tuple[Term, ...]
+    terms: tuple[SystemTerm, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,6 +79,6 @@ def mapped(pair: SystemPair, proposed: Mapping[str, str]) -> float:
     return sum(right) / len(right)
 
 
-def _term(row: Mapping[str, str]) -> Term:
+def _term(row: Mapping[str, str]) -> SystemTerm:
     others = tuple(word.strip() for word in row["alternatives"].split(",") if word.strip())
-    return Term(row["targ_word"], row["src_word"], others)
+    return SystemTerm(row["targ_word"], row["src_word"], others)

@@ -92,7 +92,7 @@ def answered(system: System, choices: Choices) -> Answers:
     system.prepare(choices.texts)
     said: dict[str, tuple[float, ...]] = {}
     for question in choices.questions:
-        scores = checked(system, system.scores(question.source, question.choices), len(question.choices), question.id)
+        scores = checked_scores(system, system.scores(question.source, question.choices), len(question.choices), question.id)
         said[question.id] = tuple(six(score) for score in scores.tolist())
     return Answers(system.name, system.kind, choices.name, said)
 
@@ -111,13 +111,13 @@ def searching(system: System, retrieval: Retrieval) -> Stage:
         if query.id not in retrieval.pools:
             raise BadInput(f"query {query.id!r} is not one of {retrieval.dataset.name}, so nobody knows what it has to choose from")
         pool = retrieval.pools[query.id]
-        scores = checked(system, system.scores(query.text, [text_of[id] for id in pool]), len(pool), query.id)
+        scores = checked_scores(system, system.scores(query.text, [text_of[id] for id in pool]), len(pool), query.id)
         return ranked(query, dict(zip(pool, scores.tolist(), strict=True)))
 
     return Stage(system.name, step)
 
 
-def checked(system: System, scores: Numbers, count: int, asked: str) -> Numbers:
+def checked_scores(system: System, scores: Numbers, count: int, asked: str) -> Numbers:
     """The scores, once it is sure that there is a finite number for each candidate; raises BadInput."""
     if scores.shape != (count,) or not np.isfinite(scores).all():
         raise BadInput(f"{system.name} must give {count} finite numbers for {asked!r}; it gave {scores.size} of shape {scores.shape}")

@@ -15,17 +15,17 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.structure.analogies import CHOICES, Choices, choices
 from kgot_lab.experiments.structure.answered import Answers, by_group, graded, load_answers, load_choices
 
-Answered = tuple[Choices, Mapping[str, Answers]]  # a set of questions, and what each system said of them
+AnswersOfSystems = tuple[Choices, Mapping[str, Answers]]  # a set of questions, and what each system said of them
 CHANCE = 0.25
 FITTED = "fitted"  # what the names of systems that learn begin with
 
 
-def kept(folder: Path) -> list[Answered]:
+def kept(folder: Path) -> list[AnswersOfSystems]:
     """Each set that was answered, with what the systems said: the receipts in `folder/answers`, and questions drawn in `folder/questions`.
 
     Where the locked questions have not been opened yet, only the others are there. Raises BadInput for a broken receipt.
     """
-    found: list[Answered] = []
+    found: list[AnswersOfSystems] = []
     paths = (folder / "answers").glob("*.jsonl.gz")
     for path in sorted(paths, key=lambda path: (path.name.removesuffix(".jsonl.gz") not in CHOICES, path.name)):
         name = path.name.removesuffix(".jsonl.gz")
@@ -92,7 +92,7 @@ def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
     return {"all": gap(one, other, ids), "locked": gap(one, other, locked), "groups": gap(*groups, list(groups[0].per_query("accuracy")))}
 
 
-def gains(system: str, sets: Sequence[Answered], *, fitted: bool) -> Grid:
+def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Grid:
     """A system against the best control on each set, a fitted one too if it may be `fitted`; the p-values are one family."""
     lines, ps = [], []
     for some, said in sets:
@@ -130,7 +130,7 @@ def gains(system: str, sets: Sequence[Answered], *, fitted: bool) -> Grid:
     return Grid(f"{system} against the best control on the develop part", columns, tuple(rows))
 
 
-def worst_cells(sets: Sequence[Answered]) -> Grid:
+def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:
     """The cell in which each system does worst, for each set drawn in four cells; above chance only if its interval is."""
     drawn = [(some, said) for some, said in sets if len(some.cells) == 4]
     names = list(drawn[0][1]) if drawn else []

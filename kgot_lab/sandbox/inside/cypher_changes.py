@@ -12,27 +12,27 @@ from dataclasses import replace
 from typing import Any
 
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, named, node_properties
-from kgot_lab.sandbox.inside.cypher_putting import Between, Claim, Known
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, free_id, labels_of, node_properties
+from kgot_lab.sandbox.inside.cypher_putting import Between, Known
 from kgot_lab.sandbox.inside.cypher_statement import Touched
-from kgot_lab.sandbox.inside.values import Refused, json_value
+from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
 
 _Identity = tuple[str, str, str, str]
 
 
-class Changes:
+class CypherChanges:
     """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be made of what it did."""
 
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
         self._ids: dict[str, str] = {}  # the ids that nodes have now, by record number, where they are not as before
         self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there
-        self.nodes: dict[str, Claim] = {}
-        self.edges: dict[_Identity, Claim] = {}
+        self.nodes: dict[str, Account] = {}
+        self.edges: dict[_Identity, Account] = {}
         renamed = self._find_nodes()
         self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
 
-    def claims(self) -> dict[str, list[Claim]]:
+    def claims(self) -> dict[str, list[Account]]:
         """All claims, removals among them."""
         return {"nodes": list(self.nodes.values()), "edges": list(self.edges.values())}
 
@@ -53,13 +53,13 @@ class Changes:
             id = self._text(node.stored) or before
             if id != before:
                 if self._there(id):
-                    raise Refused(f"two nodes would have the id {id!r}; give it to one of them only")
+                    raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
                 self.nodes[before] = [before]
                 renamed.append(node.rid)
             self._claim(id, node, before)
         for node in self._touched.nodes:
             if node.rid in self._touched.new:
-                id = self._text(node.stored) or named(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
+                id = self._text(node.stored) or free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
                 self._claim(id, node, id, adds=self._there(id))
         return renamed
 
@@ -69,7 +69,7 @@ class Changes:
         if id is None or (isinstance(id, str) and not id.strip()):
             return ""
         if isinstance(id, bool) or not isinstance(id, str | int | float):
-            raise Refused(f"a node's id must be text, not {id!r}")
+            raise RefusedValue(f"a node's id must be text, not {id!r}")
         return str(id)
 
     def _there(self, id: str) -> bool:
@@ -90,7 +90,7 @@ class Changes:
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id
 
-    def _as_before(self, id: str) -> Claim:
+    def _as_before(self, id: str) -> Account:
         node = self._database.node(self._known.rids[id])
         return [id, self._labels(node, id), node_properties(node.stored)]
 

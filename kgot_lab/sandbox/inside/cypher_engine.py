@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Stored = dict[str, Any]
+StoredProperties = dict[str, Any]
 _NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
 OWN = "\u00a4"  # begins the name of a type that is not named after its label or relation
 _AT_ONCE = 100_000  # rows that cross into Java in one text
@@ -27,7 +27,7 @@ class NodeRecord:
     rid: str
     type: str
     labels: tuple[str, ...]
-    stored: Stored
+    stored: StoredProperties
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EdgeRecord:
     type: str
     source: str
     target: str
-    stored: Stored
+    stored: StoredProperties
 
 
 class Database:
@@ -131,13 +131,13 @@ class Database:
         finally:
             batch.close()
 
-    def load_nodes(self, batch: Any, type: str, rows: list[Stored]) -> list[str]:
+    def load_nodes(self, batch: Any, type: str, rows: list[StoredProperties]) -> list[str]:
         """Add nodes of one type; returns their record numbers."""
         create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
         parts = [str(create(batch, type, text)) for text in _texts(rows)]
         return [rid for part in parts for rid in part.split(";")]
 
-    def load_edges(self, batch: Any, type: str, rows: list[Stored]) -> None:
+    def load_edges(self, batch: Any, type: str, rows: list[StoredProperties]) -> None:
         """Add edges of one type, whose ends are named by `_src` and `_dst`."""
         create = self.java("com.arcadedb.python.EdgeBatcher").newEdgesJson
         for text in _texts(rows):
@@ -160,25 +160,25 @@ class Database:
         """A node as it is now."""
         return self.node_of(self.record(rid))
 
-    def add_node(self, type: str, stored: Stored) -> str:
+    def add_node(self, type: str, stored: StoredProperties) -> str:
         """Add a node; returns its record number."""
         node = self.db.newVertex(type)
         node.set(self._map(stored)).save()
         return str(node.getIdentity())
 
-    def change_node(self, rid: str, type: str, stored: Stored) -> str:
+    def change_node(self, rid: str, type: str, stored: StoredProperties) -> str:
         """Give a node another type and other properties; its edges stay. Returns its record number, which may be another."""
         if str(self.record(rid).getTypeName()) != type:
             rid = str(self.record(rid).modify().moveToType(type))
         self.change(rid, stored)
         return rid
 
-    def add_edge(self, type: str, source: str, target: str, stored: Stored) -> None:
+    def add_edge(self, type: str, source: str, target: str, stored: StoredProperties) -> None:
         """Add an edge between two nodes."""
         pairs = [item for entry in self._map(stored).entrySet() for item in (entry.getKey(), entry.getValue())]
         self.record(source).newEdge(type, self._rid(target), self._array(pairs))
 
-    def change(self, rid: str, stored: Stored) -> None:
+    def change(self, rid: str, stored: StoredProperties) -> None:
         """Give a record these properties instead of its own."""
         changed = self.record(rid).modify()
         kept = _outside(stored)
@@ -208,7 +208,7 @@ class Database:
         """Whether there is a record of this number."""
         return bool(self.db.existsRecord(self._rid(rid)))
 
-    def _map(self, stored: Stored) -> Any:
+    def _map(self, stored: StoredProperties) -> Any:
         return self._json(json.dumps(_outside(stored))).toMap()
 
     # --- from Java to Python ---
@@ -256,19 +256,19 @@ class Database:
         return next((way for name, way in ways if isinstance(item, self.java(name))), str)
 
 
-def _outside(stored: Stored) -> Stored:
+def _outside(stored: StoredProperties) -> StoredProperties:
     """Properties as the engine keeps them: it loses one whose name begins with @."""
     if not any(name[:1] in ("@", OWN) for name in stored):
         return stored
     return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}
 
 
-def _inside(stored: Stored) -> Stored:
+def _inside(stored: StoredProperties) -> StoredProperties:
     if not any(name[:1] == OWN for name in stored):
         return stored
     return {name.removeprefix(OWN): value for name, value in stored.items()}
 
 
-def _texts(rows: list[Stored]) -> Iterator[str]:
+def _texts(rows: list[StoredProperties]) -> Iterator[str]:
     for at in range(0, len(rows), _AT_ONCE):
         yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])

@@ -48,14 +48,14 @@ def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     return _properties(stored, _EDGE_NAMES)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO text."""
     if isinstance(value, str):
         return _decoded(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, datetime.date | datetime.time):
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def named(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
+def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
     """An id, not among those taken, for a node: its own, or else its name, with its label or a number where that is taken."""
     given = (stored.get(name) for name in NAMED_BY)
     texts = [str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)]
@@ -81,7 +81,7 @@ def _numbered(stem: str, taken: Container[str], first: int) -> str:
     return f"{stem} {number}"
 
 
-def quoted(name: str) -> str:
+def backticked(name: str) -> str:
     """A label, type or property name as Cypher takes it, whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -91,7 +91,7 @@ def _stored(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, 
 
 
 def _properties(stored: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
-    own = {name: plain(value) for name, value in stored.items() if name not in taken}
+    own = {name: plain_value(value) for name, value in stored.items() if name not in taken}
     return {name[:-1] if name.rstrip("_") in taken else name: value for name, value in own.items()}
 
 

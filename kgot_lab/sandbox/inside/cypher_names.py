@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import quote
 
 from kgot_lab.sandbox.inside.cypher_engine import OWN, Database
-from kgot_lab.sandbox.inside.cypher_mapping import quoted
+from kgot_lab.sandbox.inside.cypher_mapping import backticked
 
-NODES, EDGES = "nodes", "edges"
+_NODES, _EDGES = "nodes", "edges"
 _LONGEST, _LONGEST_TOGETHER = 100, 160  # letters of a file's name as the engine spells it, of one label and of all that a node has
 _NOT_TAKEN = frozenset("~,*")
-_PLACES = {"NodePattern": NODES, "NodeLabels": NODES, "LabelComparison": NODES, "RelationshipPattern": EDGES}
+_PLACES = {"NodePattern": _NODES, "NodeLabels": _NODES, "LabelComparison": _NODES, "RelationshipPattern": _EDGES}
 _GRAMMAR = "com.arcadedb.query.opencypher.grammar.Cypher25"
 
 
@@ -43,29 +43,29 @@ class TypeNames:
 
     def label_type(self, label: str, *, both: bool = False) -> str:
         """The type of nodes with a label, made where it is missing; `both` says that a relation has the name too."""
-        return self._database.node_type([self._type(NODES, label, both)])
+        return self._database.node_type([self._type(_NODES, label, both)])
 
     def node_type(self, labels: Iterable[str]) -> str:
         """The type of nodes with just these labels, made where it is missing."""
-        types = sorted({self._odd.get((NODES, label), label) for label in labels})
+        types = sorted({self._odd.get((_NODES, label), label) for label in labels})
         if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _LONGEST_TOGETHER:
             return self._database.node_type(types)
         return self._database.node_type(types, self._own.setdefault(frozenset(types), f"{OWN}{len(self._own) + 1}"))
 
     def edge_type(self, relation: str, *, both: bool = False) -> str:
         """The type of edges of a relation, made where it is missing; `both` says that a label has the name too."""
-        return self._database.edge_type(self._type(EDGES, relation, both))
+        return self._database.edge_type(self._type(_EDGES, relation, both))
 
     def known_edge_type(self, relation: str) -> str:
         """The type of edges of a relation that is there."""
-        return self._odd.get((EDGES, relation), relation)
+        return self._odd.get((_EDGES, relation), relation)
 
     def learn(self, statement: str) -> bool:
         """Find other names for those in a statement that the engine does not take; returns whether there were any."""
         before = len(self._odd)
         found = {(kind, name) for kind, name, *_ in self._uses(statement)}
         for kind, name in sorted(found):
-            self._type(kind, name, both=(EDGES if kind == NODES else NODES, name) in found)
+            self._type(kind, name, both=(_EDGES if kind == _NODES else _NODES, name) in found)
         return len(self._odd) > before
 
     def translated(self, statement: str) -> tuple[str, dict[str, str]]:
@@ -76,9 +76,11 @@ class TypeNames:
         if not self._odd:
             return statement, {}
         edits = [
-            (start, stop, quoted(self._odd[kind, name])) for kind, name, start, stop in self._uses(statement) if (kind, name) in self._odd
+            (start, stop, backticked(self._odd[kind, name]))
+            for kind, name, start, stop in self._uses(statement)
+            if (kind, name) in self._odd
         ]
-        usual = "{" + ", ".join(f"{quoted(type)}: {json.dumps(name, ensure_ascii=False)}" for type, name in self._names.items()) + "}"
+        usual = "{" + ", ".join(f"{backticked(type)}: {json.dumps(name, ensure_ascii=False)}" for type, name in self._names.items()) + "}"
         rewritten = {}
         for function, start, stop in self._calls(statement):
             call = statement[start:stop]
@@ -99,7 +101,7 @@ class TypeNames:
         there = self._database.kind(name)
         used = bool(there) and not self._database.empty(name)
         taken = used and there != kind
-        yields = both and kind == EDGES and not used  # a label and a relation that come together: the label has the name
+        yields = both and kind == _EDGES and not used  # a label and a relation that come together: the label has the name
         if _usable(name) and not taken and not yields:
             if there not in ("", kind):  # left by a statement that was undone
                 self._database.drop_type(name)
@@ -144,4 +146,4 @@ def _extent(place: Any) -> tuple[int, int]:
 def _kind(place: Any) -> str:
     while place is not None and _class(place) not in _PLACES:
         place = place.getParent()
-    return _PLACES[_class(place)] if place is not None else NODES
+    return _PLACES[_class(place)] if place is not None else _NODES

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from kgot_lab.sandbox.inside.cypher_engine import Database, Stored
+from kgot_lab.sandbox.inside.cypher_engine import Database, StoredProperties
 from kgot_lab.sandbox.inside.cypher_mapping import stored_edge, stored_node
 from kgot_lab.sandbox.inside.cypher_names import TypeNames
+from kgot_lab.sandbox.inside.values import Account
 
-Claim = list[Any]
 Between = tuple[str, str, str]  # source, type, target
 _FEW = 300  # new elements that are added one by one
 _ONE_EDGE = ("",)
@@ -64,14 +63,14 @@ class Known:
             del self.keys[between]
 
 
-def put(database: Database, names: TypeNames, known: Known, nodes: list[Claim], edges: list[Claim]) -> None:
+def put(database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]) -> None:
     """Make the database agree with some claims, each of another element."""
     if nodes or edges:
         _Put(database, names, known, nodes, edges).run()
 
 
 class _Put:
-    def __init__(self, database: Database, names: TypeNames, known: Known, nodes: list[Claim], edges: list[Claim]):
+    def __init__(self, database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]):
         self._database, self._known = database, known
         self._nodes, self._edges = nodes, edges
         labels = {label for claim in nodes if len(claim) == 3 for label in claim[1]}
@@ -108,7 +107,7 @@ class _Put:
             if len(claim) == 1 and claim[0] in self._known.rids:
                 self._database.remove(self._known.remove_node(claim[0]))
 
-    def _change(self, new_nodes: list[Claim]) -> None:
+    def _change(self, new_nodes: list[Account]) -> None:
         fresh = {claim[0] for claim in new_nodes}
         for claim in self._nodes:
             if len(claim) == 3 and claim[0] not in fresh:
@@ -120,35 +119,35 @@ class _Put:
             if len(claim) == 5 and self._known.has_edge(_between(claim), claim[3]):
                 self._database.change(self._rid_of(claim), stored_edge(claim[3], claim[4]))
 
-    def _rid_of(self, claim: Claim) -> str:
+    def _rid_of(self, claim: Account) -> str:
         """The record number of an edge that is there."""
         source, relation, target, key = claim[:4]
         ends = (self._known.rids[source], self._known.rids[target])
         found = self._database.edges_between(self._known_type(relation), *ends)
         return next(edge.rid for edge in found if edge.stored.get("_key", "") == key)
 
-    def _add_nodes(self, claims: Iterable[Claim]) -> None:
+    def _add_nodes(self, claims: Iterable[Account]) -> None:
         for id, labels, properties in claims:
             rid = self._database.add_node(self._node_types[tuple(labels)], stored_node(id, labels, properties))
             self._known.add_node(id, labels, rid)
 
-    def _add_edges(self, claims: Iterable[Claim]) -> None:
+    def _add_edges(self, claims: Iterable[Account]) -> None:
         for source, relation, target, key, properties in claims:
             ends = (self._known.rids[source], self._known.rids[target])
             self._database.add_edge(self._edge_types[relation], *ends, stored_edge(key, properties))
             self._known.add_edge((source, relation, target), key)
 
-    def _load(self, nodes: list[Claim], edges: list[Claim]) -> None:
+    def _load(self, nodes: list[Account], edges: list[Account]) -> None:
         special = [claim for claim in edges if not _ENDS.isdisjoint(claim[4])]
         with self._database.loading(len(edges)) as batch:
-            by_labels: dict[tuple[str, ...], list[Claim]] = {}
+            by_labels: dict[tuple[str, ...], list[Account]] = {}
             for claim in nodes:
                 by_labels.setdefault(tuple(claim[1]), []).append(claim)
             for labels, claims in by_labels.items():
                 rows = [stored_node(*claim) for claim in claims]
                 for claim, rid in zip(claims, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True):
                     self._known.add_node(claim[0], claim[1], rid)
-            rids, by_relation = self._known.rids, dict[str, list[Stored]]()
+            rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
             for source, relation, target, key, properties in (claim for claim in edges if _ENDS.isdisjoint(claim[4])):
                 row = {"_src": rids[source], "_dst": rids[target]}
                 by_relation.setdefault(relation, []).append({**row, **stored_edge(key, properties)} if key or properties else row)
@@ -159,5 +158,5 @@ class _Put:
             self._add_edges(special)
 
 
-def _between(claim: Claim) -> Between:
+def _between(claim: Account) -> Between:
     return claim[0], claim[1], claim[2]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import RefusedValue
 
 _LANGUAGE = "opencypher"
 
@@ -28,7 +28,7 @@ class Spent(Exception):
     """A statement kept some of what it did, so that the database is no longer the parent's."""
 
 
-class WrongKind(Refused):
+class WrongKind(RefusedValue):
     """A statement names a type as the engine cannot hold it: a relation where a label has the name, or letters it does not take."""
 
 
@@ -43,7 +43,7 @@ class Touched:
     new: frozenset[str]
 
 
-class Statements:
+class CypherStatements:
     """Runs the statements of one database, one at a time."""
 
     def __init__(self, database: Database):
@@ -81,7 +81,7 @@ class Statements:
     def run(self, statement: str, *, writing: bool) -> Iterator[dict[str, Any]]:
         """The rows of a statement, as far as they are asked for, nodes and edges in them as records."""
         if writing and self._db.getQueryEngine(_LANGUAGE).analyze(statement).isDDL():
-            raise Refused("a statement may not change indexes or constraints")
+            raise RefusedValue("a statement may not change indexes or constraints")
         rows = (self._db.command if writing else self._db.query)(_LANGUAGE, statement)
         while rows.hasNext():
             row = rows.next()
@@ -147,7 +147,7 @@ def _meaning(error: Any) -> Exception:
     if "TimeoutException" in names:
         return TimedOut()
     if "OutOfMemoryError" in names:
-        return Refused("the statement needs more memory than it may have")
+        return RefusedValue("the statement needs more memory than it may have")
     said = [str(each.getMessage()) for each in reversed(chain) if each.getMessage() is not None]
     wrong = any(sign in message for sign in _WRONG_KIND for message in said)
-    return (WrongKind if wrong else Refused)(said[0] if said else names[-1])
+    return (WrongKind if wrong else RefusedValue)(said[0] if said else names[-1])

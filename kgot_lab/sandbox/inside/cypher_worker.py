@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.sandbox.inside import seccomp
-from kgot_lab.sandbox.inside.cypher_changes import Changes
+from kgot_lab.sandbox.inside.cypher_changes import CypherChanges
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
 from kgot_lab.sandbox.inside.cypher_java import start
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, node_properties, plain
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.inside.cypher_names import TypeNames
-from kgot_lab.sandbox.inside.cypher_putting import Claim, Known, put
-from kgot_lab.sandbox.inside.cypher_statement import Statements, TimedOut, WrongKind
-from kgot_lab.sandbox.inside.values import Refused, json_value
+from kgot_lab.sandbox.inside.cypher_putting import Known, put
+from kgot_lab.sandbox.inside.cypher_statement import CypherStatements, TimedOut, WrongKind
+from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
 from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send
 
 _MAX_MESSAGE = 600
@@ -60,7 +60,7 @@ def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
         return TIMED_OUT, b""
     except _TooLong:
         return TOO_LONG, b""
-    except Refused as refusal:
+    except RefusedValue as refusal:
         reply = {"error": str(refusal)[:_MAX_MESSAGE]}
     payload = json.dumps(reply, ensure_ascii=False, allow_nan=False).encode(errors="replace")
     return (REPLIED, payload) if len(payload) <= request["bytes"] else (TOO_LONG, b"")
@@ -76,7 +76,7 @@ class CypherGraph:
     def _begin(self, number: int) -> None:
         self._number, self._known = number, Known()
         self._database = Database(self._folder / str(number))
-        self._names, self._statements = TypeNames(self._database), Statements(self._database)
+        self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
         self._left: set[str] = set()  # types that a statement made and that nothing may have
 
     def clear(self) -> None:
@@ -92,7 +92,7 @@ class CypherGraph:
         self.answer("read", "MATCH (a)-[r]->(b) RETURN a.id, r, b", 30, 10_000)
         self.put((), ())
 
-    def put(self, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
         """Make the graph agree with some claims."""
         put(self._database, self._names, self._known, list(nodes), list(edges))
         for type in sorted(self._left, key=len, reverse=True):
@@ -107,7 +107,7 @@ class CypherGraph:
         """
         answers = {"write": self._write, "read": self._read}
         if do not in answers:
-            raise Refused(f"Cypher cannot {do}")
+            raise RefusedValue(f"Cypher cannot {do}")
         types = self._database.types()
         try:
             try:
@@ -122,11 +122,11 @@ class CypherGraph:
     def _write(self, text: str, seconds: float, most: int) -> dict[str, Any]:
         statement, _ = self._names.translated(text)
         if self._names.ends_transaction(statement):
-            raise Refused("a statement may not be divided into transactions")
+            raise RefusedValue("a statement may not be divided into transactions")
         with self._statements.undone(seconds):
             for _ in self._statements.run(statement, writing=True):
                 pass
-            return Changes(self._database, self._known, self._statements.touched(), self._names.name).claims()
+            return CypherChanges(self._database, self._known, self._statements.touched(), self._names.name).claims()
 
     def _read(self, text: str, seconds: float, most: int) -> dict[str, Any]:
         statement, rewritten = self._names.translated(text)
@@ -157,7 +157,7 @@ class CypherGraph:
             return {name: self._shown(item) for name, item in value.items()}
         if isinstance(value, list):
             return [self._shown(item) for item in value]
-        return plain(self._names.name(value) if isinstance(value, str) else value)
+        return plain_value(self._names.name(value) if isinstance(value, str) else value)
 
 
 def _folder() -> Path:

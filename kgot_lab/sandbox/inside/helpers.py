@@ -12,7 +12,7 @@ from kgot_lab.sandbox.inside.tracked import TrackedGraph
 from kgot_lab.sandbox.inside.values import node_id
 
 
-def folded(text: str) -> str:
+def folded_name(text: str) -> str:
     """A name as it is compared: without case, underscores and hyphens as spaces."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
@@ -21,9 +21,9 @@ def matching(graph: TrackedGraph, about: Any) -> list[str]:
     """The nodes meant by a name or several: the same name, or else every name that contains it."""
     found: dict[str, None] = {}
     for name in [about] if isinstance(about, str | int | float) else about:
-        wanted = folded(str(name))
-        same = [id for id in graph if folded(str(id)) == wanted]
-        found.update(dict.fromkeys(same or [id for id in graph if wanted and wanted in folded(str(id))]))
+        wanted = folded_name(str(name))
+        same = [id for id in graph if folded_name(str(id)) == wanted]
+        found.update(dict.fromkeys(same or [id for id in graph if wanted and wanted in folded_name(str(id))]))
     return list(found)
 
 
@@ -70,7 +70,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
             {"subject": source, "relation": attributes.get("relation", ""), "object": target}
             | {name: value for name, value in attributes.items() if name != "relation"}
             for source, target, attributes in rows_about(graph, about, hops)
-            if relation is None or folded(str(attributes.get("relation", ""))) == folded(relation)
+            if relation is None or folded_name(str(attributes.get("relation", ""))) == folded_name(relation)
         ]
 
     def names(label: str | None = None) -> list[Any]:
@@ -78,6 +78,6 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         if label is None:
             return list(graph)
         labels = {id: [data.get("label", ""), *data.get("labels", ())] for id, data in graph.nodes(data=True)}
-        return [id for id in graph if folded(label) in (folded(str(each)) for each in labels[id])]
+        return [id for id in graph if folded_name(label) in (folded_name(str(each)) for each in labels[id])]
 
     return {"add": add, "node": node, "facts": facts, "names": names}

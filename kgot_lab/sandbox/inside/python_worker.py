@@ -17,10 +17,10 @@ from typing import Any
 
 import networkx as nx
 
-from kgot_lab.sandbox.inside.claims import Claim, changes, put
+from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
 from kgot_lab.sandbox.inside.helpers import helpers
 from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track
-from kgot_lab.sandbox.inside.values import Refused, json_value, limited
+from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value, limited
 from kgot_lab.sandbox.inside.worker import serve
 
 FILE = "<statement>"  # how a traceback names the model's own lines
@@ -44,13 +44,13 @@ class NetworkXGraph:
         self.journal.__dict__.clear()
         self.journal = track(TrackedGraph())
 
-    def put(self, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
         """Make the graph agree with some claims."""
-        put(self.journal, nodes, edges)
+        put_account(self.journal, nodes, edges)
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
         """Run a write, a read or a computation."""
-        return answer(do, text, self.journal)
+        return answer_request(do, text, self.journal)
 
 
 def main() -> None:
@@ -63,18 +63,18 @@ class Printed(io.StringIO):
 
     def write(self, text: str) -> int:
         if self.tell() + len(text) > MAX_PRINTED:
-            raise Refused(f"printed more than {MAX_PRINTED:,} characters")
+            raise RefusedValue(f"printed more than {MAX_PRINTED:,} characters")
         return super().write(text)
 
 
-def answer(do: str, text: str, journal: Journal) -> dict[str, Any]:
+def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
     """Run a write, a read or a computation; returns nodes and edges, rows or text, or else an error."""
     random.seed(0)  # a replay meets the same chance
     sys.stdin, sys.stdout = io.StringIO(), Printed()
     sys.stderr = sys.stdout
     try:
         return {"write": _write, "read": _read, "compute": _compute}[do](text, journal)
-    except Refused as refusal:
+    except RefusedValue as refusal:
         return {"error": str(refusal)[:_MAX_MESSAGE]}
     except MemoryError:
         return {"error": "MemoryError: the statement needs more memory than it may have"}
@@ -84,17 +84,17 @@ def answer(do: str, text: str, journal: Journal) -> dict[str, Any]:
 
 def _write(text: str, journal: Journal) -> dict[str, Any]:
     _run(text, journal, writing=True)
-    return changes(journal)
+    return accounts_of(journal)
 
 
 def _read(text: str, journal: Journal) -> dict[str, Any]:
     result = _run(text, journal, writing=False).get("result", _MISSING)
     if result is _MISSING:
-        raise Refused("the statement must put what it found into a variable called result")
+        raise RefusedValue("the statement must put what it found into a variable called result")
     rows = _rows(result)
-    changed = changes(journal)
+    changed = accounts_of(journal)
     if changed["nodes"] or changed["edges"]:
-        raise Refused("a read may not change the graph")
+        raise RefusedValue("a read may not change the graph")
     return {"rows": rows}
 
 
@@ -122,14 +122,14 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     journal.on = True
     exec(code, scope)
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
-        raise Refused("G was bound to another graph, which is not kept; change G in place, for example with G.add_edge or copy=False")
+        raise RefusedValue("G was bound to another graph, which is not kept; change G in place, for example with G.add_edge or copy=False")
     return scope
 
 
 def _rows(result: Any) -> list[Any]:
     """One row per item of a collection; a dictionary is one row, or pairs if its keys are not text; a single value is one row."""
     if result is None:
-        raise Refused("result is None; the statement must put what it found into result")
+        raise RefusedValue("result is None; the statement must put what it found into result")
     if isinstance(result, nx.Graph):
         result = [{"subject": u, "relation": data.get("relation", ""), "object": v} | data for u, v, data in result.edges(data=True)]
     if isinstance(result, Mapping) and not isinstance(result, Set):  # the views of nodes and edges are both

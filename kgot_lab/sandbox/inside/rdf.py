@@ -27,13 +27,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import RefusedValue
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NAMESPACE, META = "urn:kgot:", "urn:kgot-meta:"
-EDGE = f"{META}edge:"
-PREFIXES = {"": NAMESPACE, "edge": EDGE, "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#"}
+EDGE_IRI = f"{META}edge:"
+PREFIXES = {"": NAMESPACE, "edge": EDGE_IRI, "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#"}
 
 TYPE, RDFS_LABEL, RESOURCE, STATEMENT = f"{RDF}type", f"{RDFS}label", f"{RDFS}Resource", f"{RDF}Statement"
 SUBJECT, PREDICATE, OBJECT = f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"
@@ -72,9 +72,9 @@ class Literal(NamedTuple):
 
 
 Term = str | Literal  # an IRI, "_:" and the label of a blank node, or a literal
-Triple = tuple[str, str, Term]
+RdfTriple = tuple[str, str, Term]
 Values = Mapping[str, Any]
-Identity = tuple[str, str, str, str]
+EdgeIdentity = tuple[str, str, str, str]
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -105,9 +105,9 @@ def predicate_name(iri: str) -> str:
     return "label" if iri == RDFS_LABEL else name_of(iri)
 
 
-def edge_iri(identity: Identity) -> str:
+def edge_iri(identity: EdgeIdentity) -> str:
     """The IRI of the resource that describes an edge."""
-    return EDGE + hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:20]
+    return EDGE_IRI + hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:20]
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -128,9 +128,9 @@ def literal_of(value: Any) -> Literal:
     if isinstance(value, float) and math.isfinite(value):
         return Literal(repr(value), DOUBLE)
     try:
-        return Literal(json_text(value), JSON)
+        return Literal(sorted_json(value), JSON)
     except (TypeError, ValueError) as error:
-        raise Refused(f"{value!r} is not JSON: {error}") from None
+        raise RefusedValue(f"{value!r} is not JSON: {error}") from None
 
 
 def value_of(literal: Literal) -> Any:
@@ -152,7 +152,7 @@ def value_of(literal: Literal) -> Any:
     return text
 
 
-def json_text(value: Any) -> str:
+def sorted_json(value: Any) -> str:
     """The one JSON text of a value."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -163,42 +163,42 @@ def _no_number(constant: str) -> NoReturn:
 
 def _literals(value: Any) -> list[Literal]:
     if isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(item, str | int | float) for item in value):
-        different = len({json_text(item) for item in value}) == len(value)
-        if different and (all(isinstance(item, str) for item in value) or ordered(value)):
+        different = len({sorted_json(item) for item in value}) == len(value)
+        if different and (all(isinstance(item, str) for item in value) or ordered_values(value)):
             return [literal_of(item) for item in value]
     return [literal_of(value)]
 
 
-def ordered(values: Sequence[Any]) -> bool:
+def ordered_values(values: Sequence[Any]) -> bool:
     """Whether some values stand as they would in a sorted list."""
-    return list(map(place, values)) == sorted(map(place, values))
+    return list(map(sort_place, values)) == sorted(map(sort_place, values))
 
 
-def place(value: Any) -> tuple[int, Any, str]:
+def sort_place(value: Any) -> tuple[int, Any, str]:
     """Where a value stands in a sorted list: truth values, numbers, texts, the rest."""
     kinds: tuple[type | tuple[type, ...], ...] = (bool, (int, float), str)
     rank = next((rank for rank, kind in enumerate(kinds) if isinstance(value, kind)), len(kinds))
-    return rank, value if rank < len(kinds) else 0, json_text(value)
+    return rank, value if rank < len(kinds) else 0, sorted_json(value)
 
 
 # --- from nodes and edges to triples ----------------------------------------------------------------------------------
 
 
-def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[Triple]:
+def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
     """The triples of a node without its edges; raises Refused for a value that is not JSON."""
     subject = iri_of(id)
-    triples: list[Triple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [(subject, TYPE, RESOURCE)]
+    triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [(subject, TYPE, RESOURCE)]
     if list(labels) != sorted(set(labels)):
         triples.append((subject, LABELS, literal_of(list(labels))))
     return [*triples, *_property_triples(subject, properties)]
 
 
-def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[Triple]:
+def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[RdfTriple]:
     """The triples of all edges of one type from one node to another: the properties of each by its key."""
     if not edges:
         return []
     ends = iri_of(source), iri_of(type), iri_of(target)
-    triples: list[Triple] = [ends]
+    triples: list[RdfTriple] = [ends]
     if list(edges) != [""] or edges[""]:
         for key, properties in edges.items():
             resource = edge_iri((source, type, target, key))
@@ -209,12 +209,12 @@ def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values
     return triples
 
 
-def _property_triples(subject: str, properties: Values) -> Iterator[Triple]:
+def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
     order = {}
     for name, value in properties.items():
         literals, predicate = _literals(value), iri_of(name)
         yield from ((subject, predicate, literal) for literal in literals)
-        if len(literals) > 1 and not ordered(value):
+        if len(literals) > 1 and not ordered_values(value):
             order[name] = list(value)
     if order:
         yield subject, ORDER, literal_of(order)

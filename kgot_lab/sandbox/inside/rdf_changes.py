@@ -12,44 +12,43 @@ from typing import Any, Protocol
 
 from kgot_lab.sandbox.inside.rdf import (
     DESCRIBING,
-    EDGE,
+    EDGE_IRI,
     OBJECT,
     PREDICATE,
     SUBJECT,
     Literal,
-    Triple,
+    RdfTriple,
     iri_of,
-    json_text,
     name_of,
     predicate_name,
+    sorted_json,
 )
 from kgot_lab.sandbox.inside.rdf_reading import Contents, contents_of, is_edge
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import Account, RefusedValue
 
-Claim = list[Any]
 Group = tuple[str, str, str]  # source, type and target, as names
 
 
 class Triples(Protocol):
     """Triples that are spelled as the mapping spells them, and can be looked up."""
 
-    def about(self, subject: str) -> Iterator[Triple]: ...
-    def naming(self, object: str) -> Iterator[Triple]: ...
+    def about(self, subject: str) -> Iterator[RdfTriple]: ...
+    def naming(self, object: str) -> Iterator[RdfTriple]: ...
     def subjects(self, predicate: str, object: str) -> Iterator[str]: ...
-    def has(self, triple: Triple) -> bool: ...
+    def has(self, triple: RdfTriple) -> bool: ...
 
 
-def of_node(triple: Triple) -> bool:
+def of_node(triple: RdfTriple) -> bool:
     """Whether a triple about a node is part of the node, and not an edge."""
     return not is_edge(triple[1], triple[2])
 
 
-def group_triples(triples: Triples, group: Group) -> list[Triple]:
+def group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
     """The triples of all edges of one type from one node to another."""
     return [*filter(triples.has, [_plain(group)]), *chain.from_iterable(map(triples.about, _descriptions(triples, group)))]
 
 
-def _plain(group: Group) -> Triple:
+def _plain(group: Group) -> RdfTriple:
     return iri_of(group[0]), iri_of(group[1]), iri_of(group[2])
 
 
@@ -69,14 +68,14 @@ def _descriptions(triples: Triples, group: Group) -> list[str]:
     return [one for one in found if all(triples.has((one, predicate, end)) for predicate, end in wanted)]
 
 
-class Change:
+class TripleChange:
     """A graph before, what was added to it and what removed from it; the graph itself stays as it was."""
 
-    def __init__(self, before: Triples, added: Sequence[Triple], removed: Iterable[Triple]):
+    def __init__(self, before: Triples, added: Sequence[RdfTriple], removed: Iterable[RdfTriple]):
         self.before, self.removed = before, dict.fromkeys(removed)
-        self.added: dict[str, list[Triple]] = {}
+        self.added: dict[str, list[RdfTriple]] = {}
         self.spellings: dict[str, dict[str, None]] = {}  # each touched node's IRIs, by its name
-        self.groups: dict[Group, list[Triple]] = {}  # the plain triples that were added
+        self.groups: dict[Group, list[RdfTriple]] = {}  # the plain triples that were added
         self.resources: dict[str, None] = {}
         self.described = {subject for subject, predicate, _ in added if predicate in DESCRIBING}
         for triple in added:
@@ -90,7 +89,7 @@ class Change:
         self.known = {group: _descriptions(before, group) for group in self.groups}
 
     def _touch(self, subject: str, predicate: str, object: str | Literal) -> None:
-        if subject.startswith(EDGE) or subject in self.described:
+        if subject.startswith(EDGE_IRI) or subject in self.described:
             self.resources[subject] = None
             named = [object] if predicate in (SUBJECT, OBJECT) and isinstance(object, str) else []
         elif isinstance(object, str) and is_edge(predicate, object):
@@ -102,11 +101,11 @@ class Change:
         for iri in named:
             self.spellings.setdefault(name_of(iri), {iri_of(name_of(iri)): None})[iri] = None
 
-    def after(self, subject: str) -> list[Triple]:
+    def after(self, subject: str) -> list[RdfTriple]:
         """What is said of a thing in the end."""
         return [*(triple for triple in self.before.about(subject) if triple not in self.removed), *self.added.get(subject, ())]
 
-    def claims(self) -> dict[str, list[Claim]]:
+    def claims(self) -> dict[str, list[Account]]:
         """The touched nodes and edges that differ, in the form of `claims`; raises Refused where the graph cannot hold what was said."""
         before, after = contents_of(self._part_before()), contents_of(self._part_after())
         nodes = [claim for name in self.spellings for claim in self._node(name, before, after)]
@@ -116,7 +115,7 @@ class Change:
             _require_name("a relation", str(type))
         return {"nodes": nodes, "edges": [*gone, *came]}
 
-    def _node(self, name: str, before: Contents, after: Contents) -> Iterator[Claim]:
+    def _node(self, name: str, before: Contents, after: Contents) -> Iterator[Account]:
         now = after.nodes.get(name) or (([], {}) if self._connected(name) else None)
         if now is None:
             yield from [[name]] if name in before.nodes else []
@@ -126,7 +125,7 @@ class Change:
                 _require_name("a label", label)
             yield [name, *now]
 
-    def _part_before(self) -> Iterator[Triple]:
+    def _part_before(self) -> Iterator[RdfTriple]:
         """What was said of the touched nodes and edges."""
         for name in self.spellings:
             yield from filter(of_node, self.before.about(iri_of(name)))
@@ -134,7 +133,7 @@ class Change:
             yield from filter(self.before.has, [_plain(group)])
             yield from chain.from_iterable(map(self.before.about, resources))
 
-    def _part_after(self) -> Iterator[Triple]:
+    def _part_after(self) -> Iterator[RdfTriple]:
         """What is said of them in the end; a described fact goes when it or a part of its description is removed."""
         for iris in self.spellings.values():
             yield from filter(of_node, chain.from_iterable(map(self.after, iris)))
@@ -151,11 +150,11 @@ class Change:
     def _connected(self, name: str) -> bool:
         """Whether an edge that was there before, and still is, names a node."""
         iri = iri_of(name)
-        there = chain(self.before.about(iri), (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE)))
+        there = chain(self.before.about(iri), (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)))
         return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in there)
 
 
-def _ends(triples: Iterable[Triple]) -> Group | None:
+def _ends(triples: Iterable[RdfTriple]) -> Group | None:
     """The ends of the edge that some triples describe; None if they do not describe one."""
     found = {predicate: object for _, predicate, object in triples if predicate in DESCRIBING and isinstance(object, str)}
     whole = len(found) == len(DESCRIBING)
@@ -163,9 +162,9 @@ def _ends(triples: Iterable[Triple]) -> Group | None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    return one is None or json_text(one) != json_text(other)
+    return one is None or sorted_json(one) != sorted_json(other)
 
 
 def _require_name(what: str, name: str) -> None:
     if not name.strip():
-        raise Refused(f"the name of {what} must not be blank")
+        raise RefusedValue(f"the name of {what} must not be blank")

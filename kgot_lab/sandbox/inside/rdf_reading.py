@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from kgot_lab.sandbox.inside.cypher_mapping import named
+from kgot_lab.sandbox.inside.cypher_mapping import free_id
 from kgot_lab.sandbox.inside.rdf import (
     DESCRIBING,
     KEY,
@@ -26,20 +26,20 @@ from kgot_lab.sandbox.inside.rdf import (
     RESOURCE,
     STATEMENT,
     TYPE,
-    Identity,
+    EdgeIdentity,
     Literal,
+    RdfTriple,
     Term,
-    Triple,
     edge_iri,
     iri_of,
-    json_text,
     literal_of,
     name_of,
-    place,
     predicate_name,
+    sort_place,
+    sorted_json,
     value_of,
 )
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import RefusedValue
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
 _MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others
@@ -50,7 +50,7 @@ class Contents(NamedTuple):
     """What triples say: labels and properties of nodes by id, properties of edges by identity."""
 
     nodes: dict[str, tuple[list[str], _Values]]
-    edges: dict[Identity, _Values]
+    edges: dict[EdgeIdentity, _Values]
 
 
 class _Element:
@@ -87,13 +87,13 @@ class _Element:
 
 
 def _joined(literals: list[Literal], noted: Any) -> Any:
-    different = {json_text(value): value for value in map(value_of, literals)}
+    different = {sorted_json(value): value for value in map(value_of, literals)}
     if len(different) == 1:
         return next(iter(different.values()))
-    items = chain.from_iterable(value if isinstance(value, list) else [value] for value in sorted(different.values(), key=place))
-    values = {json_text(item): item for item in items}
-    first = dict.fromkeys(text for text in map(json_text, noted) if text in values) if isinstance(noted, list) else {}
-    return [values[text] for text in first] + sorted((values[text] for text in values if text not in first), key=place)
+    items = chain.from_iterable(value if isinstance(value, list) else [value] for value in sorted(different.values(), key=sort_place))
+    values = {sorted_json(item): item for item in items}
+    first = dict.fromkeys(text for text in map(sorted_json, noted) if text in values) if isinstance(noted, list) else {}
+    return [values[text] for text in first] + sorted((values[text] for text in values if text not in first), key=sort_place)
 
 
 def is_edge(predicate: str, object: Term) -> bool:
@@ -101,7 +101,7 @@ def is_edge(predicate: str, object: Term) -> bool:
     return isinstance(object, str) and predicate != TYPE and predicate not in DESCRIBING
 
 
-def contents_of(triples: Iterable[Triple]) -> Contents:
+def contents_of(triples: Iterable[RdfTriple]) -> Contents:
     """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is described in parts only."""
     by_subject: dict[str, list[tuple[str, Term]]] = {}
     for subject, predicate, object in triples:
@@ -139,7 +139,7 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
     given = [edge.ends.get(predicate, []) for predicate in DESCRIBING]
     source, type, target = (ends[0] if len(ends) == 1 else Literal("") for ends in given)
     if isinstance(source, Literal) or isinstance(type, Literal) or isinstance(target, Literal) or type == TYPE:
-        raise Refused(
+        raise RefusedValue(
             "values of a fact belong to a fact between two things, described by one each of rdf:subject, rdf:predicate and rdf:object; "
             f"{name_of(subject) if subject.startswith(NAMESPACE) else 'one here'} does not describe such a fact"
         )
@@ -154,7 +154,7 @@ def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]
         if subject == edge_iri((*ends, key)):
             edges[key] = properties
         else:
-            others.append((key, json_text(properties), properties))
+            others.append((key, sorted_json(properties), properties))
     for key, _, properties in sorted(others, key=lambda other: other[:2]):
         keys = chain((key,), (f"{key}.{number}" if key else str(number) for number in count(2)))
         own = next(each for each in keys if each not in edges or _agree(edges[each], properties))
@@ -163,13 +163,13 @@ def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]
 
 
 def _agree(one: _Values, other: _Values) -> bool:
-    return all(json_text(one[name]) == json_text(other[name]) for name in one.keys() & other.keys())
+    return all(sorted_json(one[name]) == sorted_json(other[name]) for name in one.keys() & other.keys())
 
 
 # --- lists and blank nodes --------------------------------------------------------------------------------------------
 
 
-def with_names(triples: Iterable[Triple], taken: Callable[[str], bool] = lambda name: False) -> list[Triple]:
+def with_names(triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False) -> list[RdfTriple]:
     """The triples with lists of literals as properties and with ids for blank nodes, none of them among those taken elsewhere."""
     triples = _without_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
@@ -179,7 +179,7 @@ def with_names(triples: Iterable[Triple], taken: Callable[[str], bool] = lambda 
         return triples
     names = _Taken(taken)
     names.update(name_of(term) for triple in triples for term in (triple[0], triple[2]) if isinstance(term, str) and term not in blanks)
-    about: dict[str, list[Triple]] = {}
+    about: dict[str, list[RdfTriple]] = {}
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
     colours, new = _colours(triples, blanks), {}
@@ -188,7 +188,7 @@ def with_names(triples: Iterable[Triple], taken: Callable[[str], bool] = lambda 
         for _, predicate, object in sorted(about.get(blank, ()), key=repr):
             if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
                 node.take(predicate, object)
-        name = named(*node.node(), names)
+        name = free_id(*node.node(), names)
         names.add(name)
         new[blank] = iri_of(name)
     return [(new.get(s, s), p, new.get(o, o) if isinstance(o, str) else o) for s, p, o in triples]
@@ -205,7 +205,7 @@ class _Taken(set[str]):
         return super().__contains__(name) or self.elsewhere(str(name))
 
 
-def _colours(triples: Sequence[Triple], blanks: Iterable[str]) -> dict[str, str]:
+def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
     """A text for each blank node that depends on what is said of it and around it, but not on its label."""
     colours, different = dict.fromkeys(blanks, ""), 1
     told = [triple for triple in triples if triple[0] in colours or triple[2] in colours]
@@ -222,7 +222,7 @@ def _colours(triples: Sequence[Triple], blanks: Iterable[str]) -> dict[str, str]
     return colours
 
 
-def _without_lists(triples: list[Triple]) -> list[Triple]:
+def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
     """The triples with RDF lists of literals, and of nothing else, as literals of one list."""
     cells: dict[str, dict[str, Term]] = {}
     for subject, predicate, object in triples:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.sandbox.inside.rdf import RDF, RDFS, Term, Triple, predicate_name, value_of
+from kgot_lab.sandbox.inside.rdf import RDF, RDFS, RdfTriple, Term, predicate_name, value_of
 from kgot_lab.sandbox.inside.values import limited
 
 FACT = ("subject", "relation", "object", "fact", "property", "value")
@@ -28,7 +28,7 @@ def value(term: Term) -> Any:
     return name
 
 
-def rows_of(variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool) -> list[Any]:
+def solution_rows(variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool) -> list[Any]:
     """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order of its own."""
     found = ({name: value(term) for name, term in solution.items()} for solution in limited(solutions))
     rows = [row for row in found if row]
@@ -38,7 +38,7 @@ def rows_of(variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *
     return _facts(rows) if facts else rows
 
 
-def rows_of_triples(triples: Iterable[Triple]) -> list[Any]:
+def rows_of_triples(triples: Iterable[RdfTriple]) -> list[Any]:
     """The triples of a graph as rows."""
     rows = ({"subject": value(s), "relation": value(p), "object": value(o)} for s, p, o in limited(triples))
     return sorted(rows, key=_text)

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDFS_LABEL, XSD, iri_of, predicate_name
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import RefusedValue
 
 _LETTER = (  # of the names of SPARQL's grammar
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
@@ -62,28 +62,28 @@ _MOST_SAID = 400  # Oxigraph's messages go on with every character that a name m
 _GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex:g can be read as GRAPH ex:g
 
 
-class Token(NamedTuple):
+class SparqlToken(NamedTuple):
     """A piece of a statement: what kind, and its text."""
 
     kind: str
     text: str
 
 
-def checked(do: str, statement: str) -> list[Token]:
+def checked_statement(do: str, statement: str) -> list[SparqlToken]:
     """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead, if it may not be run.
 
     Models write :O'Hara for :O%27Hara: a statement that may not be run as it stands is read so.
     """
     try:
         return _checked(do, statement)
-    except Refused as refusal:
+    except RefusedValue as refusal:
         try:
             return _checked(do, "".join(token.text for token in _tokens(statement, mending=True)))
-        except Refused:
+        except RefusedValue:
             raise refusal from None
 
 
-def _checked(do: str, statement: str) -> list[Token]:
+def _checked(do: str, statement: str) -> list[SparqlToken]:
     found = _tokens(statement)
     _check(do, found)
     resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
@@ -92,20 +92,20 @@ def _checked(do: str, statement: str) -> list[Token]:
     return found
 
 
-def _tokens(text: str, *, mending: bool = False) -> list[Token]:
+def _tokens(text: str, *, mending: bool = False) -> list[SparqlToken]:
     """A text in pieces; `mending` takes a quote between two letters of a name for a part of it."""
-    found, place = list[Token](), 0
+    found, place = list[SparqlToken](), 0
     while place < len(text):
         match = _TOKEN.match(text, place)
         if mending and found and found[-1].kind == "name" and (rest := _AFTER_QUOTE.match(text, place)):
-            found[-1] = Token("name", f"{found[-1].text}%27{rest[1]}")
+            found[-1] = SparqlToken("name", f"{found[-1].text}%27{rest[1]}")
             place = rest.end()
             continue
         if match is None:
             quote = text[place] in "\"'"
             why = "a text is not closed, or a name holds a quote, %27 in names" if quote else "in names, other signs are percent-encoded"
-            raise Refused(f"{text[place : place + 40]!r} in line {text.count(chr(10), 0, place) + 1} is not SPARQL: {why}")
-        found.append(Token(str(match.lastgroup), match[0]))
+            raise RefusedValue(f"{text[place : place + 40]!r} in line {text.count(chr(10), 0, place) + 1} is not SPARQL: {why}")
+        found.append(SparqlToken(str(match.lastgroup), match[0]))
         place = match.end()
     return found
 
@@ -113,37 +113,37 @@ def _tokens(text: str, *, mending: bool = False) -> list[Token]:
 def _sign(digits: str) -> str:
     number = int(digits, 16)
     if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-        raise Refused(f"the escape for {digits} is no character")
+        raise RefusedValue(f"the escape for {digits} is no character")
     return chr(number)
 
 
-def _check(do: str, found: Iterable[Token]) -> None:
+def _check(do: str, found: Iterable[SparqlToken]) -> None:
     said = [token for token in found if token.kind != "space"]
     words = [token.text for token in said if token.kind == "word"]
     for word in words:
         if word.upper() not in _ALLOWED[do]:
-            raise Refused(_why(do, word))
+            raise RefusedValue(_why(do, word))
     if not {word.upper() for word in words} & (_READS if do == "read" else _WRITES):
-        raise Refused("a read begins with SELECT or ASK" if do == "read" else "a write begins with INSERT DATA, INSERT or DELETE")
+        raise RefusedValue("a read begins with SELECT or ASK" if do == "read" else "a write begins with INSERT DATA, INSERT or DELETE")
     deepest = max(accumulate(_DEPTH.get(token.text, 0) for token in said), default=0)
     if deepest > _DEEPEST:
-        raise Refused(f"brackets are nested {deepest:,} deep; {_DEEPEST} is the most")
+        raise RefusedValue(f"brackets are nested {deepest:,} deep; {_DEEPEST} is the most")
     declared = declared_in(said)
     for prefix in declared:
         if prefix.upper().startswith(_GLUED):
-            raise Refused(f"a prefix may not begin with a word of SPARQL: {prefix}")
-    for token, following in zip(said, [*said[1:], Token("end", "")], strict=True):
+            raise RefusedValue(f"a prefix may not begin with a word of SPARQL: {prefix}")
+    for token, following in zip(said, [*said[1:], SparqlToken("end", "")], strict=True):
         _check_token(do, token, following, declared)
 
 
-def _check_token(do: str, token: Token, following: Token, declared: Mapping[str, str]) -> None:
+def _check_token(do: str, token: SparqlToken, following: SparqlToken, declared: Mapping[str, str]) -> None:
     prefix, _, local = token.text.partition(":")
     if token.kind == "name" and prefix not in PREFIXES and prefix not in declared:
-        raise Refused(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
+        raise RefusedValue(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
     if token.text in ("<<", ">>", "{|", "|}"):
-        raise Refused(f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object")
+        raise RefusedValue(f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object")
     if do == "read" and following.text == "(" and token.kind in ("iri", "name") and not _expanded(token, declared).startswith(XSD):
-        raise Refused(f"{token.text}(…) is no function of SPARQL")
+        raise RefusedValue(f"{token.text}(…) is no function of SPARQL")
 
 
 def _why(do: str, word: str) -> str:
@@ -157,7 +157,7 @@ def _why(do: str, word: str) -> str:
     return f"{word!r} is no word of SPARQL; a name is written :{word}, and a text stands in quotes"
 
 
-def declared_in(found: Iterable[Token]) -> dict[str, str]:
+def declared_in(found: Iterable[SparqlToken]) -> dict[str, str]:
     """The prefixes that a statement declares itself."""
     said = [token for token in found if token.kind != "space"]
     return {
@@ -167,14 +167,14 @@ def declared_in(found: Iterable[Token]) -> dict[str, str]:
     }
 
 
-def _expanded(token: Token, declared: Mapping[str, str]) -> str:
+def _expanded(token: SparqlToken, declared: Mapping[str, str]) -> str:
     if token.kind == "iri":
         return token.text[1:-1]
     prefix, _, local = token.text.partition(":")
     return {**PREFIXES, **declared}[prefix] + re.sub(r"\\(.)", r"\1", local)
 
 
-def spelled(found: Iterable[Token]) -> str:
+def respelled(found: Iterable[SparqlToken]) -> str:
     """A statement with its names as the mapping spells them, so that :Marie%20Curie finds :Marie_Curie, and rdfs:label finds :label."""
     found = list(found)
     declared, texts, declaring = declared_in(found), [], False
@@ -193,20 +193,20 @@ def spelled(found: Iterable[Token]) -> str:
     return "".join(texts)
 
 
-def with_prefixes(found: Iterable[Token]) -> str:
+def with_prefixes(found: Iterable[SparqlToken]) -> str:
     """A statement spelled so, after a line that declares the prefixes it lacks, for an engine that cannot be told of them."""
     found = list(found)
     declared = declared_in(found)
     lacking = (f"PREFIX {prefix}: <{iri}>" for prefix, iri in PREFIXES.items() if prefix not in declared)
-    return f"{' '.join(lacking)}\n{spelled(found)}"
+    return f"{' '.join(lacking)}\n{respelled(found)}"
 
 
-def says(found: Iterable[Token], word: str) -> bool:
+def has_word(found: Iterable[SparqlToken], word: str) -> bool:
     """Whether a word is among the pieces of a statement."""
     return any(token.kind == "word" and token.text.upper() == word for token in found)
 
 
-def only_adds(found: Iterable[Token]) -> bool:
+def only_adds(found: Iterable[SparqlToken]) -> bool:
     """Whether a write consists of INSERT DATA alone, so that what it says does not depend on the graph."""
     words = {token.text.upper() for token in found if token.kind == "word"}
     return words <= {"INSERT", "DATA", "A", "TRUE", "FALSE", "PREFIX", "BASE"}

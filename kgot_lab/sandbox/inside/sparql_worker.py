@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.rdf import PREFIXES, Literal, Term, Triple, edge_triples, iri_of, node_triples
-from kgot_lab.sandbox.inside.rdf_changes import Change, Claim, Group, group_triples, of_node
+from kgot_lab.sandbox.inside.rdf import PREFIXES, Literal, RdfTriple, Term, edge_triples, iri_of, node_triples
+from kgot_lab.sandbox.inside.rdf_changes import Group, TripleChange, group_triples, of_node
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.sparql_rows import rows_of, rows_of_triples
-from kgot_lab.sandbox.inside.sparql_text import checked, explained, only_adds, says, spelled
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
+from kgot_lab.sandbox.inside.sparql_text import checked_statement, explained, has_word, only_adds, respelled
+from kgot_lab.sandbox.inside.values import Account, RefusedValue
 from kgot_lab.sandbox.inside.worker import serve
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SparqlGraph:
         """Start anew."""
         self.store = self.ox.Store()
 
-    def put(self, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
         """Make the graph agree with some claims."""
         groups: dict[Group, dict[str, list[Any]]] = {}
         for source, type, target, key, *properties in edges:
@@ -50,8 +50,8 @@ class SparqlGraph:
             said += edge_triples(*group, _there(changed))
         self.store.extend(map(self._quad, said))
 
-    def _replace(self, nodes: Iterable[Claim], groups: dict[Group, dict[str, list[Any]]]) -> None:
-        old, new = dict[Triple, None](), dict[Triple, None]()
+    def _replace(self, nodes: Iterable[Account], groups: dict[Group, dict[str, list[Any]]]) -> None:
+        old, new = dict[RdfTriple, None](), dict[RdfTriple, None]()
         for claim in nodes:
             old.update(dict.fromkeys(filter(of_node, self.about(iri_of(claim[0])))))
             new.update(dict.fromkeys(node_triples(*claim) if len(claim) == 3 else ()))
@@ -66,13 +66,13 @@ class SparqlGraph:
 
     # --- what is known of a thing ---
 
-    def about(self, subject: str) -> Iterator[Triple]:
+    def about(self, subject: str) -> Iterator[RdfTriple]:
         """The triples with a subject; a blank node has none, because every statement's get a name."""
         if subject.startswith("_:"):
             return iter(())
         return map(self._triple, self.store.quads_for_pattern(self.ox.NamedNode(subject), None, None))
 
-    def naming(self, object: str) -> Iterator[Triple]:
+    def naming(self, object: str) -> Iterator[RdfTriple]:
         """The triples with an object."""
         return map(self._triple, self.store.quads_for_pattern(None, None, self.ox.NamedNode(object)))
 
@@ -81,7 +81,7 @@ class SparqlGraph:
         pattern = self.ox.NamedNode(predicate), self.ox.NamedNode(object)
         return (self._triple(quad)[0] for quad in self.store.quads_for_pattern(None, *pattern))
 
-    def has(self, triple: Triple) -> bool:
+    def has(self, triple: RdfTriple) -> bool:
         """Whether a triple is there."""
         return self._quad(triple) in self.store
 
@@ -90,17 +90,17 @@ class SparqlGraph:
     def answer(self, do: str, text: str) -> dict[str, Any]:
         """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an error."""
         try:
-            found = checked(do, text) if do in ("read", "write") else []
-        except Refused as refusal:
+            found = checked_statement(do, text) if do in ("read", "write") else []
+        except RefusedValue as refusal:
             return {"error": str(refusal)}
-        statement = spelled(found)
+        statement = respelled(found)
         try:
             if do == "write":
                 return self._write(statement, adds=only_adds(found))
             if do == "read":
-                return {"rows": self._rows(statement, in_order=says(found, "ORDER"))}
+                return {"rows": self._rows(statement, in_order=has_word(found, "ORDER"))}
             return {"error": "this sandbox speaks SPARQL and computes nothing else"}
-        except Refused as refusal:
+        except RefusedValue as refusal:
             return {"error": str(refusal)}
         except MemoryError:
             return {"error": "the statement needs more memory than it may have"}
@@ -115,7 +115,7 @@ class SparqlGraph:
             return rows_of_triples(self._triple(triple) for triple in result)
         names = [variable.value for variable in result.variables]
         solutions = ({name: self._term(term) for name in names if (term := solution[name]) is not None} for solution in result)
-        return rows_of(names, solutions, in_order=in_order)
+        return solution_rows(names, solutions, in_order=in_order)
 
     def _write(self, statement: str, *, adds: bool) -> dict[str, Any]:
         if adds:
@@ -126,7 +126,7 @@ class SparqlGraph:
         else:
             added, removed = self._run(statement)
         told = with_names(map(self._triple, reversed(added)), self._taken)  # the engine lists the newest first
-        return dict(Change(self, told, map(self._triple, removed)).claims())
+        return dict(TripleChange(self, told, map(self._triple, removed)).claims())
 
     def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:
         """What an update adds and removes; the graph is as before then."""
@@ -154,10 +154,10 @@ class SparqlGraph:
 
     # --- terms ---
 
-    def _triple(self, triple: ox.Triple | ox.Quad) -> Triple:
+    def _triple(self, triple: ox.Triple | ox.Quad) -> RdfTriple:
         subject, object = self._term(triple.subject), self._term(triple.object)
         if isinstance(subject, Literal):
-            raise Refused(f"{subject.text!r} cannot be said something of")
+            raise RefusedValue(f"{subject.text!r} cannot be said something of")
         return subject, triple.predicate.value, object
 
     def _term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
@@ -167,9 +167,9 @@ class SparqlGraph:
             return f"_:{term.value}"
         if isinstance(term, self.ox.Literal):
             return Literal(term.value, term.datatype.value)
-        raise Refused(f"{term} is a triple in the place of a thing, which is not understood here")
+        raise RefusedValue(f"{term} is a triple in the place of a thing, which is not understood here")
 
-    def _quad(self, triple: Triple) -> ox.Quad:
+    def _quad(self, triple: RdfTriple) -> ox.Quad:
         subject, predicate, object = triple
         return self.ox.Quad(self.ox.NamedNode(subject), self.ox.NamedNode(predicate), self._node(object))
 

@@ -17,11 +17,11 @@ _Part = TypeVar("_Part", bound="Tracked")
 Before = dict[Any, Any] | None  # an element's attributes before the statement; None: it was not there
 
 
-def plain(value: Any) -> Any:
+def untracked(value: Any) -> Any:
     """A copy of a value in which every dictionary and list is an ordinary one."""
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else value
+        return {key: untracked(item) for key, item in value.items()}
+    return [untracked(item) for item in value] if isinstance(value, list) else value
 
 
 class Journal:
@@ -45,13 +45,13 @@ class Journal:
         """Remember a node as it is now, if this is the first time it is touched."""
         if self.on and node not in self.nodes:
             attributes = self.graph._node.get(node)
-            self.nodes[node] = None if attributes is None else plain(attributes)
+            self.nodes[node] = None if attributes is None else untracked(attributes)
 
     def edge(self, source: Hashable, target: Hashable, key: Hashable) -> None:
         """Remember an edge as it is now, if this is the first time it is touched."""
         if self.on and (source, target, key) not in self.edges:
             attributes = self.graph._succ.get(source, {}).get(target, {}).get(key)
-            self.edges[source, target, key] = None if attributes is None else plain(attributes)
+            self.edges[source, target, key] = None if attributes is None else untracked(attributes)
 
 
 class Tracked(dict):  # type: ignore[type-arg]
@@ -125,7 +125,7 @@ class Attributes(Tracked):
         dict.update(self, *args, **items)
 
 
-class Keys(Tracked):
+class TrackedKeys(Tracked):
     """The parallel edges from one node to another, by key; its owner is (source, target)."""
 
     __slots__ = ()
@@ -154,7 +154,7 @@ class Neighbours(Tracked):
                 self.journal.edge(*self._ends(key), edge_key)
 
     def attach(self, key: Any, value: Any) -> None:
-        if isinstance(value, Keys) and self.journal is not None:
+        if isinstance(value, TrackedKeys) and self.journal is not None:
             value.journal, value.owner = self.journal, self._ends(key)
             for edge_key, attributes in value.items():
                 value.touch(edge_key)
@@ -193,7 +193,7 @@ class Nodes(Tracked):
             value.journal, value.owner = self.journal, (key,)
 
 
-class Items(list):  # type: ignore[type-arg]
+class TrackedItems(list):  # type: ignore[type-arg]
     """A list among the attributes, which tells the journal before it changes in place."""
 
     __slots__ = ("journal", "owner")
@@ -207,7 +207,7 @@ class Items(list):  # type: ignore[type-arg]
 def _telling(name: str) -> Callable[..., Any]:
     change = getattr(list, name)
 
-    def method(self: Items, *args: Any, **options: Any) -> Any:
+    def method(self: TrackedItems, *args: Any, **options: Any) -> Any:
         self.journal.touch(self.owner)
         return change(self, *args, **options)
 
@@ -216,13 +216,13 @@ def _telling(name: str) -> Callable[..., Any]:
 
 _IN_PLACE = "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
 for _name in _IN_PLACE.split():
-    setattr(Items, _name, _telling(_name))
+    setattr(TrackedItems, _name, _telling(_name))
 
 
 def owned(value: Any, journal: Journal, owner: Owner) -> Any:
     """A JSON value whose lists and dictionaries tell the journal before they change in place."""
     if isinstance(value, list):
-        items = Items(owned(item, journal, owner) for item in value)
+        items = TrackedItems(owned(item, journal, owner) for item in value)
         items.journal, items.owner = journal, owner
         return items
     if isinstance(value, dict):
@@ -239,7 +239,7 @@ class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
     node_attr_dict_factory = Attributes
     adjlist_outer_dict_factory = Adjacency
     adjlist_inner_dict_factory = Neighbours
-    edge_key_dict_factory = Keys
+    edge_key_dict_factory = TrackedKeys
     edge_attr_dict_factory = Attributes
     _node: Nodes
     _succ: Adjacency
@@ -274,7 +274,7 @@ def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[s
     graph, (source, target, key) = journal.graph, place
     keys = graph._succ[source].get(target)
     if keys is None:
-        keys = _placed(Keys, journal, (source, target))
+        keys = _placed(TrackedKeys, journal, (source, target))
         dict.__setitem__(graph._succ[source], target, keys)
         dict.__setitem__(graph._pred[target], source, keys)
     held = keys.get(key)

@@ -13,9 +13,10 @@ from typing import Any
 
 _MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
 MAX_ITEMS = 100_000  # an endless generator is stopped here
+Account = list[Any]  # what a statement says that it changed of one node or edge, as JSON
 
 
-class Refused(Exception):
+class RefusedValue(Exception):
     """A statement ran, but what it did cannot be kept; the message is all that is told of it."""
 
 
@@ -31,7 +32,7 @@ def node_id(raw: Any) -> str:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = str(raw)
     if not isinstance(raw, str) or not raw.strip():
-        raise Refused(f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}")
+        raise RefusedValue(f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}")
     return str.__str__(raw)
 
 
@@ -49,7 +50,7 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
     if isinstance(value, float):
         return _number(float(value), what, reading)
     if depth >= _MAX_DEPTH:
-        raise Refused(f"{what} is nested more than {_MAX_DEPTH} levels deep")
+        raise RefusedValue(f"{what} is nested more than {_MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return {_key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -60,14 +61,14 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
         return value.isoformat()
     if hasattr(value, "tolist"):
         return json_value(value.tolist(), what, depth + 1, reading=reading)
-    raise Refused(f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}")
+    raise RefusedValue(f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}")
 
 
 def limited(items: Iterable[Any]) -> Iterable[Any]:
     """The items of an iterable; raises Refused when there are more than can be kept."""
     for count, item in enumerate(items):
         if count >= MAX_ITEMS:
-            raise Refused(f"more than {MAX_ITEMS:,} items")
+            raise RefusedValue(f"more than {MAX_ITEMS:,} items")
         yield item
 
 
@@ -76,7 +77,7 @@ def _number(value: float, what: str, reading: bool) -> float | str:
         return value
     if reading:
         return str(value)
-    raise Refused(f"{what} must be a finite number, not {value}")
+    raise RefusedValue(f"{what} must be a finite number, not {value}")
 
 
 def _key(key: Any, what: str) -> str:
@@ -84,7 +85,7 @@ def _key(key: Any, what: str) -> str:
         return str.__str__(key)
     if key is None or isinstance(key, bool | int | float):
         return str(key)
-    raise Refused(f"the keys of {what} must be text, not {type(key).__name__}")
+    raise RefusedValue(f"the keys of {what} must be text, not {type(key).__name__}")
 
 
 def _short(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.sandbox.inside.cypher_mapping import edge_properties
-from kgot_lab.stores.cypher.dump import MARK_NODES, Row, StoredNode, ids_of
+from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, ids_of
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge
@@ -42,7 +42,7 @@ def added(ask: Ask, counters: SummaryCounters, namespace: str) -> tuple[Diff, di
     if not counters.contains_updates:
         return Diff(), {}
     _require(not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed)
-    rows = [Row(place, labels, stored, []) for place, labels, stored in ask(_NODES, {})] if counters.nodes_created else []
+    rows = [BoltRow(place, labels, stored, []) for place, labels, stored in ask(_NODES, {})] if counters.nodes_created else []
     edges = ask(_EDGES, {}) if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))

@@ -9,9 +9,9 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.truth import Identity, Truth
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, quoted, stored_edge, stored_node
+from kgot_lab.sandbox.inside.cypher_mapping import backticked, edge_properties, labels_of, node_properties, stored_edge, stored_node
 from kgot_lab.stores.cypher.dump import check_texts
-from kgot_lab.stores.cypher.link import Ask, reason_of
+from kgot_lab.stores.cypher.link import Ask, bolt_reason
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
 
@@ -145,7 +145,7 @@ class Application:
         except Neo4jError as error:
             if not what or error.is_retryable():
                 raise
-            raise BadInput(f"the server does not take {what}, or what lies there: {reason_of(error)}") from None
+            raise BadInput(f"the server does not take {what}, or what lies there: {bolt_reason(error)}") from None
 
     def _pattern(self, labels: Iterable[str]) -> str:
         return "".join(f":{self._spelt(label)}" for label in labels)
@@ -153,17 +153,17 @@ class Application:
     def _spelt(self, name: str) -> str:
         """A label or relation in backticks; servers differ in what a backslash means there, so one with it is tried out."""
         if "\\" not in name:
-            return quoted(name)
+            return backticked(name)
         for spelling in (name, name.replace("\\u", "\\u005Cu"), name.replace("\\", "\\\\")):
             if self._reads_as(spelling, name):
-                return quoted(spelling)
+                return backticked(spelling)
         raise BadInput(f"this server cannot be told the name {name!r}; leave the backslash out")
 
     def _reads_as(self, spelling: str, name: str) -> bool:
         from neo4j.exceptions import ClientError
 
         try:
-            return self._aside(f"RETURN {{{quoted(spelling)}: 1}} AS map", {}) == [[{name: 1}]]
+            return self._aside(f"RETURN {{{backticked(spelling)}: 1}} AS map", {}) == [[{name: 1}]]
         except ClientError:
             return False
 

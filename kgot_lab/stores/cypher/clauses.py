@@ -58,12 +58,12 @@ class _Refused(Exception):
     """The statement holds what it may not; the message says what."""
 
 
-def refuse_unless_read(statement: str) -> None:
+def refuse_unless_cypher_read(statement: str) -> None:
     """Raise QueryFailed, naming the clause, unless a statement only reads the graph."""
     _check(statement, "read", _READS)
 
 
-def refuse_unless_write(statement: str) -> None:
+def refuse_unless_cypher_write(statement: str) -> None:
     """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no schema, no servers."""
     _check(statement, "write", _READS | _WRITES)
 

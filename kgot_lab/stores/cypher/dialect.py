@@ -9,8 +9,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.cypher_mapping import quoted, stored_edge, stored_node
-from kgot_lab.stores.cypher.clauses import refuse_unless_read, refuse_unless_write
+from kgot_lab.sandbox.inside.cypher_mapping import backticked, stored_edge, stored_node
+from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node
 
@@ -19,12 +19,12 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 _LEAST = -(2**63)
 
 
-def literal(value: Json) -> str:
+def cypher_literal(value: Json) -> str:
     """A value that a Cypher database can store, as Cypher spells it."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(literal, value))}]"
+        return f"[{', '.join(map(cypher_literal, value))}]"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if value == _LEAST and isinstance(value, int):
@@ -41,28 +41,28 @@ def _text(text: str) -> str:
 
 def name(text: str) -> str:
     """A label, type or property name, in backticks where it needs them."""
-    return text if _PLAIN.fullmatch(text) else quoted(text)
+    return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
 def _map(properties: Mapping[str, Json]) -> str:
-    return "{" + ", ".join(f"{name(key)}: {literal(value)}" for key, value in properties.items()) + "}"
+    return "{" + ", ".join(f"{name(key)}: {cypher_literal(value)}" for key, value in properties.items()) + "}"
 
 
 def _add(facts: Sequence[Fact]) -> str:
     """Nodes are found or made by id; an edge of that type between them is found or made, and its properties are added to."""
     ids = list(dict.fromkeys(id for triple, _ in facts for id in (triple.subject, triple.object)))
     variables = {id: f"n{number}" for number, id in enumerate(ids, start=1)}
-    lines = [f"MERGE ({variable} {{id: {literal(id)}}})" for id, variable in variables.items()]
+    lines = [f"MERGE ({variable} {{id: {cypher_literal(id)}}})" for id, variable in variables.items()]
     for number, (triple, properties) in enumerate(facts, start=1):
         subject, object = variables[triple.subject], variables[triple.object]
-        lines.append(f"MERGE ({subject})-[r{number}:{quoted(triple.relation)}]->({object})")
+        lines.append(f"MERGE ({subject})-[r{number}:{backticked(triple.relation)}]->({object})")
         lines += [f"SET r{number} += {_map(stored_edge('', properties))}"] if properties else []
     return "\n".join(lines)
 
 
 def _about(names: Sequence[str], hops: int) -> str:
     """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
-    wanted = literal([each.lower() for each in names])
+    wanted = cypher_literal([each.lower() for each in names])
     return (
         f"UNWIND {wanted} AS name\n"
         "MATCH (n) WHERE toLower(n.id) CONTAINS name\n"
@@ -110,4 +110,4 @@ CYPHER = Dialect(
     edge=_edge,
 )
 
-__all__ = ["CYPHER", "literal", "name", "refuse_unless_read", "refuse_unless_write"]
+__all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]

@@ -11,9 +11,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.graph.changes import changes, same
+from kgot_lab.graph.changes import changes, same_value
 from kgot_lab.graph.truth import Identity
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, named, node_properties
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, free_id, labels_of, node_properties
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
@@ -53,7 +53,7 @@ class StoredEdge(NamedTuple):
         return Edge(source, type, target, edge_properties(timeless(self.properties)), key)
 
 
-class Row(NamedTuple):
+class BoltRow(NamedTuple):
     place: str
     labels: list[str]
     properties: _Stored
@@ -87,7 +87,7 @@ def dump(ask: Ask, namespace: str) -> Dump:
     )
 
 
-def settle(ask: Ask, before: Dump, namespace: str) -> Dump:
+def settle_ids(ask: Ask, before: Dump, namespace: str) -> Dump:
     """Read everything after a statement of a transaction, and give what is new ids, marks and, where edges are parallel, keys."""
     rows = _rows(ask)
     was = {node.place: node for node in before.nodes.values()}
@@ -105,7 +105,7 @@ def settle(ask: Ask, before: Dump, namespace: str) -> Dump:
     return Dump(nodes, _keyed(ask, rows, ids, before, namespace))
 
 
-def difference(before: Dump, after: Dump) -> Diff:
+def dump_difference(before: Dump, after: Dump) -> Diff:
     """What changed; 1, 1.0 and true are different values."""
     nodes = changes(before.nodes, after.nodes, _alike)
     edges = changes(before.edges, after.edges, _alike)
@@ -129,11 +129,11 @@ def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
             raise BadInput(f"the type of an edge must be a text that is not blank, and its key a text: {edge}"[:300])
 
 
-def _rows(ask: Ask) -> list[Row]:
-    return [Row(*row) for row in ask(_ALL, {})]
+def _rows(ask: Ask) -> list[BoltRow]:
+    return [BoltRow(*row) for row in ask(_ALL, {})]
 
 
-def _edges(rows: Iterable[Row]) -> Iterator[tuple[Row, str, str, str, _Stored]]:
+def _edges(rows: Iterable[BoltRow]) -> Iterator[tuple[BoltRow, str, str, str, _Stored]]:
     for row in rows:
         for place, type, end, properties in row.edges:
             yield row, place, type, end, properties
@@ -148,10 +148,10 @@ def _key(properties: _Stored) -> str:
     return key if isinstance(key, str) else ""
 
 
-def ids_of(rows: Iterable[Row], was: Mapping[str, StoredNode], namespace: str) -> dict[str, str]:
+def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode], namespace: str) -> dict[str, str]:
     """An id for each node, by its place: those that kept theirs come first, then those that were ours before, then new ones with one."""
 
-    def trust(row: Row) -> int:
+    def trust(row: BoltRow) -> int:
         own = row.properties.get("id")
         if not _is_name(own):
             return 0
@@ -167,25 +167,25 @@ def ids_of(rows: Iterable[Row], was: Mapping[str, StoredNode], namespace: str) -
         elif not trust(row) and before and before not in taken:  # a statement replaced all properties: it is the same node still
             id = before
         else:
-            id = named(sorted(row.labels), timeless(row.properties), taken)
+            id = free_id(sorted(row.labels), timeless(row.properties), taken)
         ids[row.place] = id
         taken.add(id)
     return ids
 
 
-def _lost_labels(row: Row, before: StoredNode | None) -> _Stored:
+def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
     """The noted order of a node's labels, where a statement took the note away."""
     noted = before.properties.get("_labels") if before else None
     return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
 
 
-def _keyed(ask: Ask, rows: list[Row], ids: Mapping[str, str], before: Dump, namespace: str) -> dict[Identity, StoredEdge]:
+def _keyed(ask: Ask, rows: list[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str) -> dict[Identity, StoredEdge]:
     """Every edge by its identity; a new one that would be another's double gets a key, and one that lost its key has it again."""
     was = {edge.place: edge.identity for edge in before.edges.values()}
     edges: dict[Identity, StoredEdge] = {}
     marks = []
 
-    def identified(source: Row, place: str, type: str, end: str, own: _Stored) -> Identity:
+    def identified(source: BoltRow, place: str, type: str, end: str, own: _Stored) -> Identity:
         bare = (ids[source.place], type, ids[end])
         old = was.get(place, ("", "", "", ""))  # a place may have been taken by another edge
         return (*bare, old[3] if "_key" not in own and old[:3] == bare else _key(own))
@@ -210,4 +210,4 @@ def _alike(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -> bool
     if repr(one.properties) == repr(other.properties):
         return isinstance(one, StoredEdge) or one.labels == other.labels or one.node().labels == other.node().labels  # type: ignore[union-attr]
     mine, its = (each.edge() if isinstance(each, StoredEdge) else each.node() for each in (one, other))
-    return same(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(its, "labels", ())
+    return same_value(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(its, "labels", ())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable
-from kgot_lab.sandbox.inside.cypher_mapping import quoted
+from kgot_lab.sandbox.inside.cypher_mapping import backticked
 
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
@@ -32,7 +32,7 @@ class Late(Exception):
     """A statement took too long and was cut off."""
 
 
-class Link:
+class BoltLink:
     """A driver to one database, made at the first call and again after it was cut; the password lives in the driver only."""
 
     def __init__(self, uri: str, user: str, password: str, database: str | None):
@@ -128,7 +128,7 @@ class Link:
         except Neo4jError as error:
             if (error.code or "").startswith(_ABSENT):
                 raise StoreUnavailable(f"{self.name} does not serve us: {_line(error)}") from None
-            raise refused(reason_of(error)) from None
+            raise refused(bolt_reason(error)) from None
         except DriverError as error:
             raise StoreUnavailable(
                 f"{self.name} cannot be reached ({_line(error)}): start the server or check the address, then try again"
@@ -150,7 +150,7 @@ class Link:
 
         try:
             with self._open().session(database="system") as session:
-                session.run(f"CREATE DATABASE {quoted(name)} IF NOT EXISTS WAIT").consume()
+                session.run(f"CREATE DATABASE {backticked(name)} IF NOT EXISTS WAIT").consume()
         except Neo4jError as error:
             raise StoreUnavailable(
                 f"the server at {self.name} has no such database and makes none over Bolt ({_line(error)}): make it with the server's own "
@@ -185,7 +185,7 @@ def _driver(uri: str, user: str, password: str) -> Driver:
         raise BadInput(f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})") from None
 
 
-def reason_of(error: Exception) -> str:
+def bolt_reason(error: Exception) -> str:
     """The server's own words."""
     reason = str(getattr(error, "message", None) or error).strip()
     if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then

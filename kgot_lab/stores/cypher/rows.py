@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, plain
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, plain_value
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class TooMuch(Exception):
     """A statement returns more than anyone will read."""
 
 
-def rows_of(transaction: Transaction, statement: str) -> Iterator[dict[str, Json]]:
+def bolt_rows(transaction: Transaction, statement: str) -> Iterator[dict[str, Json]]:
     """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held."""
     result = transaction.run(statement)
     records = list(_limited(result))
@@ -80,7 +80,7 @@ def _json(value: Any, names: Mapping[str, str]) -> Json:
         return [_json(each, names) for each in kept]
     if isinstance(value, dict):
         return {str(name): _json(each, names) for name, each in value.items() if name not in _HIDDEN}
-    return _finite(plain(_iso(value)))
+    return _finite(plain_value(_iso(value)))
 
 
 def _is_keys(values: list[Any]) -> bool:

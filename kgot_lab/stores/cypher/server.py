@@ -12,11 +12,11 @@ from kgot_lab.graph.truth import inverse
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
 from kgot_lab.stores.cypher.apply import Application
-from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_read, refuse_unless_write
-from kgot_lab.stores.cypher.dump import check_texts, difference, dump, settle
-from kgot_lab.stores.cypher.link import GRACE, Ask, Link
+from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_cypher_read, refuse_unless_cypher_write
+from kgot_lab.stores.cypher.dump import check_texts, dump, dump_difference, settle_ids
+from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
-from kgot_lab.stores.cypher.rows import TooMuch, rows_of
+from kgot_lab.stores.cypher.rows import TooMuch, bolt_rows
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -59,7 +59,7 @@ class CypherServer:
         self._namespace, self._seconds = namespace, seconds
         self._counts: bool | None = None  # whether the server's counts can be relied on; tried at the first statement
         self._calculator = Calculator()
-        self._link = Link(uri, user, password, database)
+        self._link = BoltLink(uri, user, password, database)
         self._looking = Looking(self._link.ask)
         try:
             self._take(wipe)
@@ -88,7 +88,7 @@ class CypherServer:
         What it added is found by our marks, which new nodes and edges lack. When the server's counts do not prove that it did no more,
         it is taken back and run again between two readings of the whole database, whose cost grows with the graph.
         """
-        refuse_unless_write(statement)
+        refuse_unless_cypher_write(statement)
         with self._link.explained(partial(QueryFailed, statement)):
             try:
                 diff, places = self._added(statement)
@@ -116,19 +116,19 @@ class CypherServer:
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
             with self._link.within(self._seconds):
                 transaction.run(statement).consume()
-            after = settle(_asking(transaction), before, self._namespace)
-            diff = difference(before, after)
+            after = settle_ids(_asking(transaction), before, self._namespace)
+            diff = dump_difference(before, after)
             _keep(transaction, statement, diff)
         self._looking.places.clear()
         return diff, (after if diff else before).places()
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
-        refuse_unless_read(statement)
+        refuse_unless_cypher_read(statement)
         with self._link.explained(partial(QueryFailed, statement)), self._link.reading(self._seconds) as transaction:
             try:
                 with self._link.within(self._seconds + GRACE):
-                    return tuple(rows_of(transaction, statement))
+                    return tuple(bolt_rows(transaction, statement))
             except TooMuch as error:
                 raise QueryFailed(statement, str(error)) from None
 

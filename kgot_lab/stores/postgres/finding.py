@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.truth import Identity
-from kgot_lab.stores.postgres.rows import EDGE, NODE, edge_of
+from kgot_lab.stores.postgres.rows import POSTGRES_EDGE, POSTGRES_NODE, edge_of_postgres
 from kgot_lab.stores.postgres.tables import VECTORS, named, quoted, vector_schema
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge
@@ -29,7 +29,7 @@ WITH each AS (
 wanted AS (
   SELECT string_agg(quote_literal(form), ' | ')::tsquery AS query FROM each, unnest(plain || stems) AS form
   WHERE stems <> '{{}}' OR NOT EXISTS (SELECT FROM each WHERE stems <> '{{}}'))
-SELECT {NODE} FROM nodes, wanted WHERE words @@ query
+SELECT {POSTGRES_NODE} FROM nodes, wanted WHERE words @@ query
 ORDER BY ts_rank(words, query) DESC, length(id), id COLLATE "C" LIMIT %(limit)s
 """
 _NEXT = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
@@ -56,7 +56,7 @@ def holdable(text: str) -> str:
     return str(whole(text)).replace("\0", " ")
 
 
-def reached(connection: Connection, id: str, hops: int) -> dict[str, int]:
+def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
     """Each node within some hops with the least number of them, one question for each hop; none if there is no such node."""
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
@@ -96,9 +96,9 @@ def _back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
 
 
 def _edge(connection: Connection, identity: Identity) -> Edge:
-    row = connection.execute(f"SELECT {EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity).fetchone()
+    row = connection.execute(f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity).fetchone()
     assert row is not None  # one snapshot holds the whole walk
-    return edge_of(row)
+    return edge_of_postgres(row)
 
 
 # --- vectors ----------------------------------------------------------------------------------------------------------
@@ -160,7 +160,9 @@ def put_vectors(connection: Connection, namespace: str, texts: Mapping[str, str]
         )
 
 
-def nearest(connection: Connection, namespace: str, vector: str, limit: int, ids: Collection[str] | None) -> tuple[tuple[str, float], ...]:
+def nearest_nodes(
+    connection: Connection, namespace: str, vector: str, limit: int, ids: Collection[str] | None
+) -> tuple[tuple[str, float], ...]:
     """The ids whose vectors point most the same way, with their cosines, among some ids or all; no index, so none is missed."""
     schema = vector_schema(connection)
     if schema is None or not _has_vectors(connection, namespace):

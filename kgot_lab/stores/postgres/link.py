@@ -19,7 +19,7 @@ _PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval"
 _UNKNOWN = ", and nobody can tell whether it kept the change, so look before you make it again"
 
 
-class Link:
+class PostgresLink:
     """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new connection fit for use.
 
     The links of one store share its `circle`: when one finds the server gone, all of them start afresh.
@@ -109,7 +109,7 @@ class Circle:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.links: list[Link] = []
+        self.links: list[PostgresLink] = []
 
     def start_afresh(self) -> None:
         """Close all connections."""

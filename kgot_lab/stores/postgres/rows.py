@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.truth import Identity
 from kgot_lab.stores.postgres.tables import NO_INDEXES
-from kgot_lab.stores.sql import Change, Row, Table, edge_row, json_text, node_row, refuse_misfit, texts_in, touched
+from kgot_lab.stores.sql import Change, SqlRow, SqlTable, edge_row, json_text, node_row, refuse_misfit, texts_in, touched
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-NODE = "id, labels::text, properties::text"
-EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
+POSTGRES_NODE = "id, labels::text, properties::text"
+POSTGRES_EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
 _IDENTITY = ("source", "type", "target", "key")
 
 # jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0 without its sign. So the first is
@@ -75,7 +75,7 @@ def _exact_number(token: re.Match[str]) -> str:
     return MINUS_ZERO if token[0] == "-0.0" else f"{Decimal(token[0]):f}.0"
 
 
-def value_of(text: str, of: str = "a value") -> Json:
+def value_of_postgres(text: str, of: str = "a value") -> Json:
     """The value of some JSON text from PostgreSQL; raises BadInput when Python cannot hold it."""
     try:
         return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
@@ -87,25 +87,25 @@ def _float(text: str) -> float:
     return -0.0 if text == MINUS_ZERO else float(text)
 
 
-def node_of(row: Row) -> Node:
+def node_of_postgres(row: SqlRow) -> Node:
     """A node from its row."""
-    return Node(row[0], tuple(value_of(row[1])), _object(row[2]))
+    return Node(row[0], tuple(value_of_postgres(row[1])), _object(row[2]))
 
 
-def edge_of(row: Row) -> Edge:
+def edge_of_postgres(row: SqlRow) -> Edge:
     """An edge from its row."""
     source, type, target, key, properties = row
     return Edge(source, type, target, _object(properties), key)
 
 
 def _object(text: str) -> dict[str, Json]:
-    properties: dict[str, Json] = {} if text == "{}" else value_of(text)
+    properties: dict[str, Json] = {} if text == "{}" else value_of_postgres(text)
     return properties
 
 
-def change_of(table: Table, before: str | None, after: str | None) -> Change:
+def journalled_change(table: SqlTable, before: str | None, after: str | None) -> Change:
     """One line of the journal; raises BadInput where the row that came of it is no sound node or edge."""
-    old, new = (None if text is None else tuple(value_of(text, f"a row of {table}")) for text in (before, after))
+    old, new = (None if text is None else tuple(value_of_postgres(text, f"a row of {table}")) for text in (before, after))
     if new is not None and table == "nodes":
         node_row(Node(new[0], tuple(new[1]), new[2]))
     elif new is not None:
@@ -149,14 +149,16 @@ class Prepared:
         old = [*self.removed_nodes, *(id for id, *_ in self.changed_nodes)]
         if old:
             connection.execute("SELECT FROM nodes WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (old,))
-        nodes = connection.execute(f"SELECT {NODE} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
+        nodes = connection.execute(f"SELECT {POSTGRES_NODE} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
         edges = []
         if identities:
-            edges = connection.execute(f"SELECT {EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges", _columns(identities)).fetchall()
+            edges = connection.execute(
+                f"SELECT {POSTGRES_EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges", _columns(identities)
+            ).fetchall()
         if self.removed_nodes:
-            at_removed = f"SELECT {EDGE} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
+            at_removed = f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
             edges += connection.execute(at_removed, (self.removed_nodes, self.removed_nodes)).fetchall()
-        refuse_misfit(self.diff, map(node_of, nodes), map(edge_of, edges))
+        refuse_misfit(self.diff, map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def put(self, connection: Connection) -> None:
         """Make the change; the rows it needs are as it says."""

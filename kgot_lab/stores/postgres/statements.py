@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sql import refuse_unless_read, refuse_unless_write
+from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +24,7 @@ HARMLESS = ("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "c
 def checked_read(statement: str) -> str:
     """A single statement that reads, without its semicolon; raises QueryFailed."""
     _refuse_unsendable(statement)
-    refuse_unless_read(statement)
+    refuse_unless_sql_read(statement)
     _refuse_escaped_names(statement)
     for token in _TOKEN.finditer(statement):
         if token["sign"] == ";":
@@ -35,7 +35,7 @@ def checked_read(statement: str) -> str:
 def checked_write(statement: str) -> str:
     """A single statement that writes to our tables alone; raises QueryFailed."""
     _refuse_unsendable(statement)
-    refuse_unless_write(statement)
+    refuse_unless_sql_write(statement)
     _refuse_escaped_names(statement)
     tokens = _tokens(statement)
     for number, token in enumerate(tokens):
@@ -48,7 +48,7 @@ def checked_write(statement: str) -> str:
     return statement
 
 
-def called(statement: str) -> list[str]:
+def functions_called(statement: str) -> list[str]:
     """The functions that a statement could call, and whatever else stands before a bracket."""
     tokens = _tokens(statement)
     return sorted({name for name, sign in pairwise(tokens) if sign == "("})
@@ -56,7 +56,7 @@ def called(statement: str) -> list[str]:
 
 def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
     """Raise QueryFailed where a statement calls a function that may do more than compute: one the server calls volatile."""
-    names = called(statement)
+    names = functions_called(statement)
     found = (
         names
         and connection.execute(
@@ -68,7 +68,7 @@ def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
         raise QueryFailed(statement, f"a statement cannot call {found[0]}: it may do more than compute")
 
 
-def reason_of(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
+def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
     """What the server says is wrong, and where in the statement, `offset` characters into what was sent (pass '' to leave that out)."""
     if error.sqlstate == "57014":
         return f"the statement took longer than {seconds:g} seconds"

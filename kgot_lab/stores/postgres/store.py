@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.postgres import finding, tables
-from kgot_lab.stores.postgres.link import Circle, Link
-from kgot_lab.stores.postgres.rows import EDGE, NODE, Prepared, change_of, edge_of, emptied_of_indexes, node_of, take_dicts, value_of
+from kgot_lab.stores.postgres.link import Circle, PostgresLink
+from kgot_lab.stores.postgres.rows import (
+    POSTGRES_EDGE,
+    POSTGRES_NODE,
+    Prepared,
+    edge_of_postgres,
+    emptied_of_indexes,
+    journalled_change,
+    node_of_postgres,
+    take_dicts,
+    value_of_postgres,
+)
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.statements import checked_read, checked_write, reason_of, refuse_calls
+from kgot_lab.stores.postgres.statements import checked_read, checked_write, postgres_reason, refuse_calls
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sql import diff_of, sql_dialect
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
@@ -29,8 +39,8 @@ if TYPE_CHECKING:
 _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)")
 _MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-ROW = 100  # bytes that a row costs besides its text
-MANY = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
+_ROW = 100  # bytes that a row costs besides its text
+MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
 class Postgres:
@@ -54,8 +64,8 @@ class Postgres:
         self._role: str | None = None
         self._wipe, self._closed = wipe, False
         circle = Circle()
-        self._own = Link(self._where_owner, self._greet_owner, circle)  # makes tables, loads, keeps vectors
-        self._link = Link(self._where, self._greet, circle)  # runs statements, and all that only looks
+        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads, keeps vectors
+        self._link = PostgresLink(self._where, self._greet, circle)  # runs statements, and all that only looks
         try:
             for link in (self._own, self._link):
                 link.asked("SELECT")
@@ -92,7 +102,7 @@ class Postgres:
                 connection.execute(sent, parameters or None, binary=True)  # in binary the server takes no more than one statement
                 return _journalled(connection)
         except psycopg.Error as error:
-            raise QueryFailed(statement, reason_of(error, "" if parameters else sent, seconds=self.seconds)) from None
+            raise QueryFailed(statement, postgres_reason(error, "" if parameters else sent, seconds=self.seconds)) from None
         except (BadInput, TypeError, UnicodeError) as error:  # a row that is no node or edge; parameters that do not fit
             raise QueryFailed(statement, str(error)) from None
 
@@ -107,14 +117,16 @@ class Postgres:
                 refuse_calls(connection, statement)
                 return _found(connection, f"{before}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
-            raise QueryFailed(statement, reason_of(error, "" if parameters else sent, offset=len(before), seconds=self.seconds)) from None
+            raise QueryFailed(
+                statement, postgres_reason(error, "" if parameters else sent, offset=len(before), seconds=self.seconds)
+            ) from None
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
         rows = Prepared(diff)
-        many = len(diff.added_nodes) + len(diff.added_edges) > MANY
+        many = len(diff.added_nodes) + len(diff.added_edges) > MANY_ELEMENTS
         with _fitting("the diff does not fit the graph"), self._own.transaction() as connection:
             unindexed = many and emptied_of_indexes(connection)
             rows.refuse_misfit(connection, empty=unindexed)
@@ -143,14 +155,14 @@ class Postgres:
         from kgot_lab.graph import PropertyGraph
 
         with self._link.snapshot() as connection:
-            nodes = connection.execute(f"SELECT {NODE} FROM nodes ORDER BY number").fetchall()
-            edges = connection.execute(f"SELECT {EDGE} FROM edges ORDER BY number").fetchall()
-        return PropertyGraph.of(map(node_of, nodes), map(edge_of, edges))
+            nodes = connection.execute(f"SELECT {POSTGRES_NODE} FROM nodes ORDER BY number").fetchall()
+            edges = connection.execute(f"SELECT {POSTGRES_EDGE} FROM edges ORDER BY number").fetchall()
+        return PropertyGraph.of(map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
         with self._link.snapshot() as connection:
-            labels = connection.execute(tables.LABELS).fetchall()
+            labels = connection.execute(tables._LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
             nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
         return Schema(dict(sorted(labels)), dict(sorted(types)), nodes[0][0], sum(count for _, count in types))
@@ -159,17 +171,22 @@ class Postgres:
         """A node's edges, both ways, oldest first; none if there is no such node."""
         if not finding.can_be(id):
             return ()
-        return tuple(map(edge_of, self._link.asked(f"SELECT {EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number", (id, id))))
+        return tuple(
+            map(
+                edge_of_postgres,
+                self._link.asked(f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number", (id, id)),
+            )
+        )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go to the shorter id."""
         found = self._link.asked(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
-        return tuple(map(node_of, found))
+        return tuple(map(node_of_postgres, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
         with self._link.snapshot() as connection:
-            return finding.reached(connection, id, hops) if finding.can_be(id) else {}
+            return finding.nodes_within(connection, id, hops) if finding.can_be(id) else {}
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
@@ -199,7 +216,7 @@ class Postgres:
         """
         text = finding.vector_text("the vector", vector)
         with _fitting("the vector cannot be compared"), self._link.transaction("BEGIN READ ONLY", "ROLLBACK") as connection:
-            return finding.nearest(connection, self.namespace, text, limit, ids)
+            return finding.nearest_nodes(connection, self.namespace, text, limit, ids)
 
     # --- inside ---
 
@@ -251,7 +268,7 @@ def _journalled(connection: Connection) -> Diff:
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
-    return diff_of(change_of(*line) for _, *line in sorted(lines))
+    return diff_of(journalled_change(*line) for _, *line in sorted(lines))
 
 
 def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
@@ -261,7 +278,7 @@ def _found(connection: Connection, asked: str, parameters: _Parameters, statemen
     stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
     with closing(stream) as texts:  # which stops the server too, if not all of it was taken
         for (text,) in texts:
-            size += len(text) + ROW
+            size += len(text) + _ROW
             if size > _MAX_RESULT:
                 raise QueryFailed(
                     statement, f"the statement returned more than {_MAX_RESULT:,} bytes; ask for less, for example with LIMIT"
@@ -270,5 +287,5 @@ def _found(connection: Connection, asked: str, parameters: _Parameters, statemen
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):
                     raise QueryFailed(statement, f"two columns have one name among {', '.join(names)}: give each its own with AS")
-            rows.append(value_of(text))
+            rows.append(value_of_postgres(text))
     return tuple(rows)

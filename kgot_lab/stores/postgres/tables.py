@@ -100,7 +100,7 @@ GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, targ
 GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
 """
 
-LABELS = """
+_LABELS = """
 SELECT label, sum(times)::bigint FROM (SELECT labels, count(*) AS times FROM nodes GROUP BY labels) AS alike,
   LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) AS each
 GROUP BY label

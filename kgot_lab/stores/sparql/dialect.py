@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.sandbox.inside.rdf import META, NAMESPACE, TYPE, Literal, Triple, Values, edge_iri, edge_triples, iri_of, node_triples
+from kgot_lab.sandbox.inside.rdf import META, NAMESPACE, TYPE, Literal, RdfTriple, Values, edge_iri, edge_triples, iri_of, node_triples
 from kgot_lab.sandbox.inside.sparql_rows import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sparql.triples import spelled
 from kgot_lab.types import Edge, Node
 
 
-def _sentence(triples: Iterable[Triple], subject: str) -> str:
+def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
     """What triples say of one subject, in one sentence."""
     said: dict[str, list[str]] = {}
     for _, predicate, object in triples:

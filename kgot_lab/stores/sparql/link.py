@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
-from kgot_lab.sandbox.inside.rdf import Literal, Term, Triple
+from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
 from kgot_lab.sandbox.inside.sparql_text import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
 
@@ -23,17 +23,17 @@ _ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerAnswer:
     """What a query found: true or false, solutions of variables, or triples."""
 
     truth: bool | None = None
     variables: tuple[str, ...] = ()
     solutions: tuple[Mapping[str, Term], ...] = ()
-    triples: tuple[Triple, ...] | None = None
+    triples: tuple[RdfTriple, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     """How long a request may take, in seconds, and how many bytes its answer may have."""
 
     seconds: float = _PATIENCE
@@ -41,7 +41,7 @@ class Limits:
 
 
 @dataclass(frozen=True, repr=False)
-class Link:
+class SparqlLink:
     """A server's query and update endpoints; the token stays in the header of its requests and is not shown."""
 
     query_url: str
@@ -50,7 +50,7 @@ class Link:
     token: str = ""
 
     @classmethod
-    def to(cls, query_url: str, update_url: str | None, token: str | None) -> Link:
+    def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
         """A link to a server; raises NotInstalled, or BadInput for what is no URL.
 
         Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J has it, /statements below.
@@ -66,9 +66,9 @@ class Link:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return cls(query_url, update_url, httpx.Client(headers=headers), token or "")
 
-    def query(self, text: str, *, graph: str = "", limits: Limits | None = None) -> Answer:
+    def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
         """What a query finds, in one named graph only if one is given; raises QueryFailed or StoreUnavailable."""
-        limits = limits or Limits()
+        limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
         kind, body = self._ask(self.query_url, "query", text, parameters, limits)
         try:
@@ -78,7 +78,7 @@ class Link:
 
     def update(self, text: str) -> None:
         """Run an update; raises QueryFailed, or StoreUnavailable, after which it may have happened or not."""
-        self._ask(self.update_url, "update", text, {}, Limits())
+        self._ask(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -90,7 +90,7 @@ class Link:
     def __str__(self) -> str:
         return self._safe(self.query_url)
 
-    def _ask(self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: Limits) -> tuple[str, bytes]:
+    def _ask(self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits) -> tuple[str, bytes]:
         """The type and body of a reply."""
         import httpx
 
@@ -131,7 +131,7 @@ def _update_beside(url: str) -> str:
     return url.rstrip("/") + "/statements"
 
 
-def _within(limits: Limits, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The chunks of a body; raises TimeoutError or OverflowError when there is no end to them."""
     size, deadline = 0, time.monotonic() + limits.seconds
     for chunk in chunks:
@@ -143,16 +143,16 @@ def _within(limits: Limits, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _triples(body: bytes) -> Answer:
+def _triples(body: bytes) -> ServerAnswer:
     ox = oxigraph()
-    return Answer(triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES)))
+    return ServerAnswer(triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES)))
 
 
-def _rows(reply: dict[str, Any]) -> Answer:
+def _rows(reply: dict[str, Any]) -> ServerAnswer:
     if "boolean" in reply:
-        return Answer(truth=bool(reply["boolean"]))
+        return ServerAnswer(truth=bool(reply["boolean"]))
     solutions = ({name: _term(term) for name, term in each.items()} for each in reply["results"]["bindings"])
-    return Answer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
+    return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
 
 
 def _term(term: Mapping[str, str]) -> Term:

@@ -9,14 +9,14 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.rdf import DOUBLE, META, NAMESPACE, Identity, Literal, Triple, iri_of, literal_of, value_of
-from kgot_lab.sandbox.inside.sparql_rows import rows_of, rows_of_triples
-from kgot_lab.sandbox.inside.sparql_text import checked, says, with_prefixes
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.rdf import DOUBLE, META, NAMESPACE, EdgeIdentity, Literal, RdfTriple, iri_of, literal_of, value_of
+from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
+from kgot_lab.sandbox.inside.sparql_text import checked_statement, has_word, with_prefixes
+from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.protocol import Execute, Schema
 from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.link import MAX_RESULT, Answer, Limits, Link
+from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -68,7 +68,7 @@ class SparqlServer(Kept):
         self.namespace, self.seconds = namespace, seconds
         name = iri_of(namespace)
         self._graph = f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
-        self._link: Link | None = Link.to(query_url, update_url, token)
+        self._link: SparqlLink | None = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
         try:
@@ -93,15 +93,15 @@ class SparqlServer(Kept):
     def read(self, statement: str) -> Rows:
         """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query."""
         try:
-            found = checked("read", statement)
+            found = checked_statement("read", statement)
             text = with_prefixes(found)
-            answer = self._server.query(text, graph=self._graph, limits=Limits(self.seconds, MAX_RESULT))
+            answer = self._server.query(text, graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT))
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
             if answer.truth is not None:
                 return (answer.truth,)
-            return tuple(rows_of(answer.variables, answer.solutions, in_order=says(found, "ORDER")))
-        except Refused as refusal:
+            return tuple(solution_rows(answer.variables, answer.solutions, in_order=has_word(found, "ORDER")))
+        except RefusedValue as refusal:
             raise QueryFailed(statement, str(refusal)) from None
         except QueryFailed as error:
             raise QueryFailed(statement, error.reason) from None
@@ -148,7 +148,7 @@ class SparqlServer(Kept):
     # --- the server's graph and the copy ---
 
     @property
-    def _server(self) -> Link:
+    def _server(self) -> SparqlLink:
         if self._link is None:
             raise StoreUnavailable(f"the store of {self._place} is closed; open it again")
         return self._link
@@ -215,9 +215,9 @@ class SparqlServer(Kept):
         self._send([triple for triple in old if triple not in new], [triple for triple in new if triple not in old])
         super()._keep(diff)
 
-    def _triples(self, diff: Diff) -> tuple[dict[Triple, None], dict[Triple, None]]:
+    def _triples(self, diff: Diff) -> tuple[dict[RdfTriple, None], dict[RdfTriple, None]]:
         """What a diff touches, before and after it, parallel edges included; raises BadInput."""
-        edges: dict[Identity, Edge] = {}
+        edges: dict[EdgeIdentity, Edge] = {}
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
             near = min((self._truth.incident.get(end, {}) for end in (edge.source, edge.target)), key=len)
             edges.update({identity: self._truth.edges[identity] for identity in near if identity[:3] == edge.identity[:3]})
@@ -243,7 +243,7 @@ class SparqlServer(Kept):
         size = f"{{ SELECT (COUNT(*) AS ?size) WHERE {{ GRAPH <{self._graph}> {{ ?a ?b ?c }} }} }} FILTER(?size = {self._size})"
         return f"{self._mark(_quoted(self._version))} {size}"
 
-    def _send(self, removed: Sequence[Triple], added: Sequence[Triple], *, first: str = "") -> None:
+    def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
         """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected."""
         new = uuid4().hex
         parts = (
@@ -257,7 +257,7 @@ class SparqlServer(Kept):
             raise _Overtaken
         self._version, self._size = new, self._size + len(added) - len(removed)
 
-    def _asked(self, query: str) -> Answer:
+    def _asked(self, query: str) -> ServerAnswer:
         try:
             return self._server.query(query)
         except QueryFailed as error:
@@ -278,11 +278,11 @@ def _quoted(text: str) -> str:
     return spelled(Literal(text))
 
 
-def _lines(triples: Iterable[Triple]) -> str:
+def _lines(triples: Iterable[RdfTriple]) -> str:
     return "".join(" ".join(spelled(term, short=False) for term in triple) + " .\n" for triple in triples)
 
 
-def _plain(triple: Triple) -> Triple:
+def _plain(triple: RdfTriple) -> RdfTriple:
     """A triple with a double as we write it; servers may write it otherwise."""
     subject, predicate, object = triple
     if isinstance(object, Literal) and object.datatype == DOUBLE and isinstance(value := value_of(object), float):

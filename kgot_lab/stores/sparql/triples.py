@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.sandbox.inside.rdf import EDGE, NAMESPACE, PREFIXES, STRING, XSD, Literal, Term, Triple, Values, edge_triples, node_triples
+from kgot_lab.sandbox.inside.rdf import (
+    EDGE_IRI,
+    NAMESPACE,
+    PREFIXES,
+    STRING,
+    XSD,
+    Literal,
+    RdfTriple,
+    Term,
+    Values,
+    edge_triples,
+    node_triples,
+)
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.values import Refused
+from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.types import Diff, Edge, Node
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -22,7 +34,7 @@ if TYPE_CHECKING:
     import pyoxigraph
 
 
-def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
+def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
     """The triples of some nodes, and of some edges with all their parallels; raises BadInput, naming the element, for what RDF cannot hold.
 
     That is half a surrogate pair, and a value that is not JSON.
@@ -30,7 +42,7 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
     groups: dict[tuple[str, str, str], dict[str, Values]] = {}
     for edge in edges:
         groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
-    found: list[Triple] = []
+    found: list[RdfTriple] = []
     element = ""
     try:
         for node in nodes:
@@ -39,7 +51,7 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Triple]:
         for group, parallels in groups.items():
             element = f"edge {group!r}"
             found += _encodable(edge_triples(*group, parallels))
-    except (Refused, ValueError, TypeError) as error:
+    except (RefusedValue, ValueError, TypeError) as error:
         raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
     return found
 
@@ -51,18 +63,18 @@ def require_holdable(diff: Diff) -> None:
     )
 
 
-def _encodable(triples: list[Triple]) -> list[Triple]:
+def _encodable(triples: list[RdfTriple]) -> list[RdfTriple]:
     for _, _, object in triples:
         if not isinstance(object, str):
             object.text.encode()
     return triples
 
 
-def graph_of(triples: Iterable[Triple]) -> PropertyGraph:
+def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
     """The graph that any triples say there is; raises BadInput."""
     try:
         contents = contents_of(with_names(triples))
-    except Refused as refusal:
+    except RefusedValue as refusal:
         raise BadInput(str(refusal)) from None
     nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())
     edges = (Edge(source, type, target, values, key) for (source, type, target, key), values in contents.edges.items())
@@ -83,7 +95,7 @@ def _prefixed(iri: str) -> str:
     """An IRI with its prefix, empty if it has none; what the mapping makes of a name can always follow one."""
     for prefix, namespace in PREFIXES.items():
         local = iri.removeprefix(namespace)
-        if iri.startswith(namespace) and (namespace in (NAMESPACE, EDGE) or _WORD.fullmatch(local)):
+        if iri.startswith(namespace) and (namespace in (NAMESPACE, EDGE_IRI) or _WORD.fullmatch(local)):
             return f"{prefix}:{local}"
     return ""
 
@@ -103,7 +115,7 @@ def oxigraph() -> ModuleType:
     return pyoxigraph
 
 
-def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> Triple:
+def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
     """One of its triples as ours; raises BadInput for a triple about a triple."""
     return str(_term(quad.subject)), quad.predicate.value, _term(quad.object)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.stores.sql import json_text, json_value
+from kgot_lab.stores.sql import json_text, parsed_json
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 1
@@ -152,7 +152,7 @@ class Opened:
         self.writer.close()
 
 
-def opened(path: Path | None) -> Opened:
+def opened_file(path: Path | None) -> Opened:
     """The graph in a file, made if there is none there, or one in memory.
 
     Raises BadInput for a file of another kind, which is not touched, and StoreUnavailable for one that cannot be opened or is damaged.
@@ -264,5 +264,5 @@ def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
 
 def _merged(old: str, new: str) -> str:
     """Two objects in JSON as one; where both have a name, the new value counts."""
-    values = json_value(new, "properties")
-    return json_text({**json_value(old, "properties"), **values}, "properties") if isinstance(values, dict) else new
+    values = parsed_json(new, "properties")
+    return json_text({**parsed_json(old, "properties"), **values}, "properties") if isinstance(values, dict) else new

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sql import Change, Row, edge_row, json_value, node_row
+from kgot_lab.stores.sql import Change, SqlRow, edge_row, node_row, parsed_json
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 _MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
@@ -21,29 +21,29 @@ _MOST_WORDS = 500  # words of a question that are looked up
 _WORD = re.compile(r"[^\W_]+")
 
 
-def node_of(row: Row) -> Node:
+def node_of_sqlite(row: SqlRow) -> Node:
     id, labels, properties = row
     return Node(id, tuple(json.loads(labels)) if labels != "[]" else (), json.loads(properties) if properties != "{}" else {})
 
 
-def edge_of(row: Row) -> Edge:
+def edge_of_sqlite(row: SqlRow) -> Edge:
     source, type, target, key, properties = row
     return Edge(source, type, target, json.loads(properties) if properties != "{}" else {}, key)
 
 
-def changes_in(journal: Iterable[Row]) -> Iterator[Change]:
+def changes_in(journal: Iterable[SqlRow]) -> Iterator[Change]:
     for table, *columns in journal:
         yield Change(table, _decoded(table, columns[:5]), _decoded(table, columns[5:]))
 
 
-def _decoded(table: str, columns: Sequence[Any]) -> Row | None:
+def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
     """A journalled row with its JSON read; raises BadInput."""
     if columns[0] is None:
         return None
     if table == "nodes":
         id, labels, properties, *_ = columns
-        return id, json_value(labels, f"the labels of {id!r}"), json_value(properties, f"the properties of {id!r}")
-    return *columns[:4], json_value(columns[4], f"the properties of {columns[:4]!r}")
+        return id, parsed_json(labels, f"the labels of {id!r}"), parsed_json(properties, f"the properties of {id!r}")
+    return *columns[:4], parsed_json(columns[4], f"the properties of {columns[:4]!r}")
 
 
 def refuse_unfit(diff: Diff) -> None:
@@ -54,7 +54,7 @@ def refuse_unfit(diff: Diff) -> None:
         edge_row(edge)
 
 
-def rows_of(cursor: sqlite3.Cursor, statement: str) -> Rows:
+def sqlite_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
     names = [column[0] for column in cursor.description]
     for name, times in Counter(names).items():
         if times > 1:

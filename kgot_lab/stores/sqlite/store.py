@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.protocol import Schema
-from kgot_lab.stores.sql import diff_of, edge_row, node_row, refuse_misfit, refuse_unless_read, refuse_unless_write, sql_dialect, touched
-from kgot_lab.stores.sqlite.file import Guard, Opened, in_bulk, opened, unavailable
-from kgot_lab.stores.sqlite.rows import changes_in, edge_of, node_of, refuse_unfit, rows_of, terms_of
+from kgot_lab.stores.sql import (
+    diff_of,
+    edge_row,
+    node_row,
+    refuse_misfit,
+    refuse_unless_sql_read,
+    refuse_unless_sql_write,
+    sql_dialect,
+    touched,
+)
+from kgot_lab.stores.sqlite.file import Guard, Opened, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -30,7 +39,7 @@ NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its propertie
 _STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
 _COMMON = 1_000  # nodes that a word must be in before it can count as common
 _TOGETHER = 500  # ids in one question
-MANY = 2_000  # rows that are quicker put in without a trigger for each
+MANY_ROWS = 2_000  # rows that are quicker put in without a trigger for each
 
 _NODES = "SELECT id, labels, properties FROM nodes"
 _EDGES = "SELECT source, type, target, key, properties FROM edges"
@@ -54,7 +63,7 @@ class Sqlite:
         self._path = None if str(path) == ":memory:" else Path(path)
         self.seconds = seconds
         self._lock = threading.RLock()
-        self._opened: Opened | None = opened(self._path)
+        self._opened: Opened | None = opened_file(self._path)
 
     def __repr__(self) -> str:
         name = self._path.name if self._path else "in memory"
@@ -73,7 +82,7 @@ class Sqlite:
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
-        refuse_unless_write(statement, brackets=False)
+        refuse_unless_sql_write(statement, brackets=False)
         with self._transaction() as graph, self._explained(statement, graph.guard), self._timed(graph.writer):
             graph.guard.awake = True
             try:
@@ -94,7 +103,7 @@ class Sqlite:
 
         The columns labels and properties come as lists and objects, all others as SQLite has them.
         """
-        refuse_unless_read(statement, brackets=False)
+        refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
             graph = self._graph()
             with (
@@ -102,14 +111,14 @@ class Sqlite:
                 self._timed(graph.reader),
                 closing(graph.reader.execute(statement, parameters)) as cursor,
             ):
-                return rows_of(cursor, statement)
+                return sqlite_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
         nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
-        many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY
+        many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
         with self._transaction() as graph, in_bulk(graph.writer) if many else nullcontext():
             self._refuse_misfit(diff, graph.writer)
             for statement, rows in (
@@ -141,7 +150,7 @@ class Sqlite:
 
         with self._snapshot():
             nodes, edges = self._asked(f"{_NODES} ORDER BY number"), self._asked(f"{_EDGES} ORDER BY number")
-        return PropertyGraph.of(map(node_of, nodes), map(edge_of, edges))
+        return PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges))
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
@@ -155,14 +164,14 @@ class Sqlite:
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
-        return tuple(map(edge_of, self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
+        return tuple(map(edge_of_sqlite, self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first by BM25; ties go to the shorter id."""
         with self._snapshot():
             wanted = " OR ".join(self._telling(terms_of(words)))
             found = self._asked(_SEARCH, (NAME_WEIGHT, wanted, max(0, limit))) if wanted else []
-        return tuple(map(node_of, found))
+        return tuple(map(node_of_sqlite, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
@@ -179,7 +188,7 @@ class Sqlite:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
-            return tuple(edge_of(row) for step in steps for row in self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+            return tuple(edge_of_sqlite(row) for step in steps for row in self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
 
     # --- inside ---
 
@@ -286,8 +295,8 @@ class Sqlite:
         ids, identities = touched(diff)
         if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
-        nodes = [node_of(row) for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))]
-        edges = {identity: edge_of(row) for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity)}
+        nodes = [node_of_sqlite(row) for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))]
+        edges = {identity: edge_of_sqlite(row) for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity)}
         for node in diff.removed_nodes:
             edges.update((edge.identity, edge) for edge in self.neighbours(node.id))
         refuse_misfit(diff, nodes, edges.values())

@@ -10,27 +10,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plain, plant_edge, plant_node
-from kgot_lab.sandbox.inside.values import Refused, canonical, json_value, node_id
+from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plant_edge, plant_node, untracked
+from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value, node_id
 
-Claim = list[Any]
 TYPE_NAMES = ("relation", "relationship", "label", "type")  # where models put an edge's type, in order of trust
 DEFAULT_TYPE = "related_to"
 
 
-def key_of(type: str, key: str) -> str:
+def edge_key(type: str, key: str) -> str:
     """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need it."""
     return f"{type}#{key}" if key else type
 
 
-def put(journal: Journal, nodes: Iterable[Claim], edges: Iterable[Claim]) -> None:
+def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
     """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before their edges."""
     graph, nodes, edges = journal.graph, list(nodes), list(edges)
     for claim in edges:
         if len(claim) == 4:
             source, type, target, key = claim
-            if graph.has_edge(source, target, key_of(type, key)):  # else it came and went since the last statement
-                graph.remove_edge(source, target, key_of(type, key))
+            if graph.has_edge(source, target, edge_key(type, key)):  # else it came and went since the last statement
+                graph.remove_edge(source, target, edge_key(type, key))
     graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
     for claim in nodes:
         if len(claim) == 3:
@@ -39,7 +38,7 @@ def put(journal: Journal, nodes: Iterable[Claim], edges: Iterable[Claim]) -> Non
     for claim in edges:
         if len(claim) == 5:
             source, type, target, key, properties = claim
-            plant_edge(journal, (source, target, key_of(type, key)), {**properties, "relation": type})
+            plant_edge(journal, (source, target, edge_key(type, key)), {**properties, "relation": type})
 
 
 def _label_attributes(labels: list[str]) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def _label_attributes(labels: list[str]) -> dict[str, Any]:
     return {"label": labels[0], **several} if labels else {}
 
 
-def changes(journal: Journal) -> dict[str, list[Claim]]:
+def accounts_of(journal: Journal) -> dict[str, list[Account]]:
     """What the statement changed, in journal order, after ids and types were brought into their one form; raises Refused."""
     _name_nodes(journal)
     _type_edges(journal)
@@ -84,12 +83,12 @@ def _type_edges(journal: Journal) -> None:
         if attributes is None:
             continue
         type, own_key = _edge_type(key, attributes, journal.edges[source, target, key])
-        wanted = key_of(type, own_key)
+        wanted = edge_key(type, own_key)
         if wanted == key:
             if attributes.get("relation") != type:
                 attributes["relation"] = type
             continue
-        moved = plain(attributes)
+        moved = untracked(attributes)
         graph.remove_edge(source, target, key)
         graph.add_edge(source, target, wanted)
         graph._succ[source][target][wanted].update({**moved, "relation": type})
@@ -117,7 +116,7 @@ def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
     return (relation, key[len(relation) + 1 :]) if key.startswith(f"{relation}#") else (key, "")
 
 
-def _node_claim(id: Hashable, before: Before, after: Any) -> Claim | None:
+def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
     if after is None:
         return [id] if before is not None else None
     name, old = node_id(id), before or {}
@@ -143,11 +142,11 @@ def _texts(value: Any, name: str) -> list[str]:
     items = value if isinstance(value, list | tuple | set | frozenset) else [value]
     texts = [str(item) for item in items if isinstance(item, str | int | float)]
     if len(texts) != len(items):
-        raise Refused(f"the label of {name!r} must be text")
+        raise RefusedValue(f"the label of {name!r} must be text")
     return sorted(texts) if isinstance(value, set | frozenset) else texts
 
 
-def _edge_claim(source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before) -> Claim | None:
+def _edge_claim(source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before) -> Account | None:
     if after is None:
         return [source, *_between(str(key), before, target)] if before is not None else None
     ends, what = [node_id(source), *_between(str(key), after, node_id(target))], f"of {source} -> {target}"
@@ -166,5 +165,5 @@ def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...
     kept = {name: value for name, value in attributes.items() if name not in reserved}
     for name in kept:
         if not isinstance(name, str | int | float):
-            raise Refused(f"a property's name must be text, not {type(name).__name__} ({of})")
+            raise RefusedValue(f"a property's name must be text, not {type(name).__name__} ({of})")
     return {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in kept.items()}
