@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.doctor.pieces import find_chromium
 from kgot_lab.draw.outside import links, notebook_references, references
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
 from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.diagnosis import find_chromium
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="

@@ -251,7 +251,7 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
 
 def test_indexing_has_a_row_for_every_system_with_seconds_and_megabytes_of_its_own(monkeypatch):
     data, some = tiny(triples=TRIPLES), {"bm25", "static vectors", "lsa", "follow", "gate", "follow, triples"}
-    monkeypatch.setattr(room, "load", lambda name: data)
+    monkeypatch.setattr(room, "load_dataset", lambda name: data)
     monkeypatch.setattr(room, "systems", lambda *of: {name: build for name, build in systems(*of).items() if name in some})
     steps = []
     about, *rows = indexing("tiny", VECTORS, progress=lambda *step: steps.append(step))

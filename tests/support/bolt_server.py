@@ -39,7 +39,13 @@ class BoltServer:
         """Start it, on the port it had before if any; raises RuntimeError with the end of its log."""
         command = [sys.executable, __file__, str(self.folder), str(self.port)]
         self.log = (self.folder / "server.log").open("ab")
-        environment = {**os.environ, "ARCADEDB_JVM_ERROR_FILE": str(self.folder / "jvm-errors.log"), "ARCADEDB_JVM_ARGS": JAVA}
+        own = str(Path(__file__).parents[1])  # as a program it finds its sisters in support/
+        environment = {
+            **os.environ,
+            "PYTHONPATH": own,
+            "ARCADEDB_JVM_ERROR_FILE": str(self.folder / "jvm-errors.log"),
+            "ARCADEDB_JVM_ARGS": JAVA,
+        }
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=self.folder, env=environment
         )

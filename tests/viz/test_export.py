@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
+from kgot_lab.doctor.pieces import find_chromium
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.outside import links, references
 from kgot_lab.draw.tags import tags
@@ -19,7 +20,6 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import svg
-from kgot_lab.viz.diagnosis import find_chromium
 from kgot_lab.viz.export import HEIGHT, MOST_EXPORTED, WIDTH, export, export_page
 
 pytest.importorskip("pyvis")

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.cli.app import main
+from kgot_lab.doctor import pieces
+from kgot_lab.doctor.pieces import PIECES, Finding, examine, find_chromium, server_python
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.llm.model_file import VARIABLE, find_model
-from kgot_lab.viz import diagnosis
-from kgot_lab.viz.diagnosis import PIECES, Finding, examine, find_chromium, server_python
 
 REPOSITORY = Path(__file__).parents[2]
 OURS = Path(sysconfig.get_path("data")) / "share" / "jupyter" / "labextensions"
@@ -42,8 +42,8 @@ def fine() -> str:
     return "works"
 
 
-def run(monkeypatch, pieces):
-    monkeypatch.setattr(diagnosis, "PIECES", pieces)
+def run(monkeypatch, some):
+    monkeypatch.setattr(pieces, "PIECES", some)
     monkeypatch.setattr(sys, "argv", ["kgot-lab", "doctor"])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -119,11 +119,11 @@ def ask(python, code, **variables):
 
 
 def widgets(python, **variables):
-    return ask(python, "from kgot_lab.viz.diagnosis import doctor; print(doctor('widgets'))", **variables)
+    return ask(python, "from kgot_lab.doctor.pieces import diagnose; print(diagnose('widgets'))", **variables)
 
 
 def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
-    said = ask(bare, "from kgot_lab.viz.diagnosis import doctor; print(doctor('notebooks', 'widgets', 'exports'))").splitlines()
+    said = ask(bare, "from kgot_lab.doctor.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
     assert [line.split()[:2] for line in said] == [["missing", "notebooks"], ["missing", "widgets"], ["missing", "exports"]]
     assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "pyvis" in said[2]
     assert all("pip install 'kgot_lab[notebooks]'" in line for line in said)
@@ -156,7 +156,7 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
 @needs_widgets
 def test_widgets_work_here(monkeypatch):
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    (finding,) = diagnosis.diagnose("widgets").findings
+    (finding,) = pieces.diagnose("widgets").findings
     assert finding.works and sys.prefix not in finding.said  # the name of a folder does not belong in a stored notebook
 
 
@@ -177,7 +177,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LabError, match="apt install chromium"):
         find_chromium()
-    (finding,) = diagnosis.diagnose("browser").findings
+    (finding,) = pieces.diagnose("browser").findings
     assert not finding.works and not finding.needed and "apt install chromium" in finding.said
     (tmp_path / "google-chrome").symlink_to(sys.executable)
     assert find_chromium() == str(tmp_path / "google-chrome")
@@ -185,7 +185,7 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
 
 def test_pyvis_is_tried_by_writing_a_page():
     pytest.importorskip("pyvis")
-    (finding,) = diagnosis.diagnose("exports").findings
+    (finding,) = pieces.diagnose("exports").findings
     assert finding.works and "pyvis" in finding.said
 
 
@@ -199,7 +199,7 @@ def test_every_extra_that_is_recommended_is_one_of_ours():
 
 def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     evil = "<script>alert(1)</script>"
-    told = diagnosis.diagnose("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
+    told = pieces.diagnose("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
     html = told._repr_html_()
     assert "1 of 3 pieces work" in html and not told.is_well
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html
@@ -208,9 +208,9 @@ def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
 
 
 def test_a_piece_that_is_optional_leaves_us_well():
-    assert diagnosis.diagnose("bundled data", more=[("documents", no_extra, False)]).is_well
+    assert pieces.diagnose("bundled data", more=[("documents", no_extra, False)]).is_well
 
 
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():
     with pytest.raises(UnknownName, match="did you mean 'widgets'"):
-        diagnosis.diagnose("widget")
+        pieces.diagnose("widget")
