@@ -1,0 +1,1 @@
+"""Score: runs, qrels, measures, significance, receipts and reports; knows of no system."""

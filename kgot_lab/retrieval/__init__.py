@@ -1,0 +1,1 @@
+"""Find: lanes that rank documents, what joins them, and walks over graphs."""

@@ -7,8 +7,11 @@ import re
 from kgot_lab.text.stems import light_stem
 
 _WORD = re.compile(r"\w+")
-
-
+_SEARCHED = re.compile(r"\b\w\w+\b")
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such "
+    "that the their then there these they this to was will with".split()
+)  # Lucene's, which bm25s takes too
 _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
@@ -18,15 +21,6 @@ _COMMON = frozenset(
 def telling_words(text: str) -> list[str]:
     """The telling words of a text, lower-cased, lightly stemmed."""
     return [light_stem(word) for word in _WORD.findall(text.lower()) if word not in _COMMON]
-
-
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such "
-    "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s takes too
-
-
-_SEARCHED = re.compile(r"\b\w\w+\b")
 
 
 def searched_words(text: str) -> list[str]:

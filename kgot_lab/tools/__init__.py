@@ -1,0 +1,1 @@
+"""Fetch facts: what the loop may call."""
