@@ -262,7 +262,7 @@ def model() -> None:
 @app.command()
 def doctor() -> None:
     """Try each piece for real, and say how to get what is missing."""
-    from kgot_lab.doctor.pieces import examine
+    from kgot_lab.examine.pieces import examine
 
     findings = []
     for finding in examine():
