@@ -4,8 +4,7 @@ This is the front door: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `l
 loaded when it is first used. Everything else is in the room that it belongs to.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
     from kgot_lab.documents.folder import read_documents
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from kgot_lab.experiments.recall.benchmark import benchmark as bench
     from kgot_lab.experiments.recall.datasets import load_dataset
     from kgot_lab.experiments.recall.systems import systems
+    from kgot_lab.front.ask import ask
+    from kgot_lab.front.show import show
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.llm import connect
     from kgot_lab.loop.limits import Limits
@@ -28,17 +29,15 @@ if TYPE_CHECKING:
     from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple
-    from kgot_lab.viz.ask import ask
     from kgot_lab.viz.explorer import explore
     from kgot_lab.viz.html import html
     from kgot_lab.viz.probe import doctor
-    from kgot_lab.viz.show import show
     from kgot_lab.viz.stepper import stepper
 
 __version__ = "0.1.0"
 
 _HOMES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
-    "ask": "viz.ask",
+    "ask": "front.ask",
     "read_documents": "documents.folder",
     "connect": "llm",
     "open_store": "stores.opening",
@@ -52,7 +51,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "verify": "loop.replay",
     "resume": "loop.replay",
     "fork": "loop.replay",
-    "show": "viz.show",
+    "show": "front.show",
     "stepper": "viz.stepper",
     "explore": "viz.explorer",
     "compare_texts": "analogy.delta_edges",

@@ -36,7 +36,7 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(name[:_LONGEST], self.known, n=1)
+        near = get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 

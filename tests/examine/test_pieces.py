@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.cli.app import main
+from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.examine import pieces
 from kgot_lab.examine.pieces import PIECES, Finding, examine, find_chromium, server_python
-from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.llm.model_file import VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, LabError, require, require_parts
+from kgot_lab.front.progress import told_in_cell
 from kgot_lab.llm import connect
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
@@ -22,7 +23,6 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.facts import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
-from kgot_lab.viz.progress import told_in_cell
 
 Facts = str | Path | Iterable[Document] | Tool | None
 
@@ -52,17 +52,19 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    tools = _tools(documents, attachments)
-    llm = connect(model) if isinstance(model, str) else model
+    if documents is None and not attachments:
+        raise BadInput("there is nothing to take facts from: give documents, such as a folder or a search tool, or attachments=[FILE]")
+    llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
     require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
     limits = limits_for(llm.name, preset)
+    tools = _tools(documents, attachments)
     with _store(store) as opened:
         walk = think(question, llm, opened, tools, limits, attachments=[Path(file).name for file in attachments])
         return _walked(walk, trace, _head(llm, limits))
 
 
 def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
-    """What facts can be fetched with; raises BadInput where there is nothing."""
+    """What facts can be fetched with."""
     if isinstance(documents, str | Path):
         return tools_for(_read(documents), attachments)
     if documents is not None and callable(documents):
@@ -70,10 +72,6 @@ def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
         return [documents, *tools_for((), attachments)]
     if documents is not None:
         return tools_for(checked_documents(documents), attachments)
-    if not attachments:
-        raise BadInput(
-            "there is nothing to take facts from: give documents=FOLDER, a list of Document or a search tool, or attachments=[FILE]"
-        )
     return tools_for((), attachments)
 
 

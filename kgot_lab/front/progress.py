@@ -18,7 +18,7 @@ def told_in_cell(events: Iterable[Event], head: str = "") -> Iterator[Event]:
     if not in_notebook():
         yield from events
         return
-    progress = Progress(head)
+    progress = CellProgress(head)
     for event in events:
         progress.tell(event)
         yield event
@@ -33,7 +33,7 @@ def in_notebook() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-class Progress:
+class CellProgress:
     """One output of a cell that shows how far a run has come."""
 
     def __init__(self, head: str = "") -> None:
