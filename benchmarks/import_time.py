@@ -1,4 +1,4 @@
-"""How long `import kgot_lab` takes: the median of nine fresh interpreters, less that of a bare one. The target is 0.3 s."""
+"""How long `import kgot_lab` takes: the median of nine fresh interpreters, less that of a bare one. The target is 0.05 s."""
 
 import statistics
 import subprocess
