@@ -20,5 +20,9 @@ from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
 from kgot_lab.draw.plots.runs import ballots, growth, tool_use
+from kgot_lab.draw.plots.spans import lane_ranks, spans
 
-__all__ = ["Plot", "ballots", "bands", "costs", "growth", "outcomes", "pace", "recall_curves", "scatter", "speed", "steps", "tool_use"]
+__all__ = [
+    "Plot", "ballots", "bands", "costs", "growth", "lane_ranks", "outcomes", "pace", "recall_curves", "scatter", "spans", "speed", "steps",
+    "tool_use",
+]  # fmt: skip
