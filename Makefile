@@ -37,7 +37,7 @@ more: $(VENV)/.run  ## the same with two more questions
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
 	$(BIN)/python -m pytest --ignore tests/browser -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/browser
-	@$(BIN)/python -c "from kgot_lab.doctor.pieces import find_chromium; find_chromium()" 2>/dev/null \
+	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots

@@ -22,7 +22,7 @@ from browser.lab import jupyterlab, open_notebook, run_cell
 from browser.window import Watch, chromium
 from playwright.sync_api import Locator, Page, sync_playwright
 
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.viz.explorer import explore_dataset
 
 REPORT = Path(__file__).parent / "results" / "explorer.json"

@@ -20,7 +20,7 @@ from browser.window import Watch, chromium
 from graph_view import GRAPHS, keep, machine
 from playwright.sync_api import Page, sync_playwright
 
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.examine.pieces import find_chromium
 
 HERE = Path(__file__).parent
 ROUNDS, GOAL = 5, 5.0  # seconds

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, overload
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, described_value, require
 
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
@@ -277,7 +277,13 @@ def full_text(document: Document) -> str:
 
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
+    if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
+        raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")
     documents = tuple(documents)
+    for document in documents:
+        require(document, Document, "each document is a Document(id, text, title)")
+        if not (isinstance(document.id, str) and isinstance(document.text, str)):
+            raise BadInput(f"the id and the text of a document are texts, not {document.id!r:.60} and {described_value(document.text)}")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]

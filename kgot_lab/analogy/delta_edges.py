@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
 from kgot_lab.pairs.join import MEMORY, MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
@@ -149,7 +149,10 @@ def similarity_edges(
 
 
 def compare_texts(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
-    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds."""
+    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds.
+
+    Raises what `compare_pairs` raises.
+    """
     return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
 
@@ -160,7 +163,11 @@ def compare_pairs(
 
     Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows no word, and for NaN.
     """
+    require(skeletons, Skeletons, "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)")
+    require_parts(embedder, ("embed", "name"), "an embedder is an object with a name that embeds texts, as minilm() gives one")
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    for text in texts:
+        require(text, str, "texts are compared")
     if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
         reason = skeletons.failed.get(missing[0], "none was made")
         raise BadInput(f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}")

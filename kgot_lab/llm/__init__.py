@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require, require_options
 from kgot_lab.types import LLM
 
 
@@ -17,12 +17,16 @@ def connect(spec: str, **options: Any) -> LLM:
     """
     from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, server_at
 
+    require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
     kind, _, rest = spec.partition(":")
+    if kind in {"http", "https", *ENDPOINTS}:
+        require_options(OpenAICompatible, options, f"the model {spec!r}")
     if kind in {"http", "https"}:
         return OpenAICompatible(*server_at(spec), **options)
     if kind == "local":
         from kgot_lab.llm.local import Local
 
+        require_options(Local, options, "the local model")
         return Local(rest or None, **options)
     if kind not in {*ENDPOINTS, "recorded"}:
         raise UnknownName("model", kind, [*ENDPOINTS, "local", "recorded", "http", "https"])
@@ -31,5 +35,6 @@ def connect(spec: str, **options: Any) -> LLM:
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded
 
+        require_options(Recorded, options, "a tape")
         return Recorded(rest, **options)
     return OpenAICompatible(ENDPOINTS[kind], rest, **options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import TraceError
+from kgot_lab.errors import TraceError, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
 from kgot_lab.text.surrogates import whole
@@ -31,6 +31,11 @@ class Trace:
     def question(self) -> str:
         """What was asked."""
         return next((event.question for event in self.events if isinstance(event, Started)), "")
+
+    @property
+    def answer(self) -> str:
+        """The text of the answer; "" while the run has none."""
+        return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
 
     @property
     def finished(self) -> bool:
@@ -79,6 +84,7 @@ def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> Non
 
 def load_run(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
+    require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
         before, end, last = path.read_bytes().rpartition(b"\n")
@@ -104,6 +110,16 @@ def load_run(path: str | Path) -> Trace:
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {error}") from error
     return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))
+
+
+def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
+    """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""
+    if isinstance(run, Trace):
+        return run.events
+    events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
+    for event in events:
+        require(event, Event, "a run is a Trace or a list of events, as load_run(path) and think(…) give them")
+    return events
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
@@ -37,8 +37,17 @@ def think(
     and returns what it printed; by default the store's own. Raises BadInput, and whatever a model or the sandbox cannot recover from:
     LLMError, SandboxError.
     """
+    require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
+    for model in (llm, *([] if execution is None else [execution])):
+        require_parts(model, ("name", "__call__"), "a model is what connect(…) gives, an object with a name that answers prompts")
+    require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
+    require(tools, Iterable, "tools are a list, such as [search(documents)]")
+    require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
+    tools = list(tools)
+    for tool in tools:
+        require_parts(tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give")
     if not tools:
         raise BadInput("the loop needs at least one tool to fetch facts with, such as tools.search(documents)")
     names = [tool.name for tool in tools]
@@ -78,6 +87,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
 
 def solve(events: Iterator[Event]) -> Answered:
     """Drain a run and return its answer."""
+    require(events, Iterable, "solve() takes what think(…) yields")
     answer = None
     for event in events:
         if isinstance(event, Answered):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from kgot_lab.errors import QueryFailed, ToolFailed
+from kgot_lab.errors import QueryFailed, ToolFailed, require_parts
 from kgot_lab.tools.tool import Result, TextTool
 
 
@@ -17,6 +17,8 @@ class Computer(Protocol):
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:
     """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own SandboxError."""
+
+    require_parts(execute, ("compute",), "python() runs code where something computes, as in open_sandbox(): an object with compute(code)")
 
     def run(code: str) -> Result:
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.errors import LabError
 
 if TYPE_CHECKING:  # without Playwright this file is still read

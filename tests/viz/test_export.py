@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.outside import links, references
 from kgot_lab.draw.tags import tags

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.bundled import bundled
+from kgot_lab.errors import require
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
@@ -19,6 +20,7 @@ def load_dataset(name: str) -> Dataset:
 
     Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.
     """
+    require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
         return BUNDLED[name]()
     from kgot_lab.evaluation.fetched import fetch_dataset

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.cli.app import main
-from kgot_lab.doctor import pieces
-from kgot_lab.doctor.pieces import PIECES, Finding, examine, find_chromium, server_python
+from kgot_lab.examine import pieces
+from kgot_lab.examine.pieces import PIECES, Finding, examine, find_chromium, server_python
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.llm.model_file import VARIABLE, find_model
 
@@ -119,11 +119,11 @@ def ask(python, code, **variables):
 
 
 def widgets(python, **variables):
-    return ask(python, "from kgot_lab.doctor.pieces import diagnose; print(diagnose('widgets'))", **variables)
+    return ask(python, "from kgot_lab.examine.pieces import diagnose; print(diagnose('widgets'))", **variables)
 
 
 def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
-    said = ask(bare, "from kgot_lab.doctor.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
+    said = ask(bare, "from kgot_lab.examine.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
     assert [line.split()[:2] for line in said] == [["missing", "notebooks"], ["missing", "widgets"], ["missing", "exports"]]
     assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "pyvis" in said[2]
     assert all("pip install 'kgot_lab[notebooks]'" in line for line in said)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
@@ -94,7 +95,7 @@ def _sandbox() -> str:
     return probe()
 
 
-def _store(kind: str = "in_memory", **where: object) -> str:
+def _store(kind: str = "in_memory", **where: Any) -> str:
     from kgot_lab.stores import open_store
     from kgot_lab.types import Triple
 
