@@ -76,7 +76,7 @@ _ITEMS: tuple[tuple[Callable[[object], bool], Callable[[Any], PropertyGraph]], .
 GRAPHS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object), edges, or a pandas table of edges"
 
 
-def graph_of(what: object) -> PropertyGraph:
+def as_graph(what: object) -> PropertyGraph:
     """The graph that is meant: itself, or that of a NetworkX graph, of triples, of edges, of a pandas table of edges; raises BadInput."""
     if isinstance(what, PropertyGraph):
         return what

@@ -24,7 +24,7 @@ from kgot_lab.draw.table import table
 from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import graph_of
+from kgot_lab.graph.given import as_graph
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head
@@ -42,13 +42,13 @@ _HUBS = 30  # nodes that have a name when a large graph is seen as a whole
 def export(
     graph: object, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED
 ) -> Path:
-    """Write a graph, ours or whatever `graph_of` makes one of, as a stand-alone HTML file and return its path.
+    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
 
     Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or a layout computed here put them, and
     nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. Raises BadInput
     when the file cannot be written there or the page would fetch anything, NotInstalled without pyvis.
     """
-    graph = graph_of(graph)
+    graph = as_graph(graph)
     path = Path(path)
     if path.suffix != ".html" or not path.parent.is_dir():
         raise BadInput(f"{path} is no place for the page: name a file that ends in .html, in a folder that is there")

@@ -13,7 +13,7 @@ from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table, cell, properties
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import graph_of
+from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
@@ -145,13 +145,14 @@ def show_graph(
     height: int = 460,
     most: int = DRAWN,
 ) -> GraphView:
-    """Show a graph, ours or whatever `graph_of` makes one of: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
+    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
+    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
     `highlight` is the write that led to the graph, or a path as the ids of its nodes; `positions` keeps nodes where an earlier view's
     `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
     UnknownName for a path that is not in the graph.
     """
-    graph = graph_of(graph)
+    graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
