@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from kgot_lab.draw import plots
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import report
@@ -54,3 +54,12 @@ def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
     drawn = plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
     assert list(drawn.numbers) == [{"across": 2, "up": 1, "passages": 4}, {"across": 8, "up": 2, "passages": 4}]
     assert "8 passages" in drawn.alt
+
+
+def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are():
+    pytest.importorskip("matplotlib")
+    drawn = plots.plot_named("lane_ranks", DATA, lane("words", "ca"), lane("meaning", "abc"))
+    assert drawn == plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
+    assert set(plots.PLOTS) == set(plots.__all__) - {"PLOTS", "Plot", "plot_named"}
+    with pytest.raises(UnknownName, match="lane_ranks"):
+        plots.plot_named("lane_rank")
