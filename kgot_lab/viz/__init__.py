@@ -3,6 +3,7 @@
 from kgot_lab.draw import plots
 from kgot_lab.draw.exercise import exercise
 from kgot_lab.draw.graph.svg import Picture, svg
+from kgot_lab.draw.outside import references
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import structure
 from kgot_lab.draw.table import Table, table
@@ -19,5 +20,5 @@ from kgot_lab.viz.stepper import stepper
 
 __all__ = [
     "GraphView", "Lanes", "Picture", "Table", "ask", "doctor", "exercise", "explore", "explore_dataset", "export", "html", "page",
-    "pipeline", "plots", "show", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
+    "pipeline", "plots", "references", "show", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
 ]  # fmt: skip
