@@ -7,7 +7,11 @@ loaded when it is first used. Everything else is in the room that it belongs to.
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
+    from kgot_lab.bundled import bundled as bundled_file
     from kgot_lab.documents.folder import read_documents
+    from kgot_lab.draw.exercise import exercise
+    from kgot_lab.draw.plots import plot_named as plot
+    from kgot_lab.embedding.embedders import embedder
     from kgot_lab.errors import LabError
     from kgot_lab.evaluation.dataset import Dataset
     from kgot_lab.evaluation.plan import Plan
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.ask_model import ask_model
     from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
-    from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple
+    from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
     from kgot_lab.viz.explorer import explore
     from kgot_lab.viz.html import html
     from kgot_lab.viz.probe import doctor
@@ -57,6 +61,11 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "compare_texts": "analogy.delta_edges",
     "html": "viz.html",
     "doctor": "viz.probe",
+    "plot": "draw.plots:plot_named",
+    "exercise": "draw.exercise",
+    "bundled_file": "bundled:bundled",
+    "embedder": "embedding.embedders",
+    "ranked": "types",
     "load_dataset": "experiments.recall.datasets",
     "systems": "experiments.recall.systems",
     "bench": "experiments.recall.benchmark:benchmark",
@@ -81,9 +90,9 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
     "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
-    "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "compare_texts", "connect", "doctor", "explore", "fork",
-    "html", "load_dataset", "load_run", "open_store", "python", "read_documents", "resume", "search", "show", "solve", "stepper",
-    "systems", "think", "verify",
+    "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
+    "embedder", "exercise", "explore", "fork", "html", "load_dataset", "load_run", "open_store", "plot", "python", "ranked",
+    "read_documents", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip
 
 

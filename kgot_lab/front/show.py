@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kgot_lab.analogy.delta_edges import FoundEdges
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
-from kgot_lab.draw.table import Sheet, Table
+from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.graph import PropertyGraph
@@ -17,6 +18,7 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay import Fork
 from kgot_lab.loop.trace import Trace
 from kgot_lab.pairs.bands import Pair
+from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.stepper import stepper
@@ -50,8 +52,8 @@ def _store(store: Any) -> object:
     return show_graph(store.graph())
 
 
-def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None) -> object:
-    return structure(edges, texts)
+def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None) -> object:
+    return structure(edges, texts, aligner=aligner)
 
 
 class _View(NamedTuple):
@@ -77,21 +79,23 @@ _VIEWS: Mapping[str, _View] = {
     "a ranking": _View(_is(Ranking), ranking_table),
     "a comparison of two texts": _View(_is(Pair), structure),
     "delta edges": _View(_is(FoundEdges), _edges),
+    "a stage": _View(_is(Stage), pipeline),
     "a report": _View(_is(Report), report_table),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
     "a list of triples": _View(is_triple, show_graph),
     "a list of edges": _View(_is(Edge), show_graph),
     "a list of events": _View(_is(Event), stepper),
+    "rows of a table": _View(_is(Mapping), table),
 }
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a run, a ranking, a comparison of two texts or a report: what is returned draws itself in a notebook.
+    """Show a graph, a run, a ranking, a comparison of two texts, a report or rows: what is returned draws itself in a notebook.
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
-    ranking. Raises BadInput for anything else, which lists what is shown, and for an option that the view does not have.
+    ranking or of rows. Raises BadInput for anything else, which lists what is shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):
