@@ -67,7 +67,7 @@ class Timed(InMemory):
 
 def measure(nodes: int) -> dict[str, float]:
     """Median milliseconds of a whole step, of its statement, and of the rest."""
-    look = TextTool("look", "Looks things up.", {"query": "what"}, lambda query: Result(f"{query} is near thing 1."))
+    look = TextTool("look", "Looks things up.", {"query": "what"}, lambda query: Result(f"{query} is near thing 1."), finds="query")
     steps, statements = [], []
     with Timed() as store:
         for first in range(0, nodes, 1000):

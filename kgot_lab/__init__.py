@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.dataset import Dataset
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.evaluation.reports import Report
-    from kgot_lab.experiments.recall.benchmark import benchmark as bench
+    from kgot_lab.experiments.recall.bench import bench
     from kgot_lab.experiments.recall.datasets import load_dataset
     from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.front.ask import ask
@@ -68,7 +68,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "ranked": "types",
     "load_dataset": "experiments.recall.datasets",
     "systems": "experiments.recall.systems",
-    "bench": "experiments.recall.benchmark:benchmark",
+    "bench": "experiments.recall.bench",
     "Document": "types",
     "Node": "types",
     "Edge": "types",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from kgot_lab.errors import BadInput, described_value, require
 
@@ -268,6 +268,16 @@ class LLM(Protocol):
     def name(self) -> str: ...
 
     def __call__(self, prompt: Prompt) -> Reply: ...  # raises LLMError
+
+
+@runtime_checkable
+class FromFile(Protocol):
+    """A model that is a file here: the SHA-256 of the file, and what runs it; "" where that is not known."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
 
 
 def full_text(document: Document) -> str:

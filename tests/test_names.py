@@ -10,6 +10,7 @@ import kgot_lab
 PACKAGE = Path(kgot_lab.__file__).parent
 ALLOWED = {
     "ask": "the command and the function do the same thing",
+    "bench": "the command and the function do the same thing",
     "doctor": "the command and what a cell calls do the same thing",
     "export": "the command and the function do the same thing",
     "extract": "the command, the function and its prompt do the same thing; prompts are read as `prompts.extract`",

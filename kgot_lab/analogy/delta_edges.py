@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,16 @@ DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 
 
 class Verifier(Protocol):
-    """Anything that lays two texts side by side and may refuse them; one that has a `prepare(texts)` is told beforehand which will come."""
+    """Anything that lays two texts side by side and may refuse them."""
 
     def align(self, a: str, b: str, /) -> Verified: ...
+
+
+@runtime_checkable
+class Forewarned(Verifier, Protocol):
+    """A verifier that is told beforehand which texts will come, to work on them all at once."""
+
+    def prepare(self, texts: Sequence[str], /) -> object: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,9 +253,8 @@ class _Rule:
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 
     def _prepare(self, texts: Iterable[str]) -> None:
-        prepare = getattr(self.verifier, "prepare", None)
-        if prepare is not None:
-            prepare(list(texts))
+        if isinstance(self.verifier, Forewarned):
+            self.verifier.prepare(list(texts))
 
     def _pair(self, material: Material, i: int, j: int, raw: float, alike: float) -> Pair:
         alignment = self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None

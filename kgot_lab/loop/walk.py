@@ -11,10 +11,11 @@ from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.read import candidates, forced
+from kgot_lab.loop.recording import told_of
 from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
-from kgot_lab.stores.protocol import Store, readers
+from kgot_lab.stores.protocol import Computer, Store, readers
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
@@ -53,7 +54,7 @@ def think(
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
-    compute = compute or getattr(store, "compute", None)
+    compute = compute or (store.compute if isinstance(store, Computer) else None)
     run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
     return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
 
@@ -69,7 +70,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         execution=run.execution.name,
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: {"description": tool.description, "arguments": dict(tool.arguments)} for name, tool in run.tools.items()},
+        tools={name: told_of(tool) for name, tool in run.tools.items()},
     )
     while run.state.step < run.limits.steps:
         voted, retrieves = yield from poll(run)

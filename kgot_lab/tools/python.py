@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
 from kgot_lab.errors import QueryFailed, ToolFailed, require_parts
+from kgot_lab.stores.protocol import Computer
 from kgot_lab.tools.tool import Result, TextTool
-
-
-class Computer(Protocol):
-    """Where code runs, isolated: a sandbox, for one."""
-
-    def compute(self, code: str) -> str: ...  # what the code printed; raises QueryFailed
 
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:

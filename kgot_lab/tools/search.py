@@ -35,7 +35,8 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
         return Result("\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)), tuple(found))
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
-    return TextTool(name, description, {"query": "what to look for: names and words that the passage would contain"}, run)
+    takes = {"query": "what to look for: names and words that the passage would contain"}
+    return TextTool(name, description, takes, run, finds="query")
 
 
 def words_and_meaning(documents: Iterable[Document]) -> Stage:

@@ -286,7 +286,7 @@ def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
 
 def test_the_digest_follows_everything_that_decides_the_skeleton():
     class WithFile(Scripted):
-        sha256 = "abc"
+        sha256, engine = "abc", ""
 
     plain = ModelSkeletons(Scripted([]))
     check = LeakCheck.of(TEXTS)

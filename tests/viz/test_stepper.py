@@ -381,7 +381,9 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
         raise ZeroDivisionError("the tool is broken")
 
     llm = scripted(tools=call("Paris"), vote=votes("I", "I", "I"))
-    view = stepper(mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken)], llm))
+    view = stepper(
+        mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm)
+    )
     tools = next(number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools")
     assert view._heard({"fork": tools, "change": json.dumps(call("Paris"))}) == {"refused": "ZeroDivisionError: the tool is broken"}
     assert view.forks == []
