@@ -304,7 +304,7 @@ def _replay_demo() -> None:
     from kgot_lab.bundled import bundled
     from kgot_lab.loop.trace import load_run
 
-    path = bundled("tapes/hotpotqa_demo.jsonl")
+    path = bundled("traces/hotpotqa_demo.jsonl")
     run = load_run(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:

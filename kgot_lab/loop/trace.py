@@ -25,7 +25,7 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
-    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a tape: model hash, engine version, licence
+    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a recording: model hash, engine version, licence
 
     @property
     def question(self) -> str:

@@ -334,9 +334,9 @@ def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
 
 
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
-    tape = bundled("tapes/winter_storm.jsonl")
-    ran = kgot_lab("show", tape, "--html", "storm.html", "--ledger")
-    events = load_run(tape).events
+    trace = bundled("traces/winter_storm.jsonl")
+    ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
+    events = load_run(trace).events
     assert ran.code == 0 and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
     assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
     assert stands_alone(Path("storm.html").read_text())
@@ -356,9 +356,9 @@ def test_a_page_that_loads_something_would_be_seen():
         assert not stands_alone(f"<!DOCTYPE html><head></head>{loads}</html>")
 
 
-@pytest.mark.parametrize("tape", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
-def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, tape):
-    path = bundled(f"tapes/{tape}.jsonl")
+@pytest.mark.parametrize("trace", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
+def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, trace):
+    path = bundled(f"traces/{trace}.jsonl")
     ran = kgot_lab("verify", path)
     assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
 

@@ -21,14 +21,14 @@ from kgot_lab.stores import Store, open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 
-TAPES = Path(__file__).parent.parent / "data" / "tapes"
+TRACES = Path(__file__).parent.parent / "data" / "traces"
 STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
 IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)  # the model itself writes what reads the answer
 
 
 def main() -> None:
-    """Record each tape whose name is given, or all."""
+    """Record each trace whose name is given, or all."""
     data = hotpotqa()
     demo = demo_questions()
     storm = list(read_documents(bundled("winter-storm")).documents)
@@ -42,17 +42,17 @@ def main() -> None:
     llm = Local()
     for name in sys.argv[1:] or wanted:
         with closing(open_store(name.removeprefix("same_question_") if name.startswith("same_question_") else "in_memory")) as store:
-            tape(name, *wanted[name], llm=llm, store=store)
+            trace(name, *wanted[name], llm=llm, store=store)
 
 
-def tape(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local, store: Store) -> None:
+def trace(name: str, question: str, documents: list[Document], k: int, limits: Limits, *, llm: Local, store: Store) -> None:
     """Record one run."""
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
         "engine": f"llama-cpp-python {version('llama-cpp-python')}",
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
     }  # fmt: skip
-    path = TAPES / f"{name}.jsonl"
+    path = TRACES / f"{name}.jsonl"
     path.unlink(missing_ok=True)
     for event in record(think(question, llm, store, [search(documents, k=k)], limits), path, run=name, about=about):
         print(line(event), flush=True)

@@ -15,7 +15,7 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.stores import open_for
 from kgot_lab.types import Diff
 
-TAPES = sorted(bundled("tapes").glob("*.jsonl"))
+TRACES = sorted(bundled("traces").glob("*.jsonl"))
 PATH = r"/(home|root|Users|tmp|work)/|[A-Z]:\\\\"
 KEY = r"\b(sk-|hf_|ghp_|AKIA|AIza)[\w-]{12}|Bearer |api[_-]?key"
 PRIVATE = re.compile(f"{PATH}|{KEY}", re.I)
@@ -25,7 +25,7 @@ def no_sandbox():
     raise NoSandbox("there is none in this test")
 
 
-@pytest.fixture(params=TAPES, ids=lambda path: path.stem)
+@pytest.fixture(params=TRACES, ids=lambda path: path.stem)
 def path(request):
     return request.param
 
@@ -48,43 +48,43 @@ def stores():
         each.close()
 
 
-def test_there_are_tapes():
-    assert len(TAPES) >= 3
+def test_there_are_traces():
+    assert len(TRACES) >= 3
 
 
-def test_a_tape_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
-    tape = load_run(path)
-    walked = list(again(tape, open_for(tape.events[0].dialect, *tape.events[0].readers, open=no_sandbox)))
-    assert all(same_event(was, now) for was, now in zip(tape.events, walked, strict=True))
-    assert tape.finished and isinstance(tape.events[-1], Answered)
+def test_a_trace_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
+    trace = load_run(path)
+    walked = list(again(trace, open_for(trace.events[0].dialect, *trace.events[0].readers, open=no_sandbox)))
+    assert all(same_event(was, now) for was, now in zip(trace.events, walked, strict=True))
+    assert trace.finished and isinstance(trace.events[-1], Answered)
 
 
-def test_every_statement_on_a_tape_does_the_same_in_the_sandbox_today(path, stores):
+def test_every_statement_on_a_trace_does_the_same_in_the_sandbox_today(path, stores):
     events = load_run(path).events
     assert verify(events, stores(events)) is None
 
 
-def test_a_tape_says_which_model_which_engine_and_when(path):
+def test_a_trace_says_which_model_which_engine_and_when(path):
     about = load_run(path).about
     assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"])
     assert re.search(r"\d+\.\d+", about["engine"]) and about["model"] and about["licence"]
     assert date(2026, 1, 1) <= date.fromisoformat(about["recorded"]) <= date(2100, 1, 1)
 
 
-def test_a_tape_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
+def test_a_trace_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
     assert PRIVATE.search(path.read_text(encoding="utf-8")) is None
 
 
-def test_the_answer_of_a_tape_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
-    tape = load_run(path)
-    final, facts = tape.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(tape.events).edges}
-    returned = {document.id for event in tape.events if isinstance(event, ToolReturned) for document in event.sources}
+def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
+    trace = load_run(path)
+    final, facts = trace.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges}
+    returned = {document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources}
     assert set(final.evidence) <= facts and set(final.passages) <= returned
     assert final.forced or final.evidence
 
 
 @pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
-def test_a_tape_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
+def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
     events = load_run(path).events
     for at, event in enumerate(events):
         if not isinstance(event, Asked | ToolReturned | Wrote | Read):
