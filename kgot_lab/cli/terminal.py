@@ -42,14 +42,22 @@ def limits_for(preset: str, model: str, answer_format: str | None = None) -> Lim
     """The limits of a preset ("auto": local for small models); raises UnknownName and BadInput."""
     from kgot_lab.loop.limits import preset as named
 
-    limits = named(("local" if model.split(":")[0] in {"local", "ollama"} else "reference") if preset == "auto" else preset)
+    limits = named(("local" if _is_small(model) else "reference") if preset == "auto" else preset)
     if answer_format not in {None, "default", "gaia"}:
         raise BadInput(f"--format is default or gaia, not {answer_format!r}")
     return limits.but(answer_format=answer_format) if answer_format and answer_format != limits.answer_format else limits
 
 
-def connect_model(spec: str, budget: Budget | None = None) -> LLM:
-    """The model that a text names, kept to a budget; the local one is fetched when it is not there. Raises LabError."""
+def _is_small(model: str) -> bool:
+    """Whether a model runs on this computer, or did when its replies were recorded."""
+    from kgot_lab.llm import connect as connecting
+
+    name = connecting(model).name if model.startswith("recorded:") else model
+    return name.split(":")[0] in {"local", "ollama"}
+
+
+def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None) -> LLM:
+    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError."""
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
 
@@ -59,7 +67,12 @@ def connect_model(spec: str, budget: Budget | None = None) -> LLM:
         llm = connecting(spec)
     else:
         llm = connecting(spec, say=say)  # waits for a server should be seen
-    return Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    llm = Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    if tape is None:
+        return llm
+    from kgot_lab.llm.recorded import Recorder
+
+    return Recorder(llm, tape)
 
 
 def connect_again(name: str, budget: Budget) -> LLM:

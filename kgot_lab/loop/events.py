@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from kgot_lab.errors import TraceError
-from kgot_lab.types import Diff, Document, Edge, Json, Message, Node, Prompt, Rows, Usage
+from kgot_lab.llm.recorded import prompt_from_json
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,10 +241,6 @@ def _tuples(value: Json) -> Json:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _prompt(data: Json) -> Prompt:
-    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
-
-
 def _node(data: Json) -> Node:
     return Node(data["id"], tuple(data["labels"]), data["properties"])
 
@@ -265,7 +262,7 @@ def _calls(data: Json) -> tuple[ToolCall, ...]:
 
 
 _READERS: dict[tuple[type[Event], str], Any] = {
-    (Asked, "prompt"): _prompt,
+    (Asked, "prompt"): prompt_from_json,
     (Asked, "usage"): lambda data: Usage(**data),
     (Chose, "calls"): _calls,
     (Chose, "skipped"): _calls,

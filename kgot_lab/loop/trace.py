@@ -13,6 +13,7 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.recorded import lines_on_file
 from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Json
@@ -81,8 +82,7 @@ def load_run(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
     path = Path(path)
     try:
-        before, end, last = path.read_bytes().rpartition(b"\n")
-        lines = [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # a kill can come in the middle of a letter
+        lines = lines_on_file(path)  # a kill can come in the middle of a letter
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     parsed: list[Json] = []

@@ -8,11 +8,17 @@ from datetime import date
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, NoSandbox
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.errors import BadInput, NoSandbox, ReplayMiss
+from kgot_lab.llm import connect
+from kgot_lab.llm.local import Local
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
+from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.replay import again, fork, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.stores import open_for
+from kgot_lab.loop.walk import think
+from kgot_lab.stores import InMemory, open_for
+from kgot_lab.tools.search import search
 from kgot_lab.types import Diff
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -81,6 +87,28 @@ def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_too
     returned = {document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources}
     assert set(final.evidence) <= facts and set(final.passages) <= returned
     assert final.forced or final.evidence
+
+
+def storm_again(question=""):
+    """The loop over the same texts, with the limits of the recorded run, and its replies in place of a model."""
+    path = bundled("traces/winter_storm.jsonl")
+    begun = load_run(path).events[0]
+    tool = search(list(read_documents(bundled("winter-storm")).documents), k=3)
+    with InMemory() as store:
+        yield from think(question or begun.question, connect(f"recorded:{path}"), store, [tool], Limits(**begun.limits))
+
+
+def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_events_every_time(monkeypatch):
+    monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
+    recorded = load_run(bundled("traces/winter_storm.jsonl")).events
+    for _ in range(2):
+        assert all(same_event(was, now) for was, now in zip(recorded, storm_again(), strict=True))
+
+
+def test_another_question_misses_and_is_told_what_to_do(monkeypatch):
+    monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
+    with pytest.raises(ReplayMiss, match=r"winter_storm\.jsonl has no reply .*ask as it was, use a live model, or record it again"):
+        list(storm_again("Why is the sky blue?"))
 
 
 @pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
