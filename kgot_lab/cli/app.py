@@ -175,7 +175,7 @@ def extract(
         for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
             terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()!r} written to {out}; the run is in {path}")
+        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
 
 
 @app.command()

@@ -264,7 +264,7 @@ def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
     """An event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.draw.lines import line
+    from kgot_lab.loop.telling import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)

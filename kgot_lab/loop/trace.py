@@ -14,9 +14,11 @@ from kgot_lab import __version__
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import lines_on_file
-from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
+from kgot_lab.loop.events import Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import Diff, Json
+from kgot_lab.types import Diff, Json, Usage
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,26 @@ class Trace:
         """Whether the run reached its answer."""
         return any(isinstance(event, Answered) for event in self.events)
 
+    @property
+    def answer(self) -> str:
+        """What was answered; "" when the run did not get that far."""
+        return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
+
     def __repr__(self) -> str:
-        return f"<trace {self.run}: {len(self.events)} events, {'answered' if self.finished else 'not finished'}: {self.question!r}>"
+        spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
+        calls = counted(sum(isinstance(event, Asked) for event in self.events), "model call")
+        steps = counted(max((event.step for event in self.events), default=0), "step")
+        cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
+        begun = next((event for event in self.events if isinstance(event, Started)), None)
+        models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
+        lines = (
+            f"<trace {self.run}: {counted(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"  question  {self.question}",
+            f"  answer    {self.answer}" if self.finished else "",
+            f"  {steps}; {cost}",
+            "  " + ", ".join(filter(None, (models, self.created))),
+        )
+        return "\n".join(harmless(line) for line in lines if line.strip())
 
 
 def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:

@@ -18,6 +18,7 @@ from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forks import recorded_fork
 from kgot_lab.loop.replay import Fork, Resources
+from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -25,7 +26,6 @@ from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
-from kgot_lab.viz.captions import caption
 from kgot_lab.viz.live import place
 from kgot_lab.viz.run_data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepper import Stepper, stepper
