@@ -1,4 +1,4 @@
-"""Where the small data and recorded replies that come with the package are."""
+"""Where the small data and recorded runs that come with the package are."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
-MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, or http://host/v1#MODEL"
+MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 Model = Annotated[str, typer.Option("--model", help=MODELS)]
@@ -75,6 +75,9 @@ def ask(
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
     attach: Attach = None,
     trace: TraceFile = None,
+    tape: Annotated[
+        Path | None, typer.Option("--tape", help="keep the model's replies in this file; those it holds are not asked for")
+    ] = None,
     html: Html = None,
     as_json: AsJson = False,
     max_calls: MaxCalls = None,
@@ -93,13 +96,15 @@ def ask(
         raise BadInput("the question is empty; ask something")
     if documents is None and not attach:
         raise BadInput("there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE")
+    if tape is not None and execution:
+        raise BadInput("a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both")
     limits = terminal.chosen_limits(preset, model, answer_format)
     path = trace or terminal.new_trace()
     terminal.check_writable(html)
     passages = terminal.read_folder(documents) if documents is not None else []
     tools = terminal.tools_with_notes(passages, attach or [])
     budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
-    planning = terminal.connect_model(model, budget)
+    planning = terminal.connect_model(model, budget, tape)
     live = Resources(tools, planning, terminal.connect_model(execution, budget) if execution else None)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
     again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
@@ -171,7 +176,7 @@ def extract(
         for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
             terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()!r} written to {out}; the run is in {path}")
+        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
 
 
 @app.command()
@@ -309,7 +314,7 @@ def _replay_demo() -> None:
     from kgot_lab.bundled import bundled
     from kgot_lab.loop.trace import load_run
 
-    path = bundled("tapes/hotpotqa_demo.jsonl")
+    path = bundled("traces/hotpotqa_demo.jsonl")
     run = load_run(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:

@@ -44,11 +44,18 @@ def chosen_limits(preset: str, model: str, answer_format: str | None = None) -> 
 
     if answer_format not in {None, "default", "gaia"}:
         raise BadInput(f"--format is default or gaia, not {answer_format!r}")
-    return limits_for(model, preset, answer_format)
+    return limits_for(_own_name(model), preset, answer_format)
 
 
-def connect_model(spec: str, budget: Budget | None = None) -> LLM:
-    """The model that a text names, kept to a budget; the local one is fetched when it is not there. Raises LabError."""
+def _own_name(model: str) -> str:
+    """The name by which a model goes; that of a recorded one is in its file."""
+    from kgot_lab.llm import connect as connecting
+
+    return connecting(model).name if model.startswith("recorded:") else model
+
+
+def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None) -> LLM:
+    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError."""
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
 
@@ -58,7 +65,12 @@ def connect_model(spec: str, budget: Budget | None = None) -> LLM:
         llm = connecting(spec)
     else:
         llm = connecting(spec, say=say)  # waits for a server should be seen
-    return Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    llm = Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    if tape is None:
+        return llm
+    from kgot_lab.llm.recorded import Recorder
+
+    return Recorder(llm, tape)
 
 
 def connect_again(name: str, budget: Budget) -> LLM:
@@ -208,7 +220,7 @@ def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
     """An event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.draw.lines import line
+    from kgot_lab.loop.telling import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)

@@ -15,6 +15,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
+from kgot_lab.graph.printed import printed, summary
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
@@ -110,9 +111,11 @@ class PropertyGraph:
     def __contains__(self, id: object) -> bool:
         return id in self._row_of
 
+    def __str__(self) -> str:
+        return summary(self)
+
     def __repr__(self) -> str:
-        counts = (len(self), "node"), (len(self.edges), "edge"), (len(self.labels()), "label"), (len(self.types()), "relation")
-        return f"<PropertyGraph: {', '.join(f'{count} {noun}' + 's' * (count != 1) for count, noun in counts)}>"
+        return printed(self)
 
     @property
     def nodes(self) -> Sequence[Node]:

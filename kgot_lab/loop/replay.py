@@ -152,7 +152,7 @@ def _line(event: Event) -> str:
 
 
 def _short(event: Event | None) -> str:
-    return "nothing" if event is None else repr(event)[:300]
+    return "nothing" if event is None else _line(event)[:300]
 
 
 # --- resume ---------------------------------------------------------------------------------------------------------------

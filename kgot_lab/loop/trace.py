@@ -13,9 +13,12 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import TraceError, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
+from kgot_lab.llm.recorded import lines_on_file
+from kgot_lab.loop.events import Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import Diff, Json
+from kgot_lab.types import Diff, Json, Usage
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
-    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a tape: model hash, engine version, licence
+    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a recording: model hash, engine version, licence
 
     @property
     def question(self) -> str:
@@ -43,7 +46,20 @@ class Trace:
         return any(isinstance(event, Answered) for event in self.events)
 
     def __repr__(self) -> str:
-        return f"<trace {self.run}: {len(self.events)} events, {'answered' if self.finished else 'not finished'}: {self.question!r}>"
+        spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
+        calls = counted(sum(isinstance(event, Asked) for event in self.events), "model call")
+        steps = counted(max((event.step for event in self.events), default=0), "step")
+        cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
+        begun = next((event for event in self.events if isinstance(event, Started)), None)
+        models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
+        lines = (
+            f"<trace {self.run}: {counted(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"  question  {self.question}",
+            f"  answer    {self.answer}" if self.finished else "",
+            f"  {steps}; {cost}",
+            "  " + ", ".join(filter(None, (models, self.created))),
+        )
+        return "\n".join(harmless(line) for line in lines if line.strip())
 
 
 def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:
@@ -87,8 +103,7 @@ def load_run(path: str | Path) -> Trace:
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        before, end, last = path.read_bytes().rpartition(b"\n")
-        lines = [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # a kill can come in the middle of a letter
+        lines = lines_on_file(path)  # a kill can come in the middle of a letter
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     parsed: list[Json] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.errors import require, require_count
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.types import Query, Ranking
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.draw.graph.bundles import counted
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.graph.layout import Points
 from kgot_lab.draw.graph.scene import Scene, scene_of
@@ -25,6 +24,7 @@ from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head

@@ -46,7 +46,7 @@ class GraphView:
         self.live._ipython_display_()
 
     def __repr__(self) -> str:
-        return f"<GraphView of {self.graph!r}" + (f", picked {self.picked!r}>" if self.picked else ">")
+        return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
     def table(self, limit: int = 50) -> Table:
         """The same graph as tables, with what is marked first."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.draw.lines import line
 from kgot_lab.loop.events import (
     EVENTS,
     Answered,
@@ -26,6 +25,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )  # fmt: skip
+from kgot_lab.loop.telling import line
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
 

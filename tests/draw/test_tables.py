@@ -23,8 +23,8 @@ from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
 
-RUN = load_run(bundled("tapes/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled("traces/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document("a", "a machine", "A"), Document("b", "another machine", "B")]
 BEFORE = PropertyGraph.of([Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")])
 AFTER = PropertyGraph.of([Node("ada", (), {"born": 1815}), Node("bob"), Node(EVIL)], [Edge("ada", "knew", EVIL)])
