@@ -31,8 +31,8 @@ from kgot_lab.bundled import bundled
 from kgot_lab.pairs.bands import Thresholds
 from kgot_lab.pairs.blocks import SIDE
 from kgot_lab.pairs.join import delta_pairs, nearest, similar_pairs
-from kgot_lab.pairs.nearby import approximate, approximate_delta
-from kgot_lab.pairs.work import best_threads, seconds_a_product
+from kgot_lab.pairs.nearby import IndexEffort, approximate, approximate_delta
+from kgot_lab.pairs.work import Effort, best_threads, seconds_a_product
 
 REPORT = Path(__file__).parent / "results" / "join.json"
 SHAPES = tuple((side, side) for side in (512, 1024, SIDE, 2048, 4096))
@@ -127,7 +127,7 @@ def measured(join: Callable[..., Any], pairs: int, dimension: int, repeats: int,
             calibration()
             before = calibration.spent.copy()
             began = clocks()
-            found = join(threads=1, progress=calibration)
+            found = join(effort=Effort(threads=1, progress=calibration))
             seconds = clocks() - began - (calibration.spent - before)
             calibration.due = 0.0
             calibration()
@@ -151,7 +151,7 @@ def peak_megabytes(name: str, count: int, options: dict[str, Any]) -> tuple[floa
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = resident("VmRSS")
     tracemalloc.start()
-    join(threads=1, **options)
+    join(**options)
     return round(tracemalloc.get_traced_memory()[1] / 2**20, 1), round((resident("VmHWM") - before) / 1024, 1)
 
 
@@ -210,7 +210,7 @@ def memory(count: int) -> list[dict[str, Any]]:
     rows = []
     for megabytes in (128, 256, 512):
         for name, size in (("similar", count), ("nearest", count), ("dense", count), ("all", min(count, 10_000))):
-            options = {"memory": megabytes << 20} | ({} if name == "nearest" else {"most": 100_000})
+            options = {"effort": Effort(megabytes << 20, threads=1)} | ({} if name == "nearest" else {"most": 100_000})
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
                 traced, grown = fresh.submit(peak_megabytes, name, size, options).result()
             rows.append({"join": name, "n": size, "bound_mb": megabytes, "traced_peak_mb": traced, "process_grew_mb": grown})
@@ -228,7 +228,7 @@ def dask(count: int) -> list[dict[str, Any]]:
     ):
         for name in ("similar", "nearest", "dense"):
             join, _ = lane(name, count)
-            (alone, one), (shared, two) = timed(join, threads=1), timed(join, client=client)
+            (alone, one), (shared, two) = timed(join, effort=Effort(threads=1)), timed(join, effort=Effort(client=client))
             same = all(np.array_equal(getattr(one, column), getattr(two, column)) for column in vars(one))
             rows.append({"join": name, "n": count, "one_process_s": alone, "two_workers_s": shared, "same": same})
     return rows
@@ -238,7 +238,7 @@ def approximately(count: int) -> list[dict[str, Any]]:
     """The approximate mode on one thread: seconds, the recall's sample among them, and the recall."""
     texts, alike, rows = clustered(count, 384, 0), skeletons(count, 384, False), []
     for effort in (64, 128):
-        seconds, found = timed(approximate, texts, K, effort=effort)
+        seconds, found = timed(approximate, texts, K, effort=IndexEffort(effort))
         rows.append({"join": "nearest", "n": count, "k": K, "effort": effort, "seconds": seconds, "recall": round(found.recall, 4)})
     seconds, found = timed(approximate_delta, texts, alike, Thresholds(0.6, 0.08), k=20)
     rows.append({"join": "delta", "n": count, "k": 20, "effort": 64, "seconds": seconds, "recall": round(found.recall, 4)})
