@@ -26,7 +26,7 @@ NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"
 WORDS = bm25(ADA)
 GRAPH = lab.PropertyGraph.from_triples([("Ada", "knows", "Charles")])
-RUN = lab.load_run(bundled("tapes/winter_storm.jsonl"))
+RUN = lab.load_run(bundled("traces/winter_storm.jsonl"))
 SKELETONS = Skeletons({"a text": "a skeleton"}, "by hand")
 SAME = {"source": ["Ada"], "target": ["London"]}
 
@@ -67,7 +67,7 @@ def file(name: str, text: str) -> Path:
 
 def recorded(question: str = QUESTION) -> Path:
     """The trace of a run on file, cut after its third event."""
-    return file("cut.jsonl", "\n".join(bundled("tapes/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n")
+    return file("cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n")
 
 
 CASES = [
@@ -262,7 +262,7 @@ CASES = [
     Case("load_dataset: a path", lambda: lab.load_dataset("../hotpotqa"), "unknown data set"),
     Case("plan: another measure", lambda: lab.Plan("bm25", primary="recall@3"), "among the measures"),
     Case("bundled: outside", lambda: bundled("../README.md"), "inside"),
-    Case("bundled: none of that name", lambda: bundled("tapez"), "did you mean 'tapes'"),
+    Case("bundled: none of that name", lambda: bundled("tracez"), "did you mean 'traces'"),
 ]
 
 

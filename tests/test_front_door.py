@@ -244,7 +244,7 @@ def test_a_store_is_shown_as_its_graph():
 
 
 def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
-    recorded = lab.load_run(bundled("tapes/winter_storm.jsonl"))
+    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
     assert isinstance(lab.show(recorded), Stepper) and lab.show(recorded.events).events == recorded.events
     number = next(at for at, event in enumerate(recorded.events) if type(event).__name__ == "Wrote")
     fork = lab.fork(recorded, number, "add('La Nina', 'made', 'rain')")
