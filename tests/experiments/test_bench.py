@@ -89,6 +89,13 @@ def test_data_are_a_data_set_a_folder_or_a_name(tmp_path):
     assert len(bench("hotpotqa", systems={"nothing": nothing}).dataset.queries) == 100
 
 
+def test_systems_take_the_same_data(tmp_path):
+    folder = to_beir(DATA, tmp_path / "own")
+    assert set(systems(folder, VECTORS)) == set(systems(str(folder), VECTORS)) == set(systems(DATA, VECTORS))
+    with pytest.raises(BadInput, match="data is a Dataset, the name of one, or a folder as BEIR has them, not a list"):
+        systems([], VECTORS)
+
+
 def test_one_system_is_a_report_too():
     made = bench(DATA, systems={"mine": LINKED}, plan=Plan("mine", rounds=200))
     assert made.row("mine").mean == 0.4375 and "mine (baseline)" in repr(made)

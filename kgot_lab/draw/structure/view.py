@@ -25,7 +25,7 @@ from kgot_lab.types import Edge, Json
 
 Texts = Mapping[str, str]
 _WIDE = 48  # letters of a column in plain text
-NEITHER = "a structure view shows a Pair of isomorphism.compare, a delta edge"
+NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
 def structure(
@@ -38,7 +38,7 @@ def structure(
 ) -> StructureView:
     """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what that says of an edge.
 
-    `what` is a Pair of `isomorphism.compare`, a delta edge, or several of these (a FoundEdges too): then the one with the largest delta
+    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one with the largest delta
     is shown, and `of` shows another. `texts` gives the text of each id, or is the graph they are in; a Pair of two texts needs none, and
     takes from it the names they have there. `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays
     two texts side by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that an edge keeps,
@@ -194,7 +194,7 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
         raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
     if not edges:
-        raise BadInput("there is no edge to show: isomorphism.compare(one, other, skeletons, embedder) makes a Pair of any two texts")
+        raise BadInput("there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts")
     return tuple(sorted(edges, key=lambda edge: (bool(edge.properties.get("veto")), -_pair(edge).delta, edge.source, edge.target)))
 
 

@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
-from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.evaluation.runs import Run, unique
-from kgot_lab.experiments.recall.datasets import BUNDLED, load_dataset
+from kgot_lab.experiments.recall.datasets import opened_data
 from kgot_lab.experiments.recall.systems import BASELINE, ByPlan
 from kgot_lab.experiments.recall.systems import systems as ours
 from kgot_lab.retrieval.stage import Stage
@@ -66,19 +65,9 @@ def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], 
 # --- before anything runs ---------------------------------------------------------------------------------------------
 
 
-def opened_data(data: str | Path) -> Dataset:
-    """A data set by its name, or from a folder as BEIR has them; a bundled name is that set even where a folder has the name too."""
-    if str(data) not in BUNDLED and Path(data).is_dir():
-        return from_beir(Path(data))
-    return load_dataset(str(data))
-
-
-def checked_data(data: object) -> Dataset:
+def checked_data(given: object) -> Dataset:
     """A data set that can be measured on: two queries or more, each with its qrels, and documents with ids of their own."""
-    if isinstance(data, str | Path):
-        data = opened_data(data)
-    if not isinstance(data, Dataset):
-        raise BadInput(f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}")
+    data = opened_data(given)
     checked_documents(data.documents)
     if len(data.queries) < 2:
         raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(data.queries)}")

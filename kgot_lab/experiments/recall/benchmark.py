@@ -15,8 +15,8 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import circumstances, fingerprints, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, earlier, fill, opened_data, plan_of, receipt
-from kgot_lab.experiments.recall.datasets import load_dataset, published
+from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, earlier, fill, plan_of, receipt
+from kgot_lab.experiments.recall.datasets import load_dataset, opened_data, published
 from kgot_lab.experiments.recall.growth import held_bytes
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
 from kgot_lab.experiments.recall.systems import BASELINE, WRITTEN_BEFORE, systems

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.embedding.cache import Remembered
@@ -14,6 +15,7 @@ from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
+from kgot_lab.experiments.recall.datasets import opened_data
 from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
@@ -47,15 +49,16 @@ class ByPlan:
         return self.build(WRITTEN_BEFORE)
 
 
-def systems(dataset: Dataset, vectors: Embedder | None = None) -> Stages:
+def systems(data: Dataset | str | Path, vectors: Embedder | None = None) -> Stages:
     """What builds each system for a data set, by a short name; parts that several of them share are built once.
 
     `vectors` is by default MiniLM; those of the queries are computed when the first part that needs it is built, so that no search waits
-    for them. Raises NotInstalled.
+    for them. `data` may be a name or a folder too. Raises NotInstalled, BadInput for what is no data set.
     Every lane has real input: there is no dimension filter and no intent lane, since no bundled data set has dimensions or intents, and
     the graph of a language model only where the data hold its triples, and delta edges only where the data hold them. What is tuned is
     tuned on develop queries, in two halves crossed.
     """
+    dataset = opened_data(data)
     parts = _Parts(dataset, vectors or minilm())
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
