@@ -12,6 +12,7 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.tiny_collection import tiny
 
 import kgot_lab as lab
+from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.structure.view import StructureView
@@ -24,6 +25,7 @@ from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
+from kgot_lab.viz.explorer import Lanes
 from kgot_lab.viz.graph_view import GraphView
 from kgot_lab.viz.stepper import Stepper
 
@@ -253,6 +255,18 @@ def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
     assert ("La Nina", "made", "rain") in [(edge.source, edge.type, edge.target) for edge in fork.graph.edges]
 
 
+def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
+    recorded = lab.load_run(bundled("tapes/winter_storm.jsonl"))
+    assert lab.solve(lab.again(recorded)).text == recorded.answer
+    assert lab.verify(recorded) is None is lab.verify(recorded.events)
+
+
+@pytest.mark.parametrize("given", [bm25(ADA), {"text": bm25(ADA)}, Lanes(text=bm25(ADA))], ids=["stage", "mapping", "lanes"])
+def test_an_explorer_takes_a_stage_a_mapping_or_lanes(given):
+    explorer = lab.explore(given, ADA, queries=["Charles Babbage"])
+    assert explorer.ranking.ids == bm25(ADA).search("Charles Babbage").ids
+
+
 def test_a_ranking_is_shown_with_scores_and_what_made_them():
     ranking = bm25(ADA).search("Where was Charles Babbage born?")
     shown = lab.show(ranking, limit=2)
@@ -267,6 +281,10 @@ def test_a_comparison_of_two_texts_is_laid_side_by_side():
     embedder = lsa([lab.Document(str(number), text) for number, text in enumerate(texts)], dimension=2)
     pair = lab.compare_texts(*DAM, skeletons, embedder)
     assert pair.skeleton == 1.0 and isinstance(lab.show(pair), StructureView)
+    edges = FoundEdges(DELTA, (lab.Edge("dam", DELTA, "loan", pair.properties()),))
+    assert lab.show(edges, texts=dict(zip(("dam", "loan"), DAM, strict=True))).texts == DAM
+    with pytest.raises(BadInput, match="the text of 'dam' is needed"):
+        lab.show(edges)
 
 
 def test_a_report_is_shown_as_its_tables():
