@@ -1,18 +1,23 @@
 """Run notebooks from a clean kernel and store their outputs, without timings, widget views and widget state.
 
+What would say more of the computer than of the notebook is refused: a folder of it, a place in memory, an error, a warning.
+
 A live view leaves a picture and then itself; only the picture is kept, since a view without its kernel is a blank or an error.
 Execution counts stay: from a clean kernel they are always 1, 2, 3, and nbval takes a cell without one for a cell that was not run.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 from nbconvert.preprocessors import ExecutePreprocessor
 
 MOST = 300_000  # bytes of output a notebook may hold
+LONGEST = 60  # seconds a notebook should take on two quiet cores; a slower one is said, since the computer may be busy
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -43,9 +48,27 @@ def _leave_out_copies(notebook: nbformat.NotebookNode) -> None:
             data.pop("image/svg+xml", None)
 
 
+def troubles(notebook: nbformat.NotebookNode) -> list[str]:
+    """What must not stand in the outputs, a line for each: errors, warnings, folders of this computer, places in memory."""
+    here = re.compile("|".join([*map(re.escape, {str(Path.home()) + "/", str(Path.cwd()) + "/"}), r"\bat 0x[0-9a-f]{6}"]))
+    found = []
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            words = [output.get("text", ""), output.get("evalue", ""), *output.get("data", {}).values()]
+            if output.output_type == "error" or output.get("name") == "stderr":
+                found.append(f"cell {number}: {output.output_type} {' '.join(map(str, words))[:200]}")
+            elif held := here.search("\n".join(map(str, words))):
+                found.append(f"cell {number} shows {held.group()}")
+    return found
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
+        began = time.monotonic()
         size = execute(Path(name))
-        print(f"{name}: {size:,} bytes of output")
+        took = time.monotonic() - began
+        print(f"{name}: {size:,} bytes of output" + (f"; {took:.0f} s, and {LONGEST} are wanted" if took > LONGEST else ""))
         if size > MOST:
             sys.exit(f"{name} holds more than {MOST:,} bytes of output")
+        if found := troubles(nbformat.read(name, as_version=4)):
+            sys.exit(f"{name}: " + "; ".join(found))
