@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 from question_answering import receipt, table
-from structure_report import summary
 from where_lost import STAGES
 
 from kgot_lab.evaluation.reports import Report, derive
@@ -16,6 +15,7 @@ from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.experiments.recall.claims import verdicts
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.structure.report import structure_summary
 
 RECALL = Path(__file__).parent / "results" / "recall"
 WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
@@ -192,7 +192,10 @@ def main() -> None:
     readme = PART.sub(lambda match: match[1] + text + match[2], readme)
     readme = VIEWS_PART.sub(lambda match: f"{match[1]}{views()}\n{match[2]}", readme)
     readme = RECALL_PART.sub(lambda match: match[1] + found + match[2], readme)
-    README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + f"{summary()}\n\n{walks()}\n" + match[2], readme), encoding="utf-8")
+    README.write_text(
+        STRUCTURE_PART.sub(lambda match: match[1] + f"{structure_summary(RECALL.parent / 'structure')}\n\n{walks()}\n" + match[2], readme),
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":
