@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.cli.needs import need_packages, need_sandbox
+from kgot_lab.cli.needs import need, need_sandbox
 from kgot_lab.experiments.stores.attacks import ATTACKS, failings, host, open_to_attack, what_it_got
 
 
@@ -43,10 +43,10 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print what every attack got")
     options = parser.parse_args()
     sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the servers that tests start
-    from support.store_homes import NEEDS
+    from support.store_homes import missing
 
     for kind in options.stores:
-        need_packages(*NEEDS.get(kind, ("stores",)))
+        need(not missing(kind), missing(kind))
         if kind.endswith("embedded"):
             need_sandbox(kind.split("_")[0])
     bad = sum(attacked(kind, show_all=options.all) for kind in options.stores)

