@@ -30,8 +30,8 @@ import time
 from pathlib import Path
 
 from kgot_lab.cli.needs import need_structure
+from kgot_lab.experiments.delta.walks import delta_result, delta_table, measure_delta_recall
 from kgot_lab.experiments.recall.figures import json_lines
-from kgot_lab.experiments.structure.delta_recall import delta_result, delta_table, measure_delta_recall
 
 RESULT = Path(__file__).parent / "results" / "delta_recall.json"
 PARTIAL = RESULT.with_suffix(".partial")

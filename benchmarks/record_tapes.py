@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from contextlib import closing
 from datetime import date
@@ -59,4 +60,7 @@ def tape(name: str, question: str, documents: list[Document], k: int, limits: Li
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

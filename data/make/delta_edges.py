@@ -31,11 +31,11 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.experiments.delta.graphs import calibration
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.experiments.recall.tuned import mean_recall
 from kgot_lab.experiments.structure.analogy_pairs import pairs
-from kgot_lab.experiments.structure.delta_graphs import calibration
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 from kgot_lab.pairs.join import delta_pairs

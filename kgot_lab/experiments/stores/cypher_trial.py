@@ -43,7 +43,7 @@ def _start(engine: str, part: str, folder: Path, number: int) -> subprocess.Pope
     command = [sys.executable, "-m", "kgot_lab.experiments.stores.cypher_parts", engine, part, str(folder), str(number)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{part}.errors").open("w") as errors:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder.parent)  # engines write logs
 
 
 def _right_shapes(engine: str, folder: Path) -> dict[str, str]:

@@ -16,10 +16,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_estimated
-from kgot_lab.experiments.recall.systems import shuffled
-from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair
-from kgot_lab.experiments.structure.delta_graphs import (
+from kgot_lab.experiments.delta.graphs import (
     ALIKE_VERIFIED,
     AS_MANY_ALIKE,
     CHOSEN,
@@ -31,6 +28,9 @@ from kgot_lab.experiments.structure.delta_graphs import (
     edge_sets,
     story_case,
 )
+from kgot_lab.experiments.recall.figures import Row, corrected, estimated, gap_estimated
+from kgot_lab.experiments.recall.systems import shuffled
+from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair
 from kgot_lab.experiments.structure.nouns import Nouns
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
