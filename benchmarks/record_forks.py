@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from datetime import date
@@ -93,4 +94,7 @@ def tool_of(original: Trace) -> Tool:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

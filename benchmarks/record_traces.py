@@ -8,6 +8,10 @@ python benchmarks/record_traces.py --tapes runs/tapes   and the replies alone, a
 from __future__ import annotations
 
 import argparse
+<<<<<<< HEAD:benchmarks/record_traces.py
+=======
+import sys
+>>>>>>> scripts:benchmarks/record_tapes.py
 from contextlib import closing
 from datetime import date
 from importlib.metadata import version
@@ -72,4 +76,7 @@ def record_run(name: str, question: str, documents: list[Document], k: int, limi
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from support.benchmark_files import load_benchmark
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.experiments.stores.cypher_shapes import CYPHER_SHAPES, SHAPES_BEGIN_WITH
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_read, refuse_unless_write
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -18,7 +18,6 @@ pytest.importorskip("arcadedb_embedded")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 
 
-shapes = load_benchmark("cypher_shapes")
 ADA, LONDON = Node("Ada", ("Person",), {"born": 1815}), Node("London", ("City",))
 BORN = Edge("Ada", "BORN_IN", "London", {"source": "p1"})
 
@@ -55,10 +54,10 @@ def agrees(sandbox: Sandbox) -> bool:
 # --- the forty shapes ---
 
 
-@pytest.mark.parametrize("shape", shapes.SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", CYPHER_SHAPES, ids=lambda shape: shape.name)
 def test_a_shape_that_models_write_does_what_it_says(engine: Sandbox, shape) -> None:
     engine.reset((), ())
-    for statement in shapes.SETUP:
+    for statement in SHAPES_BEGIN_WITH:
         written(engine, statement)
     statement = shape.statement
     for name, value in shape.parameters.items():

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.cli.needs import need_local_model
 from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.llm.local import Local
 
-FILE = Path(__file__).parent.parent / "data" / "skeletons" / "local-model.jsonl.gz"
+FILE = Path(__file__).parent.parent / "skeletons" / "local-model.jsonl.gz"
 
 
 def lots() -> Iterator[list[str]]:
@@ -26,9 +27,10 @@ def lots() -> Iterator[list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120, help="when to stop")
     began, minutes = time.perf_counter(), parser.parse_args().minutes
+    need_local_model()
     model = Local(context=4096)
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     for texts in lots():
