@@ -8,10 +8,6 @@ python benchmarks/record_traces.py --tapes runs/tapes   and the replies alone, a
 from __future__ import annotations
 
 import argparse
-<<<<<<< HEAD:benchmarks/record_traces.py
-=======
-import sys
->>>>>>> scripts:benchmarks/record_tapes.py
 from contextlib import closing
 from datetime import date
 from importlib.metadata import version

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.experiments.stores.hostile import SECRET, HostileStatement
@@ -105,7 +106,7 @@ def failings(store: Store, kind: str, got: str, places: dict[str, str], connecte
     return found
 
 
-def open_to_attack(kind: str, **where: object) -> Store:
+def open_to_attack(kind: str, **where: Any) -> Store:
     """A store with the graph, and a short time limit."""
     if kind.endswith("embedded"):
         language = kind.split("_")[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kgot_lab.experiments.stores.measured import Subject
-from kgot_lab.experiments.stores.raw_languages import ArcadeDB, Httpx, Neo4jDriver, Pyoxigraph, Walks, Where, texts_of
+from kgot_lab.experiments.stores.raw_languages import ArcadeDB, DriverPlace, Httpx, Neo4jDriver, Pyoxigraph, Walks, texts_of
 from kgot_lab.stores.walks import reached
 from kgot_lab.types import Diff
 
@@ -16,7 +16,7 @@ from kgot_lab.types import Diff
 class NetworkX:
     """A MultiDiGraph in this process."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         import networkx
 
         self.nx: Any = networkx
@@ -57,7 +57,7 @@ class NetworkX:
 class Sqlite3(Walks):
     """Two tables, two indexes and a full-text index in a file."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         self.db: Any = sqlite3.connect(f"{where['path']}.raw", isolation_level=None)
         self.db.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
@@ -113,7 +113,7 @@ class Sqlite3(Walks):
 class Psycopg(Walks):
     """Two tables in a schema, filled by COPY."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         import psycopg
 
         self.db: Any = psycopg.connect(where["url"], autocommit=True)
@@ -171,7 +171,7 @@ class Psycopg(Walks):
         return self.db.close()
 
 
-RAW_DRIVERS: dict[str, Callable[[Where], Subject]] = {
+RAW_DRIVERS: dict[str, Callable[[DriverPlace], Subject]] = {
     "in_memory": NetworkX,
     "cypher_embedded": ArcadeDB,
     "cypher_server": Neo4jDriver,

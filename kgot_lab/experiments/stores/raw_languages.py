@@ -13,7 +13,7 @@ from kgot_lab.types import Diff, Edge
 
 HOPS = 6
 TOGETHER = 5_000  # rows in one request
-Where = Mapping[str, Any]
+DriverPlace = Mapping[str, Any]
 
 
 def texts_of(properties: Mapping[str, Any]) -> str:
@@ -64,7 +64,7 @@ def _literal(text: Any) -> str:
 class Pyoxigraph(Walks):
     """A store in this process's memory."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         import pyoxigraph
 
         self.ox: Any = pyoxigraph
@@ -121,7 +121,7 @@ def _find(words: Sequence[str]) -> str:
 class Httpx:
     """The SPARQL protocol over HTTP, with one request for each question; walks go level by level."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         import httpx
 
         self.client: Any = httpx.Client(timeout=600)
@@ -195,7 +195,7 @@ def _by_type(edges: Iterable[Edge]) -> dict[str, list[Edge]]:
 class Cypher:
     """What both Cypher drivers are asked; `ask` runs a statement, `tell` one that writes."""
 
-    def ask(self, statement: str, parameters: Where) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         raise NotImplementedError
 
     tell = ask
@@ -225,7 +225,7 @@ class Cypher:
 class ArcadeDB(Cypher):
     """The engine in this process, in a folder."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         import arcadedb_embedded
 
         self.db = arcadedb_embedded.create_database(str(Path(str(where["path"])).with_suffix(".raw")))
@@ -241,10 +241,10 @@ class ArcadeDB(Cypher):
                 batch.new_edges([place[edge.source] for edge in edges], type, [place[edge.target] for edge in edges])
         return None
 
-    def ask(self, statement: str, parameters: Where) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         return list(self.db.query("opencypher", statement, dict(parameters)).to_list())
 
-    def tell(self, statement: str, parameters: Where) -> list[Any]:
+    def tell(self, statement: str, parameters: DriverPlace) -> list[Any]:
         with self.db.transaction():
             self.db.command("opencypher", statement, dict(parameters))
         return []
@@ -256,13 +256,13 @@ class ArcadeDB(Cypher):
 class Neo4jDriver(Cypher):
     """Neo4j's driver, with a label, an index and UNWIND."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: DriverPlace):
         from neo4j import GraphDatabase
 
         self.driver: Any = GraphDatabase.driver(where["uri"], auth=(where["user"], where["password"]))
         self.database = where["raw"]
 
-    def ask(self, statement: str, parameters: Where) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         return list(self.driver.execute_query(statement, dict(parameters), database_=self.database).records)
 
     tell = ask
