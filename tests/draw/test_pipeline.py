@@ -6,7 +6,7 @@ from base64 import b64decode
 import pytest
 
 from kgot_lab.draw.outside import references
-from kgot_lab.draw.pipeline import Box, Fan, Series, parsed, pipeline
+from kgot_lab.draw.pipeline import Fan, Series, StageBox, parsed_pipeline, pipeline
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import like
@@ -46,11 +46,11 @@ def numbers(element: ET.Element, *names: str) -> list[float]:
 
 def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
     stage = weighted((0.7, WORDS), (0.3, LETTERS)) >> boost(LINKS, 0.2) % 100
-    assert parsed(stage.name) == Series(
+    assert parsed_pipeline(stage.name) == Series(
         (
-            Fan((("0.7", "bm25", Box("bm25")), ("0.3", "like", Box("like"))), Box("weighted", "", "join")),
-            Box("boost", "0.2"),
-            Box("best 100", kind="keep"),
+            Fan((("0.7", "bm25", StageBox("bm25")), ("0.3", "like", StageBox("like"))), StageBox("weighted", "", "join")),
+            StageBox("boost", "0.2"),
+            StageBox("best 100", kind="keep"),
         )
     )
     assert texts(pipeline(stage)) == ["0.7", "0.3", "question", "bm25", "like", "weighted", "boost", "0.2", "best 100", "ranking"]
@@ -58,36 +58,36 @@ def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
 
 
 def test_a_lane_that_starts_from_another_stage_comes_after_it():
-    assert parsed(around(LINKS, LETTERS, seeds=3).name) == Series((Box("like"), Box("around", "seeds=3")))
+    assert parsed_pipeline(around(LINKS, LETTERS, seeds=3).name) == Series((StageBox("like"), StageBox("around", "seeds=3")))
 
 
 def test_options_of_a_fusion_are_no_lanes():
-    fused = parsed(rrf(WORDS, LETTERS, k=10).name)
-    assert fused == Fan((("", "bm25", Box("bm25")), ("", "like", Box("like"))), Box("rrf", "k=10", "join"))
-    scaled = parsed(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
-    assert scaled.join == Box("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
+    fused = parsed_pipeline(rrf(WORDS, LETTERS, k=10).name)
+    assert fused == Fan((("", "bm25", StageBox("bm25")), ("", "like", StageBox("like"))), StageBox("rrf", "k=10", "join"))
+    scaled = parsed_pipeline(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
+    assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
 
 
 def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
-    inner = parsed(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name)
+    inner = parsed_pipeline(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name)
     (_, _, first), (_, _, second) = inner.lanes
     assert isinstance(first, Fan) and first.join.name == "strongest"
-    assert second == Series((Box("bm25"), Box("boost", "0.2")))
+    assert second == Series((StageBox("bm25"), StageBox("boost", "0.2")))
 
 
 def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
-    assert parsed(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series((Box("bm25"), Box("boost", "0.2"), Box("best 5", kind="keep")))
-    assert parsed((WORDS % 20).name) == Series((Box("bm25"), Box("best 20", kind="keep")))
+    assert parsed_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series((StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep")))
+    assert parsed_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
 
 
 def test_what_is_not_an_option_of_a_fusion_is_written_below_the_name():
-    assert parsed("bm25(k1=1.5, emphasis on 8 words)") == Box("bm25", "k1=1.5, emphasis on 8 words")
-    assert parsed("embeddings(wordllama)") == Box("embeddings", "wordllama")
+    assert parsed_pipeline("bm25(k1=1.5, emphasis on 8 words)") == StageBox("bm25", "k1=1.5, emphasis on 8 words")
+    assert parsed_pipeline("embeddings(wordllama)") == StageBox("embeddings", "wordllama")
 
 
 def test_ways_of_which_one_is_taken_stand_below_each_other():
-    fan = parsed("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
-    assert len(fan.lanes) == 2 and fan.join == Box("tuned convex", "one way for each question", "join")
+    fan = parsed_pipeline("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
+    assert len(fan.lanes) == 2 and fan.join == StageBox("tuned convex", "one way for each question", "join")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_any_name_is_drawn(name):
 
 def test_a_name_that_is_too_much_is_one_box():
     for name in ("x" * 10_000, "rrf(" + ", ".join("abcdefgh" * 5) + ")", "rrf(" * 13 + "a" + ")" * 13):
-        assert isinstance(parsed(name), Box)
+        assert isinstance(parsed_pipeline(name), StageBox)
 
 
 # --- the drawing ---

@@ -12,7 +12,7 @@ from support.openai_server import Answer, Server, openai_server, refuses, says
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm import connect
-from kgot_lab.llm.openai_compatible import PRESETS, OpenAICompatible, Patience, Price, server_at
+from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, Patience, Price, server_at
 from kgot_lab.llm.presets import PRICES, SERVER_KEY, price_of
 from kgot_lab.types import Message, Prompt
 
@@ -234,8 +234,8 @@ def test_retries_are_told() -> None:
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini", "openrouter"])
 def test_a_missing_key_names_the_variable_to_set(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PRESETS[kind].key_variable, raising=False)
-    with pytest.raises(LLMError, match=PRESETS[kind].key_variable):
+    monkeypatch.delenv(ENDPOINTS[kind].key_variable, raising=False)
+    with pytest.raises(LLMError, match=ENDPOINTS[kind].key_variable):
         connect(f"{kind}:some-model")
 
 
@@ -260,10 +260,10 @@ def test_names_that_are_not_known_are_listed() -> None:
 
 
 def test_prices_are_known_for_dated_names_and_free_on_your_own_server() -> None:
-    assert price_of(PRESETS["openai"], "gpt-4o-mini-2024-07-18") == PRICES["gpt-4o-mini"]
-    assert price_of(PRESETS["openrouter"], "openai/gpt-4o-mini") == PRICES["gpt-4o-mini"]
-    assert price_of(PRESETS["openai"], "unheard-of") is None
-    assert price_of(PRESETS["ollama"], "anything") == Price(0, 0)
+    assert price_of(ENDPOINTS["openai"], "gpt-4o-mini-2024-07-18") == PRICES["gpt-4o-mini"]
+    assert price_of(ENDPOINTS["openrouter"], "openai/gpt-4o-mini") == PRICES["gpt-4o-mini"]
+    assert price_of(ENDPOINTS["openai"], "unheard-of") is None
+    assert price_of(ENDPOINTS["ollama"], "anything") == Price(0, 0)
 
 
 def test_it_works_inside_a_running_event_loop() -> None:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from support.loopback import free_port
 from support.oxigraph_server import OxigraphServer
+from support.waiting import AMPLE
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
@@ -32,7 +33,7 @@ SECRET = "a-very-secret-token"
 
 @pytest.fixture(scope="module")
 def opened():
-    with open_sandbox(language="sparql", seconds=3) as sandbox:
+    with open_sandbox(language="sparql", seconds=AMPLE) as sandbox:
         yield sandbox
 
 
@@ -171,6 +172,7 @@ def test_a_runaway_read_ends_for_us(oxigraph_server, name):
             store.read("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?b != ?l) }")
         with pytest.raises(QueryFailed, match=r"more than 1,000,000 bytes|longer than"):
             store.read("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+        store.seconds = AMPLE
         assert store.read("SELECT (COUNT(*) AS ?n) { ?x a :X }") == ({"n": 60},)
 
 
