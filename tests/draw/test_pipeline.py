@@ -76,7 +76,9 @@ def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
 
 
 def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
-    assert parsed_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series((StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep")))
+    assert parsed_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series(
+        (StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep"))
+    )
     assert parsed_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
 
 

@@ -127,6 +127,28 @@ def test_a_graph_that_somebody_dropped_is_empty(store, oxigraph_server, name):
     assert len(store.graph()) == 2
 
 
+COUNT_UP = "DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a BIND(?a + 1 AS ?b) }"
+
+
+def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(oxigraph_server, name, opened, monkeypatch):
+    url = oxigraph_server.query_url
+    with SparqlServer(url, namespace=name, execute=opened) as store, SparqlServer(url, namespace=name) as other:
+        store.write("INSERT DATA { :n :count 0 }")
+        tell, told = store._told_to, []
+
+        def tell_and_be_followed(update):
+            tell(update)
+            told.append(update)
+            if len(told) == 1:
+                other.write(COUNT_UP)
+
+        monkeypatch.setattr(store, "_told_to", tell_and_be_followed)
+        assert str(store.write(COUNT_UP)) == "~1 nodes" and len(told) == 1
+        assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 2},)
+        assert store.graph().node("n").properties == {"count": 2} == next(iter(store.search("n"))).properties
+        assert str(store.write(COUNT_UP)) == "~1 nodes" and other.graph().node("n").properties == {"count": 3}
+
+
 def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, name, opened):
     with SparqlServer(oxigraph_server.query_url, namespace=name, execute=opened) as store:
         store.write("INSERT DATA { :n :count 0 }")
@@ -136,7 +158,7 @@ def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, na
         def counting(other):
             for _ in range(8):
                 try:
-                    other.write("DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a BIND(?a + 1 AS ?b) }")
+                    other.write(COUNT_UP)
                 except StoreUnavailable as error:
                     refused.append(error)
 
