@@ -41,7 +41,8 @@ class SparqlServer(Kept):
     `adopt` allows to take it over, which spells it anew as `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is sent in one request, which
-    does nothing if the graph is no longer the one they ran on; they start again then. Looking around asks the copy, after one request
+    does nothing if the graph is no longer the one they ran on; they start again then (a server that runs two updates at the same moment
+    on the same old graph, as Oxigraph 0.5 rarely does, loses one of them all the same). Looking around asks the copy, after one request
     has shown that it is current; `graph` always reads the server's. Raises BadInput, NotInstalled, and StoreUnavailable while the
     server is away: once it is back, the store goes on.
     """
