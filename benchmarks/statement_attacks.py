@@ -26,7 +26,8 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node
 
 SECRET = "the-secret-of-the-host"
-SECONDS = 1.0  # a statement may take
+SECONDS = 1.0  # an attack may take
+AMPLE = 120.0  # and the statement after it, which must succeed on a busy computer too
 PATIENCE = 12.0  # seconds until a runaway must be over, a new worker or connection included
 GRAPH = Diff(
     added_nodes=(Node("Ada", ("Person",), {"age": 36}), Node("London", ("City",)), *(Node(f"n{n}") for n in range(60))),
@@ -350,6 +351,7 @@ def outcome(store: Store, attack: Attack, places: dict[str, str]) -> str:
     for name, place in places.items():
         statement = statement.replace(name, place)
     begun = time.monotonic()
+    allow(store, SECONDS)
     try:
         got = store.read(statement) if attack.do == "read" else store.write(statement)
     except QueryFailed as error:
@@ -368,8 +370,7 @@ def failings(store: Store, kind: str, got: str, places: dict[str, str], connecte
         found.append("it wrote a file on the host")
     if connected:
         found.append("it reached the host's server")
-    if float(got.split()[1]) > PATIENCE:
-        found.append("it was not stopped in time")
+    allow(store, AMPLE)
     graph = store.graph()
     if difference := graph.diff(graph.of(GRAPH.added_nodes, GRAPH.added_edges)):
         found.append(f"the graph has changed: {difference}")
@@ -378,6 +379,14 @@ def failings(store: Store, kind: str, got: str, places: dict[str, str], connecte
     if rows != ({"place": "London"},):
         found.append(f"the next statement read {rows}")
     return found
+
+
+def allow(store: Store, seconds: float) -> None:
+    """Set a store's time limit for the statements to come."""
+    runner = getattr(store, "_execute", None)
+    for holder, name in ((store, "seconds"), (store, "_seconds"), (runner, "seconds")):
+        if hasattr(holder, name):
+            setattr(holder, name, seconds)
 
 
 def open_to_attack(kind: str, **where: object) -> Store:
@@ -431,6 +440,8 @@ def main() -> None:
                 for attack in ATTACKS[kind]:
                     got = outcome(store, attack, places)
                     found = failings(store, kind, got, places, connected)
+                    if float(got.split()[1]) > PATIENCE:
+                        found.append("it was not stopped in time")
                     counts[attack.kind] += 1
                     bad += bool(found)
                     if found or options.all:
