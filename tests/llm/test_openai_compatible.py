@@ -8,8 +8,8 @@ from email.utils import formatdate
 from time import time
 
 import pytest
-from support.waiting import AMPLE
 from support.openai_server import Answer, Server, openai_server, refuses, says
+from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm import connect

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.waiting import until
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.waiting import until
 
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
