@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from kgot_lab.cli.needs import need, need_sandbox
-from kgot_lab.experiments.stores.attacks import ATTACKS, failings, host, open_to_attack, what_it_got
+from kgot_lab.experiments.stores.attacks import ATTACKS, PATIENCE, failings, host, open_to_attack, what_it_got
 
 
 def attacked(kind: str, *, show_all: bool) -> int:
@@ -28,6 +28,8 @@ def attacked(kind: str, *, show_all: bool) -> int:
             for attack in ATTACKS[kind]:
                 got = what_it_got(store, attack, places)
                 found = failings(store, kind, got, places, connected)
+                if float(got.split()[1]) > PATIENCE:
+                    found.append("it was not stopped in time")
                 counts[attack.kind] += 1
                 bad += bool(found)
                 if found or show_all:

@@ -22,7 +22,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "stores.jsonl"
 
 def run(*options: str | Path) -> str:
     command = [sys.executable, str(COMMAND), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a statement in Python needs a sandbox")

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
@@ -117,10 +116,8 @@ def test_a_document_cannot_open_a_turn_of_its_own(llm: Local) -> None:
 def test_an_interrupt_stops_it_and_it_answers_afterwards(llm: Local) -> None:
     long = says("Count. " * 200, max_tokens=300)
     threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
-    started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         llm(long)
-    assert time.perf_counter() - started < 5
     assert "Paris" in llm(says("What is the capital of France? One word.", max_tokens=8)).text
 
 

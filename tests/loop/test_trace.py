@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.waiting import until
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
@@ -135,22 +135,21 @@ def test_a_run_cut_off_anywhere_resumes_and_asks_nothing_twice(events, tmp_path,
 def test_a_killed_process_leaves_a_trace_that_resumes(tmp_path):
     path = tmp_path / "run.jsonl"
     program = f"""
-import sys, time
+import sys, threading
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from loop.test_trace import *
 inner = model()
 class Slow:
     name = inner.name
     def __call__(self, prompt):
-        time.sleep(.2)
+        if open({str(path)!r}).read().count("\\n") >= 5:
+            threading.Event().wait()  # until it is killed
         return inner(prompt)
 for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r}):
     pass
 """
     process = subprocess.Popen([sys.executable, "-c", program])
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") >= 5):
-        time.sleep(0.02)
+    until(lambda: process.poll() is not None or (path.exists() and path.read_text().count("\n") >= 5), "some events are kept")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = load_run(path)

@@ -41,7 +41,7 @@ def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, at
     assert re.search(attack.gets, got, re.S), got
     assert SECRET not in got
     assert not connected
-    sandbox.seconds = 5.0
+    sandbox.seconds = 120.0
     assert_whole(store, sandbox)
 
 

@@ -26,8 +26,9 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node
 
-_SECONDS = 1.0  # a statement may take
-_PATIENCE = 12.0  # seconds until a runaway must be over, a new worker or connection included
+_SECONDS = 1.0  # an attack may take
+_AMPLE = 120.0  # and the statement after it, which must succeed on a busy computer too
+PATIENCE = 12.0  # seconds until a runaway must be over, a new worker or connection included
 _GRAPH = Diff(
     added_nodes=(Node("Ada", ("Person",), {"age": 36}), Node("London", ("City",)), *(Node(f"n{n}") for n in range(60))),
     added_edges=(Edge("Ada", "livesIn", "London"), *(Edge(f"n{n}", "next", f"n{m}") for n in range(60) for m in range(n + 1, 60, 3))),
@@ -75,6 +76,7 @@ def what_it_got(store: Store, attack: HostileStatement, places: dict[str, str]) 
     statement = attack.statement
     for name, place in places.items():
         statement = statement.replace(name, place)
+    _allow(store, _SECONDS)
     begun = time.monotonic()
     try:
         got = store.read(statement) if attack.do == "read" else store.write(statement)
@@ -94,8 +96,7 @@ def failings(store: Store, kind: str, got: str, places: dict[str, str], connecte
         found.append("it wrote a file on the host")
     if connected:
         found.append("it reached the host's server")
-    if float(got.split()[1]) > _PATIENCE:
-        found.append("it was not stopped in time")
+    _allow(store, _AMPLE)
     graph = store.graph()
     if difference := graph.diff(graph.of(_GRAPH.added_nodes, _GRAPH.added_edges)):
         found.append(f"the graph has changed: {difference}")
@@ -116,3 +117,11 @@ def open_to_attack(kind: str, **where: Any) -> Store:
     store = open_store(kind, **where)
     store.apply(_GRAPH)
     return store
+
+
+def _allow(store: Store, seconds: float) -> None:
+    """Set a store's time limit for the statements to come."""
+    runner = getattr(store, "_execute", None)
+    for holder, name in ((store, "seconds"), (store, "_seconds"), (runner, "seconds")):
+        if hasattr(holder, name):
+            setattr(holder, name, seconds)

@@ -57,7 +57,7 @@ def _listen(server: socket.socket, connected: list[object]) -> None:
 def what_code_got(store: InMemory, sandbox: Sandbox, attack: HostileCode, places: dict[str, str]) -> str:
     """What an attack got: what was returned, or why it was refused."""
     code = re.sub("|".join(places), lambda found: places[found[0]], attack.code)
-    sandbox.seconds = 0.3 if "took longer" in attack.gets else 5.0
+    sandbox.seconds = 0.3 if "took longer" in attack.gets else 120.0
     try:
         match attack.do:
             case "write":
