@@ -11,7 +11,8 @@ from kgot_lab.types import LLM
 def connect(spec: str, **options: Any) -> LLM:
     """The model that a short text names.
 
-    "local" or "local:FILE.gguf", "recorded:TAPE", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL",
+    "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp", "local:llama-cpp-python:FILE.gguf");
+    "recorded:TAPE", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL",
     or the address of a server and a model, "http://localhost:8000/v1#MODEL". Options go to the class behind it. Nothing is sent yet.
     Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing.
     """
@@ -21,9 +22,11 @@ def connect(spec: str, **options: Any) -> LLM:
     if kind in {"http", "https"}:
         return OpenAICompatible(*server_at(spec), **options)
     if kind == "local":
+        from kgot_lab.llm.engines import ENGINES
         from kgot_lab.llm.local import Local
 
-        return Local(rest or None, **options)
+        engine, _, file = rest.partition(":")
+        return Local(file or None, **{"engine": engine, **options}) if engine in ENGINES else Local(rest or None, **options)
     if kind not in {*ENDPOINTS, "recorded"}:
         raise UnknownName("model", kind, [*ENDPOINTS, "local", "recorded", "http", "https"])
     if not rest:
