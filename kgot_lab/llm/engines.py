@@ -13,7 +13,7 @@ from kgot_lab.types import Message, Prompt
 
 # The compiled one comes first because it is built for this processor: on one with more than AVX2 it reads prompts faster.
 ENGINES = {"llama-cpp-python": "llama_cpp", "xllamacpp": "xllamacpp"}  # the package that pip knows, and the module it brings
-READY = "xllamacpp"  # the one whose wheel needs no compiler: what the extra brings
+_READY = "xllamacpp"  # the one whose wheel needs no compiler: what the extra brings
 
 # What a reply is drawn from, besides its temperature; said to both engines, so that neither's own choice counts.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
@@ -62,8 +62,8 @@ def find_engine(name: str | None = None) -> str:
     for package in ENGINES if name is None else [name]:
         if find_spec(ENGINES[package]) is not None:
             return package
-    if name in {None, READY}:
-        raise NotInstalled("local", f"{READY}, which runs the model")
+    if name in {None, _READY}:
+        raise NotInstalled("local", f"{_READY}, which runs the model")
     raise NotInstalled("local", f"{name}, compiled here", also=str(name))
 
 
@@ -77,7 +77,7 @@ def engine_version(name: str) -> str:
 
 def load_engine(name: str, path: Path, *, context: int, threads: int, chunk: int) -> Engine:
     """Load a model file of `context` tokens, read `chunk` tokens at once on so many threads; raises LLMError."""
-    if name == READY:
+    if name == _READY:
         from kgot_lab.llm.engine_xllamacpp import Xllamacpp
 
         return Xllamacpp(path, context, threads, chunk)
