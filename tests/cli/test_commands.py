@@ -25,6 +25,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.cli.terminal import DEMO, command, documents_of, limits_for
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.replay import same_event
@@ -245,7 +246,10 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
-        (["ask", "Q?", "--documents", "my papers"], ["no such file" if find_spec("llama_cpp") else "pip install 'kgot_lab[local]'"]),
+        (
+            ["ask", "Q?", "--documents", "my papers"],
+            ["no such file" if any(map(find_spec, ENGINES.values())) else "pip install 'kgot_lab[local]'"],
+        ),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
         (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),
