@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("notebooks", nargs="+", type=Path)
     notebooks = parser.parse_args().notebooks
-    need_packages("notebooks", "nbformat", "nbconvert", "ipykernel")
+    need_packages("lab", "nbformat", "nbconvert", "ipykernel")
     for path in notebooks:
         size = execute(path)
         print(f"{path}: {size:,} bytes of output")

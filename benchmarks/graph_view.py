@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round, nothing is written")
     options = parser.parse_args()
-    need_packages("notebooks", "sknetwork")
+    need_packages("lab", "sknetwork")
     rounds = 1 if options.quick else ROUNDS
     about = machine()
     began = time.perf_counter()

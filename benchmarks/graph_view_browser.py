@@ -32,7 +32,7 @@ def main() -> None:
     """Measure, print, keep."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     need_browser()
-    need_packages("notebooks", "sknetwork")
+    need_packages("lab", "sknetwork")
     sys.path.append(str(Path(__file__).parents[1] / "tests"))  # JupyterLab and the browser, as the tests start them
     from browser.lab import jupyterlab, open_notebook, run_cell
     from browser.window import Watch, chromium

@@ -38,6 +38,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, help="keep the pages in this folder")
     parser.add_argument("notebooks", nargs="*", type=Path, default=sorted(NOTEBOOKS.glob("*.ipynb")))
     given = parser.parse_args()
-    need_packages("notebooks", "nbconvert")
+    need_packages("lab", "nbconvert")
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(not main(given.notebooks, given.out or Path(scratch)))

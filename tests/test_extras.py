@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-MODULES = sorted((ROOT / "kgot_lab").rglob("*.py"))
+MODULES = sorted([*(ROOT / "kgot_lab").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
 
 
 def named_in(source: str) -> list[str]:
