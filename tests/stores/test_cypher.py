@@ -410,12 +410,14 @@ def test_a_write_that_never_ends_is_stopped_and_undone(hurried: Sandbox) -> None
     assert hurried.read("MATCH ()-[r]->() RETURN count(r) AS n") == ({"n": 0},)
 
 
-def test_the_worker_runs_as_an_ordinary_process_when_asked_to() -> None:
+def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with open_sandbox("unsafe", language="cypher", seconds=AMPLE, unsafe=True) as sandbox:
         sandbox.reset((ADA, LONDON), (BORN,))
         with pytest.raises(QueryFailed, match=r"(?i)not allowed|disabled"):
             sandbox.read("LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line")
         assert sandbox.read("MATCH (a)-[r]->(b) RETURN b.id") == ({"b.id": "London"},)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
