@@ -10,16 +10,17 @@ from functools import cache
 from pathlib import Path
 
 import topic_reports
-from question_answering import receipt, rows
-from structure_report import RESULTS as STRUCTURE
+from question_answering import receipt
 
 from kgot_lab.evaluation.significance import Estimate, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.experiments.questions.answers_on_file import rows_on_file
 from kgot_lab.experiments.structure.answered import graded
 from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+STRUCTURE = ROOT / "benchmarks" / "results" / "structure"
 HEAD = ("does it help to …", "measured on", "without", "with", "difference [95 %]", "on locked questions", "says")
 
 
@@ -52,7 +53,7 @@ def span(gap: Estimate) -> str:
 
 def answered(asked: str, rival: str) -> Result:
     """The loop against another way to answer the same thirty questions."""
-    f1 = {system: {row["id"]: float(str(row["f1"])) for row in rows(receipt("test", system))} for system in (rival, "kgot_local")}
+    f1 = {system: {row["id"]: float(str(row["f1"])) for row in rows_on_file(receipt("test", system))} for system in (rival, "kgot_local")}
     ids = list(f1[rival])
     base, ours = ([f1[system][id] for id in ids] for system in (rival, "kgot_local"))
     gain = interval([one - other for one, other in zip(ours, base, strict=True)])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
@@ -76,7 +76,7 @@ def record_fork(plan: Plan, path: Path, llm: Local) -> None:
         other = fork(original.events, plan.at, plan.change, store, Resources([tool_of(original)], llm))
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
-        "engine": f"llama-cpp-python {version('llama-cpp-python')}",
+        "engine": llm.engine,
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
         "written": "the change was written by hand for a lesson: it is no source on anything",
     }  # fmt: skip
@@ -93,4 +93,7 @@ def tool_of(original: Trace) -> Tool:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
@@ -62,7 +61,7 @@ def record_run(name: str, question: str, documents: list[Document], k: int, limi
     """Record one run."""
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
-        "engine": f"llama-cpp-python {version('llama-cpp-python')}",
+        "engine": llm.engine,
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
     }  # fmt: skip
     path = TRACES / f"{name}.jsonl"
@@ -72,4 +71,7 @@ def record_run(name: str, question: str, documents: list[Document], k: int, limi
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

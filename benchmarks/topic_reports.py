@@ -12,15 +12,16 @@ from functools import cache
 from pathlib import Path
 
 from question_answering import receipt, table
-from stores_table import bars, tables
-from structure_report import summary
-from where_lost import STAGES
 
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.experiments.questions.lost import STAGES
 from kgot_lab.experiments.recall.claims import verdicts
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.stores.cypher_trial import trial_table
+from kgot_lab.experiments.stores.tables import store_bars, store_tables
+from kgot_lab.experiments.structure.report import structure_summary as accuracies
 
 RESULTS = Path(__file__).parent / "results"
 WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
@@ -53,7 +54,7 @@ def recall_summary() -> str:
 
 def structure_summary() -> str:
     """Accuracy on the analogy sets, the worst cells, and what delta edges give a walk."""
-    return "\n\n".join(["# Structure: the summary", "All tables: [report.md](report.md).", summary(), walks()])
+    return "\n\n".join(["# Structure: the summary", "All tables: [report.md](report.md).", accuracies(RESULTS / "structure"), walks()])
 
 
 def views_report() -> str:
@@ -64,15 +65,15 @@ def views_report() -> str:
 def stores_report() -> str:
     """How fast the stores are, and what kills during writes left."""
     rows = [json.loads(line) for line in (RESULTS / "stores.jsonl").read_text(encoding="utf-8").splitlines()]
-    return "\n\n".join(["# The stores", tables(rows).strip(), "## Aims", bars(rows), "## After kill -9 in the middle of writes", kills()])
+    return "\n\n".join(
+        ["# The stores", store_tables(rows).strip(), "## Aims", store_bars(rows), "## After kill -9 in the middle of writes", kills()]
+    )
 
 
 def engines_report() -> str:
     """The trial of the embedded Cypher engines."""
-    import cypher_engines
-
     trials = json.loads((RESULTS / "cypher_engines.json").read_text(encoding="utf-8"))["trials"]
-    return "\n\n".join(["# Embedded Cypher engines", cypher_engines.table(trials)])
+    return "\n\n".join(["# Embedded Cypher engines", trial_table(trials)])
 
 
 PAGES: dict[str, Callable[[], str]] = {

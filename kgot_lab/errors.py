@@ -42,11 +42,11 @@ class UnknownName(BadInput):
 
 
 class NotInstalled(LabError):
-    """An optional package is missing."""
+    """An optional package is missing; `extra` brings it, and what no extra brings is named in `also`."""
 
-    def __init__(self, extra: str, package: str = ""):
+    def __init__(self, extra: str, package: str = "", *, also: str = ""):
         self.extra = extra
-        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'")
+        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'{also and f' {also}'}")
 
 
 class LLMError(LabError):

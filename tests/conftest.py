@@ -1,7 +1,13 @@
-"""Real servers for the tests of stores, on loopback, started at the first test that needs one and stopped at the end."""
+"""What holds for every test: an interrupt is heard, the checkout stays as it was, and real servers wait on loopback for those that ask.
+
+A server is started at the first test that needs it and stopped at the end.
+"""
 
 from __future__ import annotations
 
+import shutil
+import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +16,41 @@ import pytest
 from support.bolt_server import bolt_server  # noqa: F401  (a fixture)
 from support.loopback import started
 from support.oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
+
+CHECKOUT = Path(__file__).parents[1]
+BEFORE = pytest.StashKey[set[str]]()
+LEFT = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hear interrupts even where the tests were started in the background, and note what stands in the checkout."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):  # of several processes only the one that hands out the tests
+        config.stash[BEFORE] = changed_files()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if a test left something in the checkout, or changed what is there."""
+    if BEFORE in session.config.stash and (left := sorted(changed_files() - session.config.stash[BEFORE])):
+        session.config.stash[LEFT] = left
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if LEFT in config.stash:
+        terminalreporter.section("left in the checkout", sep="=", red=True)
+        terminalreporter.line("Tests write to folders of their own; during this run these files came or changed:")
+        terminalreporter.line("\n".join(config.stash[LEFT]))
+
+
+def changed_files(checkout: Path = CHECKOUT) -> set[str]:
+    """What git calls new or changed in a checkout; nothing where there is no git or no checkout."""
+    if shutil.which("git") is None:
+        return set()
+    command = ["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=all"]
+    return set(subprocess.run(command, capture_output=True, text=True).stdout.splitlines())
 
 
 @pytest.fixture(scope="session")

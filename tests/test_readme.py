@@ -51,7 +51,7 @@ def wrong_commands(text: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_the_python_of_a_page_runs(name, tmp_path):
     code = "\n".join(blocks((ROOT / name).read_text(encoding="utf-8"), "python"))
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 

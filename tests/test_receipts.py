@@ -4,7 +4,6 @@ import csv
 import importlib
 import io
 import json
-import runpy
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
 from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.recall.pass_through import pass_through_figures, pass_through_primary
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -123,7 +123,6 @@ def test_each_lane_stood_once_before_each_gate():
 
 def test_the_pass_through_figures_follow_from_the_values_of_the_questions():
     result = json.loads((RESULTS / "pass_through.json").read_text(encoding="utf-8"))
-    script = runpy.run_path(str(ROOT / "benchmarks" / "pass_through.py"))
     bare = [{name: row[name] for name in row if name not in {"mean", "low", "high", "n"}} for row in result["systems"]]
-    rows, gaps = script["derived"](bare)
-    assert json.loads(json.dumps([rows, gaps, script["primary"](gaps)])) == [result["systems"], result["differences"], result["primary"]]
+    rows, gaps = pass_through_figures(bare)
+    assert json.loads(json.dumps([rows, gaps, pass_through_primary(gaps)])) == [result["systems"], result["differences"], result["primary"]]

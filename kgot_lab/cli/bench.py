@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _FOLDER = Path("runs/recall")
-NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "benchmark"
+NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 _STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 _FEWEST = 4  # synthetic passages for one query
 _Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
@@ -69,7 +69,7 @@ def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: b
     """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
     for package in NEEDED:
         if find_spec(package) is None:
-            raise NotInstalled("benchmark", package)
+            raise NotInstalled("bench", package)
     from kgot_lab.embedding.vectors import minilm
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark

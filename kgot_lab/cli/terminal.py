@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shlex
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, SandboxError, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, LabError, LLMError, SandboxError, StoreUnavailable, UnknownName
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
@@ -58,9 +57,10 @@ def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = N
     """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError."""
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
+    from kgot_lab.llm.engines import ENGINES
 
-    if spec == "local":
-        llm = local_model()
+    if spec == "local" or spec.removeprefix("local:") in ENGINES:
+        llm = local_model(spec)
     elif spec.partition(":")[0] in {"local", "recorded"}:
         llm = connecting(spec)
     else:
@@ -81,14 +81,14 @@ def connect_again(name: str, budget: Budget) -> LLM:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
 
 
-def local_model() -> LLM:
+def local_model(spec: str = "local") -> LLM:
     """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
     from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm.engines import find_engine
 
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise NotInstalled("local", "llama-cpp-python")
+    find_engine(spec.partition(":")[2] or None)
     fetched_model()
-    return connecting("local")
+    return connecting(spec)
 
 
 def fetched_model() -> Path:

@@ -105,7 +105,7 @@ def _by_ir_measures(found: Mapping[str, list[str]], qrels: Qrels, cuts: Mapping[
     try:
         import ir_measures
     except ImportError:
-        raise NotInstalled("benchmark", "ir-measures") from None
+        raise NotInstalled("bench", "ir-measures") from None
     theirs: dict[str, Any] = {measure: getattr(ir_measures, _OURS[name]) for measure, (name, _) in cuts.items()}
     theirs = {measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()}
     # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order already, with ties broken

@@ -121,14 +121,14 @@ def _embeddings() -> str:
     from kgot_lab.embedding.vectors import minilm
 
     vector = minilm().embed(["a graph of thoughts"])
-    return f"all-MiniLM on onnxruntime, {vector.shape[1]} dimensions"
+    return f"all-MiniLM on onnxruntime, {vector.shape[1]} dimensions, weights and tokenizer as pinned"
 
 
 def _documents() -> str:
     try:
         import markitdown
     except ImportError:
-        raise NotInstalled("documents", "markitdown, to read PDF, HTML and Word files") from None
+        raise NotInstalled("lab", "markitdown, to read PDF, HTML and Word files") from None
     return f"markitdown {getattr(markitdown, '__version__', '')} reads PDF, HTML and Word files"
 
 
@@ -151,7 +151,7 @@ def _widgets() -> str:
         except NotInstalled:
             missing.append(name)
     if missing:
-        raise NotInstalled("notebooks", f"{_listed(missing)}, which live views are made of")
+        raise NotInstalled("lab", f"{_listed(missing)}, which live views are made of")
     python = server_python()
     folders = labextension_folders(python)
     lacking = [package for part, package in PARTS.items() if not any((folder / part / "package.json").is_file() for folder in folders)]
@@ -199,13 +199,13 @@ def labextension_folders(python: Path) -> list[Path]:
     try:
         from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
     except ImportError:
-        raise NotInstalled("notebooks", "JupyterLab") from None
+        raise NotInstalled("lab", "JupyterLab") from None
     own = {str(Path(folder) / "labextensions") for folder in ENV_JUPYTER_PATH}
     shared = [Path(folder) for folder in jupyter_path("labextensions") if folder not in own]
     return [prefix_of(python) / "share" / "jupyter" / "labextensions", *shared]
 
 
-def _version(name: str, what: str, extra: str = "notebooks") -> str:
+def _version(name: str, what: str, extra: str = "lab") -> str:
     """The version of an installed package; raises NotInstalled with the extra that brings it."""
     from importlib.metadata import PackageNotFoundError, version
 

@@ -12,11 +12,12 @@ from kgot_lab.types import LLM
 def connect(spec: str, *, tape: str | Path | None = None, **options: Any) -> LLM:
     """The model that a short text names.
 
-    "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL", the address of
-    a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two
-    models answered). With `tape`, replies are kept in that file, and what it holds is not asked again. Options go to the class behind
-    it. Nothing is sent yet. Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing,
-    TraceError when a file of replies cannot be used.
+    "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp", "local:llama-cpp-python:FILE.gguf");
+    "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL", the address of a server and a model,
+    "http://localhost:8000/v1#MODEL", or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered).
+    With `tape`, replies are kept in that file, and what it holds is not asked again. Options go to the class behind it. Nothing is
+    sent yet. Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing, TraceError when a
+    file of replies cannot be used.
     """
     llm = _named(spec, options)
     if tape is None:
@@ -36,10 +37,12 @@ def _named(spec: str, options: dict[str, Any]) -> LLM:
     if kind in {"http", "https"}:
         return OpenAICompatible(*server_at(spec), **options)
     if kind == "local":
+        from kgot_lab.llm.engines import ENGINES
         from kgot_lab.llm.local import Local
 
         require_options(Local, options, "the local model")
-        return Local(rest or None, **options)
+        engine, _, file = rest.partition(":")
+        return Local(file or None, **{"engine": engine, **options}) if engine in ENGINES else Local(rest or None, **options)
     if kind not in {*ENDPOINTS, "recorded"}:
         raise UnknownName("model", kind, [*ENDPOINTS, "local", "recorded", "http", "https"])
     if not rest:

@@ -163,7 +163,7 @@ def _faiss(threads: int) -> Iterator[Any]:
     try:
         import faiss
     except ImportError:
-        raise NotInstalled("scale", "faiss-cpu") from None
+        raise NotInstalled("bench", "faiss-cpu") from None
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
     try:

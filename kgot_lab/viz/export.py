@@ -164,7 +164,7 @@ def _drawn(scene: Scene, stand: Mapping[str, Place]) -> str:
     try:
         from pyvis.network import Network
     except ImportError as error:
-        raise NotInstalled("notebooks", "pyvis") from error
+        raise NotInstalled("lab", "pyvis") from error
     network = Network(directed=True, cdn_resources="in_line")
     network.options = _options(len(scene.nodes), len(scene.edges))  # as it is: its own setter would drop every blank
     row = {node.id: number for number, node in enumerate(scene.nodes)}

@@ -34,7 +34,7 @@ def lacking(what: str) -> NoReturn:
 def program() -> str:
     """Where Chromium is, once everything that the tests need has been found."""
     if not find_spec("jupyterlab"):
-        lacking("no JupyterLab to open notebooks in: pip install 'kgot_lab[notebooks]'")
+        lacking("no JupyterLab to open notebooks in: pip install 'kgot_lab[lab]'")
     try:
         return find_chromium()
     except LabError as error:

@@ -31,6 +31,8 @@ import pytest
 try:
     from playwright.sync_api import Locator, Page
     from playwright.sync_api import expect as expect  # for the tests, which are skipped where it is not there
+
+    expect.set_options(timeout=120_000)  # it waits for a state, and gives up only on what hangs
 except ImportError:
     if os.environ.get("CI"):
         raise
@@ -80,7 +82,7 @@ class Lab:
 
     def _ask(self, method: str, path: str) -> bytes:
         request = urllib.request.Request(self.address + path, method=method, headers={"Authorization": f"token {self.token}"})
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=120) as reply:
             return bytes(reply.read())
 
 
@@ -130,14 +132,14 @@ def _own_folders(room: Path) -> dict[str, str]:
     return {**inherited, **{name: str(room / name.lower()) for name in OWN}}
 
 
-def _address(room: Path, server: subprocess.Popen[bytes], seconds: float = 60) -> str:
+def _address(room: Path, server: subprocess.Popen[bytes], seconds: float = 300) -> str:
     """Where the server listens, once it does."""
     until = time.monotonic() + seconds
     written = room / "jupyter_runtime_dir" / f"jpserver-{server.pid}.json"
     while time.monotonic() < until and server.poll() is None:
         with contextlib.suppress(OSError, ValueError):  # not written yet, half written, or not listening yet
             address = f"http://127.0.0.1:{json.loads(written.read_text(encoding='utf-8'))['port']}"
-            urllib.request.urlopen(f"{address}/api", timeout=5).close()
+            urllib.request.urlopen(f"{address}/api", timeout=60).close()
             return address
         time.sleep(0.1)
     said = (room / "server.log").read_text(encoding="utf-8", errors="replace")
@@ -158,7 +160,7 @@ def open_notebook(page: Page, name: str) -> None:
         page.goto(f"/lab/tree/{path}?reset")
     is_there = f"window.jupyterapp && {PANEL}?.context?.isReady && {PANEL}.context.path === {json.dumps(path)}"
     all_stand = f"{CELLS}.length === {PANEL}.content.model.cells.length && {CELLS}.every((cell) => cell.node.isConnected)"
-    page.wait_for_function(f"{is_there} && {all_stand}", timeout=60_000)
+    page.wait_for_function(f"{is_there} && {all_stand}", timeout=300_000)
 
 
 def close_notebooks(page: Page) -> None:
@@ -179,10 +181,10 @@ def close_notebooks(page: Page) -> None:
 
 def wait_for_kernel(page: Page) -> None:
     """Wait until the kernel is idle: what is run before it is ready is lost."""
-    page.wait_for_function(IS_IDLE, timeout=60_000)
+    page.wait_for_function(IS_IDLE, timeout=300_000)
 
 
-def run_all(page: Page, seconds: float = 240) -> None:
+def run_all(page: Page, seconds: float = 600) -> None:
     """Run every cell and wait for the last; raises CellFailed when a cell raised or was left out."""
     _command_of_lab(page, "notebook:run-all-cells", seconds)
     troubles = [*errors(page), *(f"cell {n} was not run" for n in _left_out(page))]
@@ -190,7 +192,7 @@ def run_all(page: Page, seconds: float = 240) -> None:
         raise CellFailed("; ".join(troubles))
 
 
-def run_cell(page: Page, n: int, seconds: float = 60) -> Locator:
+def run_cell(page: Page, n: int, seconds: float = 300) -> Locator:
     """Run one cell and return its output area; raises CellFailed when the cell raised."""
     page.evaluate(f"(n) => {{ {PANEL}.content.activeCellIndex = n; }}", n)
     _command_of_lab(page, "notebook:run-cell", seconds)

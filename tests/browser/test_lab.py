@@ -34,8 +34,8 @@ display(counter)
 
 
 def soon(page, is_so) -> bool:
-    """Whether something comes true within a few seconds, while the page lives on."""
-    for _ in range(100):
+    """Whether something comes true before long, while the page lives on."""
+    for _ in range(2400):
         if is_so():
             return True
         page.wait_for_timeout(50)

@@ -11,7 +11,7 @@ from browser.lab import REPOSITORY, expect, open_notebook, output_of, outputs, r
 from browser.window import screenshot
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-pytestmark = pytest.mark.timeout(300)  # the longest takes half a minute on a quiet computer
+pytestmark = pytest.mark.timeout(1200)  # the longest takes half a minute on a quiet computer
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LOOK = """async (image) => {

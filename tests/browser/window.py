@@ -72,11 +72,13 @@ def chromium(playwright: Playwright, program: str, watch: Watch) -> Iterator[Bro
     """One Chromium; every page of it is watched."""
     browser = playwright.chromium.launch(
         executable_path=program,
+        timeout=300_000,
         # a second wall behind the guard, for what a page can start without a request of its own, such as looking up a name
         args=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
     )
     try:
         window = browser.new_context(base_url=watch.home, viewport=SIZE, service_workers="block", reduced_motion="reduce")
+        window.set_default_timeout(120_000)
         window.route("**/*", watch.guard)
         window.route_web_socket("**/*", watch.guard_socket)
         window.on("console", watch.hear)

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,12 +18,14 @@ from pathlib import Path
 
 import pytest
 from support.openai_server import Answer, openai_server, refuses, says
+from support.waiting import AMPLE, until
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
 from kgot_lab.cli.terminal import DEMO, command, documents_of, limits_for
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.replay import same_event
@@ -118,16 +119,14 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
 
 
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
-    with openai_server(*replies(*FIRST), Answer(sleep=60), *replies(*REST)) as server:
+    with openai_server(*replies(*FIRST), Answer(sleep=AMPLE), *replies(*REST)) as server:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
         words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli.app import main; main()", *asking(server, "--trace", "a run.jsonl")]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        deadline = time.monotonic() + 60
-        while len(server.bodies) < 5 and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: len(server.bodies) >= 5 or process.poll() is not None, "the fifth request is made")
         kept = load_run("a run.jsonl").events
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=AMPLE)
         ran = Ran(process.returncode, out, err)
         assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
@@ -220,7 +219,7 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     with openai_server(*replies(*FIRST, *REST[:-2], {"answer": "倫敦"}, {"answer": "倫敦"})) as server:
         words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server)]
         western = {**os.environ, "PYTHONIOENCODING": "cp1252"}
-        done = subprocess.run(words, capture_output=True, encoding="cp1252", timeout=60, env=western)
+        done = subprocess.run(words, capture_output=True, encoding="cp1252", timeout=AMPLE, env=western)
     assert done.returncode == 0 and "Answer: ??" in done.stdout
 
 
@@ -247,7 +246,10 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
-        (["ask", "Q?", "--documents", "my papers"], ["no such file" if find_spec("llama_cpp") else "pip install 'kgot_lab[local]'"]),
+        (
+            ["ask", "Q?", "--documents", "my papers"],
+            ["no such file" if any(map(find_spec, ENGINES.values())) else "pip install 'kgot_lab[local]'"],
+        ),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
         (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),

@@ -138,7 +138,7 @@ def test_a_file_over_50_megabytes_is_not_opened(tmp_path):
 
 
 def test_a_word_file_that_unpacks_to_something_huge_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setitem(text_of.__globals__, "_LARGEST", 1_000_000)
+    monkeypatch.setattr("kgot_lab.documents.files._LARGEST", 1_000_000)
     folder = folder_of(tmp_path, a_DOT_txt=b"A.", bomb_DOT_docx=zipped({"word/document.xml": "0" * 10_000_001}))
     assert [str(remark) for remark in read_documents(folder).skipped] == ["bomb.docx: unpacks to more than 10 MB"]
 
@@ -210,7 +210,7 @@ def test_without_the_converter_the_error_names_the_extra_but_plain_text_needs_no
     folder_of(tmp_path, a_DOT_txt=b"A.")
     assert len(read_documents(tmp_path)) == 1
     folder_of(tmp_path, b_DOT_pdf=pdf("B"))
-    with pytest.raises(NotInstalled, match=r"kgot_lab\[documents\]"):
+    with pytest.raises(NotInstalled, match=r"kgot_lab\[lab\]"):
         read_documents(tmp_path)
 
 

@@ -6,8 +6,7 @@ from base64 import b64decode
 import pytest
 
 from kgot_lab.draw.outside import references
-from kgot_lab.draw.pipeline import pipeline
-from kgot_lab.draw.pipeline_parts import Fan, Series, StageBox, parsed_pipeline
+from kgot_lab.draw.pipeline import Fan, Series, StageBox, parsed_pipeline, pipeline
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import like

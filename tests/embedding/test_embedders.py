@@ -100,10 +100,10 @@ def test_options_that_do_not_fit_are_refused_and_the_right_ones_named(name, opti
 @pytest.mark.parametrize(
     "name, package, extra",
     [
-        ("minilm", "onnxruntime", "embeddings"),
+        ("minilm", "onnxruntime", "local"),
         ("sentence-transformers", "sentence_transformers", "torch"),
-        ("wordllama", "wordllama", "static"),
-        ("lsa", "sklearn.decomposition", "lsa"),
+        ("wordllama", "wordllama", "bench"),
+        ("lsa", "sklearn.decomposition", "bench"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeypatch):
@@ -268,7 +268,7 @@ def test_an_answer_that_does_not_fit_is_one_clear_error(answer, message):
 
 
 def test_a_slow_server_and_a_wrong_dimension_are_told():
-    with openai_server(Answer({}, sleep=0.5)) as server, pytest.raises(LLMError, match=r"no answer within 0.1 s"):
+    with openai_server(Answer({}, sleep=60)) as server, pytest.raises(LLMError, match=r"no answer within 0.1 s"):
         at(server, retries=0, timeout=0.1).embed(["a"])
     with openai_server(numbers([1, 0])) as server, pytest.raises(LLMError, match="2 numbers where 3 were expected"):
         at(server, dimension=3).embed(["a"])

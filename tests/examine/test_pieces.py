@@ -17,13 +17,12 @@ from kgot_lab.cli.app import main
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.examine import pieces
 from kgot_lab.examine.pieces import PIECES, Finding, examine, find_chromium, server_python
+from kgot_lab.llm.engines import find_engine
 from kgot_lab.llm.model_file import VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]
 OURS = Path(sysconfig.get_path("data")) / "share" / "jupyter" / "labextensions"
-needs_widgets = pytest.mark.skipif(
-    not (OURS / "anywidget").is_dir(), reason="anywidget is not installed: pip install 'kgot_lab[notebooks]'"
-)
+needs_widgets = pytest.mark.skipif(not (OURS / "anywidget").is_dir(), reason="anywidget is not installed: pip install 'kgot_lab[lab]'")
 
 
 def no_sandbox() -> str:
@@ -31,7 +30,7 @@ def no_sandbox() -> str:
 
 
 def no_extra() -> str:
-    raise NotInstalled("documents", "markitdown")
+    raise NotInstalled("lab", "markitdown")
 
 
 def broken() -> str:
@@ -64,10 +63,10 @@ def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
 @pytest.mark.live
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the engine leaves /dev/null open
 def test_the_local_model_is_tried_for_real():
-    pytest.importorskip("llama_cpp", reason="no engine for the local model here")
     try:
+        find_engine()
         find_model()
-    except ModelMissing as error:
+    except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
     finding = next(examine([piece for piece in PIECES if piece[0] == "local model"]))
     assert finding.works and "tokens a second" in finding.said
@@ -82,7 +81,7 @@ def test_a_missing_needed_piece_is_said_with_the_way_to_get_it_and_is_a_failure(
 def test_a_missing_piece_that_is_not_needed_is_no_failure(monkeypatch, capsys):
     assert run(monkeypatch, (("documents", no_extra, False),)) == 0
     out = capsys.readouterr().out
-    assert out.startswith("missing") and "pip install 'kgot_lab[documents]'" in out
+    assert out.startswith("missing") and "pip install 'kgot_lab[lab]'" in out
 
 
 def test_a_piece_that_is_broken_is_named_and_the_others_are_still_tried():
@@ -126,7 +125,7 @@ def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
     said = ask(bare, "from kgot_lab.examine.pieces import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))").splitlines()
     assert [line.split()[:2] for line in said] == [["missing", "notebooks"], ["missing", "widgets"], ["missing", "exports"]]
     assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "pyvis" in said[2]
-    assert all("pip install 'kgot_lab[notebooks]'" in line for line in said)
+    assert all("pip install 'kgot_lab[lab]'" in line for line in said)
 
 
 @needs_widgets
@@ -191,8 +190,8 @@ def test_pyvis_is_tried_by_writing_a_page():
 
 def test_every_extra_that_is_recommended_is_one_of_ours():
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert {"notebooks", "test"} <= set(extras)
-    for package, extra in {"jupyterlab": "notebooks", "anywidget": "notebooks", "ipywidgets": "notebooks", "pyvis": "notebooks"}.items():
+    assert {"lab", "test"} <= set(extras)
+    for package, extra in {"jupyterlab": "lab", "anywidget": "lab", "ipywidgets": "lab", "pyvis": "lab"}.items():
         assert any(line.startswith(package) for line in extras[extra]), package
     assert any(line.startswith("playwright") for line in extras["test"])
 

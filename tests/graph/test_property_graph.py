@@ -291,3 +291,18 @@ def test_a_data_frame_without_ids_is_refused():
         PropertyGraph.from_pandas(pd.DataFrame({"name": ["Ada"]}), pd.DataFrame({"source": [], "target": []}))
     with pytest.raises(BadInput, match="has no id"):
         PropertyGraph.from_pandas(pd.DataFrame({"id": [None]}), pd.DataFrame({"source": [], "target": []}))
+
+
+def test_a_graph_prints_its_counts_what_is_used_most_and_its_first_facts():
+    printed = repr(SMALL).splitlines()
+    assert printed[1].startswith("  labels: ") and printed[2].startswith("  relations: ") and "part_of 1" in printed[2]
+    assert printed[3:] == [f"  {edge.source} --[{edge.type}]--> {edge.target}" for edge in SMALL.edges]
+    many = PropertyGraph.from_triples(Triple("hub", f"to {n}", f"leaf {n}") for n in range(1200))
+    assert repr(many).splitlines()[-1] == "  … and 1,195 more" and "… and 1,195 more" in repr(many).splitlines()[1]
+    assert len(repr(PropertyGraph.of())) < 80
+
+
+def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_printed():
+    evil = "a\nb\x1b[2J\u202e\ud800" * 50
+    printed = repr(PropertyGraph.of([Node(evil, (evil,))], [Edge(evil, evil, evil)]))
+    assert printed.count("\n") == 3 and all(line.isprintable() for line in printed.split("\n")) and len(printed) < 600

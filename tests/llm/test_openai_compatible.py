@@ -9,6 +9,7 @@ from time import time
 
 import pytest
 from support.openai_server import Answer, Server, openai_server, refuses, says
+from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm import connect
@@ -35,7 +36,7 @@ class Waits(list[float]):
 
 
 @contextmanager
-def asking(*answers: Answer, timeout: float = 5.0, attempts: int = 6) -> Iterator[tuple[OpenAICompatible, Server, Waits]]:
+def asking(*answers: Answer, timeout: float = AMPLE, attempts: int = 6) -> Iterator[tuple[OpenAICompatible, Server, Waits]]:
     waits = Waits()
     with openai_server(*answers) as server:
         llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), patience=Patience(attempts, timeout), sleep=waits, price=Price(1, 2))
@@ -95,8 +96,9 @@ def test_server_faults_are_tried_six_times_with_growing_waits() -> None:
 
 
 def test_a_slow_answer_is_asked_for_again() -> None:
-    with asking(Answer(sleep=0.6), says("quick")) as (llm, server, waits):
-        llm._client = llm._client.with_options(timeout=0.2)
+    with asking(Answer(sleep=60), says("quick"), timeout=AMPLE) as (llm, server, waits):
+        patient, llm._client = llm._client, llm._client.with_options(timeout=1)
+        llm._sleep = lambda seconds: (waits(seconds), setattr(llm, "_client", patient))
         assert llm(HELLO).text == "quick"
     assert (len(server.bodies), len(waits)) == (2, 1)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
 from kgot_lab.llm.scripted import Scripted
@@ -91,11 +91,11 @@ def small(**changed):
     ids=["empty", "blank", "a long word", "no ends", "initials", "odd"],
 )
 def test_whatever_text_a_tool_returns_the_run_ends_and_no_prompt_is_huge(store, tmp_path, limits, text):
-    began = time.perf_counter()
     llm = model(write={"statements": []}, vote=votes("I"), forced={"statement": "result = []"}, reread={"statement": "result = []"})
     llm = llm if limits is FEW else small()
-    events = list(record(think(QUESTION, llm, store, [tool_of(lambda query: Result(text))], limits), tmp_path / "t.jsonl"))
-    assert isinstance(events[-1], Answered) and time.perf_counter() - began < 15
+    with computing_at_most(150):  # it takes one second and a half; what grows with the square takes minutes
+        events = list(record(think(QUESTION, llm, store, [tool_of(lambda query: Result(text))], limits), tmp_path / "t.jsonl"))
+    assert isinstance(events[-1], Answered)
     assert max(len(message.text) for asked in of(Asked, events) for message in asked.prompt.messages) < 40_000
     assert all(same_event(was, now) for was, now in zip(events, load_run(tmp_path / "t.jsonl").events, strict=True))
     if len(text) > 10_000 and (limits is FEW or "Ada" in text):  # sentences that speak of nothing looked up are not candidates at all
@@ -204,10 +204,10 @@ def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path,
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
     ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000)]"}] * 3]
-    began = time.perf_counter()
-    events = run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=200))
+    with computing_at_most(100):
+        events = run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=200))
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
-    assert len(parse.prompt.messages[-1].text) < 3000 and time.perf_counter() - began < 20
+    assert len(parse.prompt.messages[-1].text) < 3000
     (cut,) = of(Cut, events)
     assert cut.what == "rows" and cut.left_out > 100_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.truth import Truth, inverse
@@ -19,7 +20,7 @@ BORN = Edge("Ada", "born in", "London", {"sure": True})
 
 @pytest.fixture(scope="module")
 def opened():
-    with open_sandbox(seconds=3, memory_mb=256) as sandbox:
+    with open_sandbox(seconds=AMPLE, memory_mb=256) as sandbox:
         yield sandbox
 
 

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.waiting import AMPLE, processes_below, until
 
 from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
 from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, docker, open_sandbox, probe
@@ -26,7 +27,7 @@ BORN = Edge("Ada", "born in", "London", {"sure": True})
 
 @pytest.fixture(scope="module")
 def opened():
-    with open_sandbox(seconds=3, memory_mb=256) as sandbox:
+    with open_sandbox(seconds=AMPLE, memory_mb=256) as sandbox:
         yield sandbox
 
 
@@ -44,14 +45,29 @@ def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
 
 
 def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
-    sandbox.read("result = 1")
-    threading.Timer(0.2, os.killpg, (sandbox._worker.process.pid, signal.SIGKILL)).start()
+    worker = once_a_statement_runs(sandbox, lambda: os.killpg(sandbox._worker.process.pid, signal.SIGKILL))
     with pytest.raises(QueryFailed, match="starts afresh"):
-        sandbox.read("import time; time.sleep(2); result = 1")
+        sandbox.read("import time; time.sleep(1000)")
+    worker.join()
     assert sandbox.read("result = names()") == ("Ada", "London")
 
 
-def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = 10) -> Launch:
+def once_a_statement_runs(sandbox, act) -> threading.Thread:
+    """Do something as soon as the worker of a sandbox has forked for a statement."""
+    sandbox.read("result = 1")
+    pid = sandbox._worker.process.pid
+    idle = processes_below(pid)  # what the last statement ran in is gone before it answers
+
+    def wait() -> None:
+        until(lambda: processes_below(pid) - idle, "a statement runs")
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) -> Launch:
     code = (
         "import os, struct, sys, time\n"
         "def say(b): os.write(1, struct.pack('>I', len(b)) + b)\n"
@@ -78,7 +94,8 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = 10) -> 
 def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
     monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
     launch = _talking(f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}")
-    with Sandbox(launch, seconds=0.2) as sandbox, pytest.raises(QueryFailed, match=reason):
+    seconds = 0.2 if reason == "does not answer" else AMPLE
+    with Sandbox(launch, seconds=seconds) as sandbox, pytest.raises(QueryFailed, match=reason):
         sandbox.read("result = 1")
 
 
@@ -111,13 +128,14 @@ def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
     def raise_it(*_: object) -> None:
         raise Interrupt
 
-    usual = signal.signal(signal.SIGALRM, raise_it)
+    usual = signal.signal(signal.SIGUSR1, raise_it)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        waiting = once_a_statement_runs(sandbox, lambda: os.kill(os.getpid(), signal.SIGUSR1))
         with pytest.raises(Interrupt):
-            sandbox.read("import time; time.sleep(1); result = 'late'")
+            sandbox.read("import time; time.sleep(1000); result = 'late'")
+        waiting.join()
     finally:
-        signal.signal(signal.SIGALRM, usual)
+        signal.signal(signal.SIGUSR1, usual)
     assert sandbox.read("result = 'mine'") == ("mine",)
 
 
@@ -198,7 +216,7 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox) as none:
         open_sandbox()
-    for part in ("apt install bubblewrap", "kgot_lab[sandbox]", "Docker", "no namespaces here"):
+    for part in ("apt install bubblewrap", "kgot_lab[local]", "Docker", "no namespaces here"):
         assert part in str(none.value)
     with open_sandbox(unsafe=True) as sandbox:
         assert sandbox.launch.kind == "unsafe"

@@ -8,10 +8,12 @@ from contextlib import suppress
 
 import pytest
 from support.benchmark_files import load_benchmark
+from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import Sandbox, open_sandbox
-from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_read, refuse_unless_write
+from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
+from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 pytest.importorskip("arcadedb_embedded")
@@ -25,7 +27,7 @@ BORN = Edge("Ada", "BORN_IN", "London", {"source": "p1"})
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Sandbox]:
-    with open_sandbox(language="cypher", seconds=3) as sandbox:
+    with open_sandbox(language="cypher", seconds=AMPLE) as sandbox:
         yield sandbox
 
 
@@ -64,10 +66,10 @@ def test_a_shape_that_models_write_does_what_it_says(engine: Sandbox, shape) -> 
     for name, value in shape.parameters.items():
         statement = statement.replace(f"${name}", cypher_literal(value))
     if shape.look:
-        refuse_unless_write(statement)
+        refuse_unless_cypher_write(statement)
         written(engine, statement)
         statement = shape.look
-    refuse_unless_read(statement)
+    refuse_unless_cypher_read(statement)
     got, wanted = [repr(tuple(row.values())) for row in engine.read(statement)], [repr(row) for row in shape.rows]
     assert (got if shape.ordered else sorted(got)) == (wanted if shape.ordered else sorted(wanted))
     assert agrees(engine)
@@ -249,7 +251,7 @@ def test_facts_of_any_text_are_added_by_one_statement(sandbox: Sandbox) -> None:
         (Triple(NASTY, "BORN_IN", "Ada"), {}),
         (Triple("Ada", "BORN_IN", "London"), {"n": 1}),
     ]
-    refuse_unless_write(CYPHER.add(facts))
+    refuse_unless_cypher_write(CYPHER.add(facts))
     diff = written(sandbox, CYPHER.add(facts))
     assert diff.added_nodes == (Node(NASTY),) and not diff.changed_nodes
     assert set(diff.added_edges) == {Edge("Ada", NASTY, "London", properties), Edge(NASTY, "BORN_IN", "Ada")}
@@ -260,7 +262,7 @@ def test_facts_of_any_text_are_added_by_one_statement(sandbox: Sandbox) -> None:
 def test_facts_about_names_come_nearest_first_whatever_the_case(sandbox: Sandbox) -> None:
     written(sandbox, CYPHER.add([(Triple("London", "IN", "England"), {"since": 927}), (Triple("England", "IN", "Europe"), {})]))
     about = CYPHER.about(["ADA", "nobody"], 2)
-    refuse_unless_read(about)
+    refuse_unless_cypher_read(about)
     rows = [tuple(row.values()) for row in sandbox.read(about)]
     assert rows == [("Ada", "BORN_IN", "London", {"source": "p1"}), ("London", "IN", "England", {"since": 927})]
     assert len(sandbox.read(CYPHER.about(["lond"], 1))) == 2  # no node of that name, so all that contain it
@@ -273,8 +275,8 @@ def test_elements_are_spelled_as_a_pattern_spells_them() -> None:
 
 
 def test_the_examples_pass_their_own_rules_and_run(sandbox: Sandbox) -> None:
-    refuse_unless_write(CYPHER.write_example)
-    refuse_unless_read(CYPHER.read_example)
+    refuse_unless_cypher_write(CYPHER.write_example)
+    refuse_unless_cypher_read(CYPHER.read_example)
     written(sandbox, CYPHER.write_example)
     assert "Nobel Prize in Physics" in str(sandbox.read(CYPHER.read_example))
 
@@ -298,7 +300,7 @@ READS = (
 
 @pytest.mark.parametrize("statement", READS)
 def test_a_read_may_say_this(statement: str) -> None:
-    refuse_unless_read(statement)
+    refuse_unless_cypher_read(statement)
 
 
 HIDDEN_WRITES = {
@@ -327,7 +329,7 @@ HIDDEN_WRITES = {
 @pytest.mark.parametrize("statement", HIDDEN_WRITES)
 def test_a_write_hidden_in_a_read_is_named_and_refused(statement: str, sandbox: Sandbox) -> None:
     with pytest.raises(QueryFailed, match=HIDDEN_WRITES[statement]):
-        refuse_unless_read(statement)
+        refuse_unless_cypher_read(statement)
     with suppress(QueryFailed):  # the engine's own read mode and the undone transaction, without the list
         sandbox.read(statement)
     assert sandbox.read("MATCH (n) RETURN count(n) AS n") == ({"n": 2},) and agrees(sandbox)
@@ -361,9 +363,9 @@ ELSEWHERE = {
 @pytest.mark.parametrize("statement", ELSEWHERE)
 def test_what_reaches_beyond_the_graph_is_named_and_refused(statement: str, sandbox: Sandbox) -> None:
     with pytest.raises(QueryFailed):
-        refuse_unless_read(statement)
+        refuse_unless_cypher_read(statement)
     with pytest.raises(QueryFailed, match=ELSEWHERE[statement]):
-        refuse_unless_write(statement)
+        refuse_unless_cypher_write(statement)
     for run in (sandbox.read, sandbox.write):  # the engine in its sandbox, without the list
         try:
             assert "root:" not in str(run(statement))
@@ -385,7 +387,7 @@ RUNAWAY = {
 
 @pytest.fixture(scope="module")
 def hurried() -> Iterator[Sandbox]:
-    with open_sandbox(language="cypher", seconds=1, memory_mb=256) as sandbox:
+    with open_sandbox(language="cypher", seconds=AMPLE, memory_mb=256) as sandbox:
         sandbox.reset(tuple(Node(f"n{number}", ("Thing",)) for number in range(10_000)), ())
         sandbox.read("RETURN 1 AS n")
         yield sandbox
@@ -393,23 +395,29 @@ def hurried() -> Iterator[Sandbox]:
 
 @pytest.mark.parametrize("statement", RUNAWAY)
 def test_a_runaway_statement_is_stopped_and_the_next_one_works(statement: str, hurried: Sandbox) -> None:
+    hurried.seconds = 1
     with pytest.raises(QueryFailed, match=RUNAWAY[statement]):
         hurried.read(statement)
+    hurried.seconds = AMPLE
     assert hurried.read("MATCH (n:Thing) RETURN count(n) AS n") == ({"n": 10_000},)
 
 
 def test_a_write_that_never_ends_is_stopped_and_undone(hurried: Sandbox) -> None:
+    hurried.seconds = 1
     with pytest.raises(QueryFailed, match="longer than 1 seconds"):
         hurried.write("MATCH (a), (b) CREATE (a)-[:X]->(b)")
+    hurried.seconds = AMPLE
     assert hurried.read("MATCH ()-[r]->() RETURN count(r) AS n") == ({"n": 0},)
 
 
-def test_the_worker_runs_as_an_ordinary_process_when_asked_to() -> None:
-    with open_sandbox("unsafe", language="cypher", unsafe=True) as sandbox:
+def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_sandbox("unsafe", language="cypher", seconds=AMPLE, unsafe=True) as sandbox:
         sandbox.reset((ADA, LONDON), (BORN,))
         with pytest.raises(QueryFailed, match=r"(?i)not allowed|disabled"):
             sandbox.read("LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line")
         assert sandbox.read("MATCH (a)-[r]->(b) RETURN b.id") == ({"b.id": "London"},)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_second_process_is_told_that_the_store_is_open(tmp_path):
     with InMemory(path=path) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
         code = f"from kgot_lab.stores.in_memory import InMemory\nInMemory(path={str(path)!r})"
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
         assert "StoreUnavailable" in other.stderr and "this store is open already" in other.stderr
         with pytest.raises(StoreUnavailable):
             InMemory(path=path)
@@ -163,7 +163,7 @@ print(*InMemory(path=sys.argv[1]).graph().ids)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_a_write_that_the_disk_cannot_take_is_not_made_and_does_not_come_back(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / "graph.log")], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / "graph.log")], capture_output=True, text=True, timeout=600)
     *refused, before, after = ran.stdout.splitlines()
     assert refused[0] == "refused" and before == after == "a next", ran.stderr
     assert not list(tmp_path.glob("*.new"))

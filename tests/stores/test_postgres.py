@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
 from kgot_lab.stores.postgres.server import Server
@@ -50,9 +51,9 @@ VALUES = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """One server for all tests, in a folder that root's server can enter too, which pytest's own is not."""
+@contextmanager
+def a_server() -> Iterator[Server]:
+    """A running server, in a folder that root's server can enter too, which pytest's own is not."""
     place = Path(tempfile.mkdtemp(prefix="kgot-postgres-", dir="/tmp"))
     place.chmod(0o755)
     server = Server(place / "server")
@@ -63,9 +64,32 @@ def server() -> Iterator[Server]:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no PostgreSQL could be started here: {error}")
-    yield server
-    server.release()
-    shutil.rmtree(place)
+    try:
+        yield server
+    finally:
+        server.release()
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One server for all tests that leave it running as it is."""
+    with a_server() as shared:
+        yield shared
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server for one test that stops it, kills it or sets it up otherwise, so that its neighbours do not suffer."""
+    with a_server() as alone:
+        yield alone
+
+
+@pytest.fixture
+def own_curies(own_server, name) -> Iterator[Postgres]:
+    with Postgres(path=own_server.folder, namespace=name, seconds=AMPLE) as store:
+        store.apply(ALL)
+        yield store
 
 
 @pytest.fixture
@@ -76,7 +100,7 @@ def name() -> str:
 
 @pytest.fixture
 def store(server, name) -> Iterator[Postgres]:
-    with Postgres(path=server.folder, namespace=name, seconds=2) as store:
+    with Postgres(path=server.folder, namespace=name, seconds=AMPLE) as store:
         yield store
 
 
@@ -381,7 +405,7 @@ def attacked(request, server) -> Iterator[Postgres]:
         roles = "CREATEROLE" if user == "may_make_roles" else "NOCREATEROLE"
         asked(server, f"CREATE ROLE {user} LOGIN {roles}; GRANT CREATE ON DATABASE kgot_lab TO {user}")
     where = {"path": server.folder} if " " in user else {"url": server.conninfo(user)}
-    with Postgres(**where, namespace=f"attacked {user}", seconds=1) as store:
+    with Postgres(**where, namespace=f"attacked {user}", seconds=AMPLE) as store:
         store.apply(ALL)
         yield store
 
@@ -443,6 +467,7 @@ def test_a_statement_that_runs_too_long_is_stopped(server):
         ):
             with pytest.raises(QueryFailed, match=r"longer than 0\.3 seconds"):
                 attempt()
+        store.seconds = AMPLE
         assert store.read("SELECT count(*) AS n FROM nodes") == ({"n": 0},)
 
 
@@ -783,7 +808,8 @@ def test_one_store_may_be_used_by_several_threads(curies):
     assert not failures
 
 
-def test_a_server_that_goes_away_and_comes_back_is_one_error(curies, server):
+def test_a_server_that_goes_away_and_comes_back_is_one_error(own_curies, own_server):
+    curies, server = own_curies, own_server
     url = server.conninfo()
     with Postgres(url, namespace=curies.namespace) as remote:
         assert len(remote.graph()) == 3
@@ -802,8 +828,9 @@ def test_a_server_that_goes_away_and_comes_back_is_one_error(curies, server):
         curies.apply(Diff(added_edges=(WON,)))
 
 
-def test_a_store_starts_its_own_server_again(curies, server):
-    server.stop()
+def test_a_store_starts_its_own_server_again(own_curies, own_server):
+    curies = own_curies
+    own_server.stop()
     with pytest.raises(StoreUnavailable, match="went away"):
         curies.search("radium")
     assert curies.search("radium") and curies.neighbours("Pierre Curie")
@@ -824,9 +851,18 @@ def test_a_connection_that_is_cut_during_a_write_changes_nothing(curies, server,
     assert len(curies.graph()) == 3
 
 
-def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(curies, server):
-    asked(server, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")  # so that a commit waits for a server that is not there
-    asked(server, "SELECT pg_reload_conf()")
+def set_up(server, store, **settings):
+    """Change a server's settings, and wait until the store's own connection goes by them: each takes note of them in its own time."""
+    for setting, value in settings.items():
+        asked(server, f"ALTER SYSTEM SET {setting} = '{value}'")
+        asked(server, "SELECT pg_reload_conf()")
+        asks = f"SELECT current_setting('{setting}') AS value"
+        until(lambda: store._link.asked(asks) == [(value,)], f"{setting} is {value!r}")  # noqa: B023
+
+
+def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own_curies, own_server):
+    curies, server = own_curies, own_server
+    set_up(server, curies, synchronous_standby_names="nobody")  # so that a commit waits for a server that is not there
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM edges")
@@ -835,8 +871,7 @@ def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(cur
             with pytest.raises(StoreUnavailable, match="nobody can tell whether it kept the change"):
                 waiting.result()
     finally:
-        asked(server, "ALTER SYSTEM RESET synchronous_standby_names")
-        asked(server, "SELECT pg_reload_conf()")
+        set_up(server, curies, synchronous_standby_names="")
     assert len(curies.graph().edges) == 0
 
 
@@ -849,17 +884,17 @@ def test_another_process_that_closes_its_store_leaves_the_server_to_us(curies, s
     assert curies.search("radium")
 
 
-def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(curies, server):
+def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(own_curies, own_server):
+    curies, server = own_curies, own_server
     curies.write("INSERT INTO nodes (id) VALUES ('late')")
     os.kill(int((server.data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-    for _ in range(20):
-        try:
-            assert len(curies.graph()) == 4
-            break
-        except StoreUnavailable:
-            time.sleep(0.1)
-    else:
-        pytest.fail("it did not come back")
+
+    def all_of_it() -> int:
+        with suppress(StoreUnavailable):
+            return len(curies.graph())
+        return 0
+
+    assert until(all_of_it, "the server is back") == 4
 
 
 def test_a_closed_store_says_so(server, name):

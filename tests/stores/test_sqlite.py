@@ -7,9 +7,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
@@ -45,7 +47,7 @@ def quick():
 
 def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 # --- diffs ------------------------------------------------------------------------------------------------------------
@@ -376,6 +378,7 @@ def test_a_runaway_statement_is_stopped_and_the_store_goes_on(quick, statement):
         quick.read(statement)
     with pytest.raises(QueryFailed, match=r"took longer than 0\.2 s"):
         quick.write(f"INSERT INTO nodes (id) SELECT 'n' || count(*) FROM ({statement})")
+    quick.seconds = AMPLE
     assert quick.read("SELECT count(*) AS n FROM nodes") == ({"n": 3},)
 
 
@@ -562,14 +565,19 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
     path = tmp_path / "shared.db"
     Sqlite(path).close()
     code = (
-        "import time\nstore = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
-        "    time.sleep(0.5)\n"
+        "store = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
+        "    sys.stdin.readline()\n"
         "    graph.writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
     )
     with in_another_process(code, path) as other, Sqlite(path) as store:
         assert other.stdout.readline() == "holds\n"
         assert store.read("SELECT id FROM nodes") == ()  # a read waits for nobody
-        assert str(store.write("INSERT INTO nodes (id) VALUES ('ours')")) == "+1 nodes"
+        with ThreadPoolExecutor() as pool:
+            ours = pool.submit(store.write, "INSERT INTO nodes (id) VALUES ('ours')")
+            assert not wait([ours], timeout=0.2).done
+            other.stdin.write("now\n")
+            other.stdin.flush()
+            assert str(ours.result()) == "+1 nodes"
         assert store.graph().ids == ("theirs", "ours")
     assert other.returncode == 0
 
@@ -583,7 +591,7 @@ def test_processes_may_make_and_write_one_file_at_once(tmp_path):
     )
     for process in [in_another_process(code, path, name) for name in "abc"]:
         with process:
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=AMPLE) == 0
     with Sqlite(path) as store:
         assert store.schema() == Schema({}, {"r": 60}, 61, 60)
         assert len(store.neighbours("hub")) == 60
@@ -604,6 +612,7 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
         process.kill()
         acknowledged = max([acknowledged, *map(int, process.stdout.read().split())])
         process.wait()
+        process.stdin.close()
         process.stdout.close()
         with Sqlite(path) as store:
             edges = store.schema().edges

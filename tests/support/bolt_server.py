@@ -20,7 +20,7 @@ from support.loopback import free_port, started
 
 USER, PASSWORD = "root", "a test's password"
 JAVA = "-Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # a quick start and little memory
-PATIENCE = 60.0  # seconds until the server must be ready
+PATIENCE = 300.0  # seconds until the server must be ready
 
 
 class BoltServer:
@@ -82,7 +82,7 @@ class BoltServer:
         assert self.process.stdin
         self.process.stdin.close()
         try:
-            self.process.wait(20)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
         self._wait()
@@ -126,7 +126,7 @@ def serve(folder: str, port: int) -> None:
         name = json.loads(line)
         server.create_database(name)
         print(json.dumps(name), flush=True)
-    impatient = threading.Timer(5.0, os._exit, (1,))  # a statement that never ends would keep it
+    impatient = threading.Timer(60.0, os._exit, (1,))  # a statement that never ends would keep it
     impatient.start()
     server.stop()
 

@@ -13,7 +13,7 @@ import pytest
 
 from support.loopback import free_port, started
 
-PATIENCE = 30.0  # seconds until the server must answer
+PATIENCE = 300.0  # seconds until the server must answer
 
 
 def program() -> Path:
@@ -47,7 +47,7 @@ class OxigraphServer:
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             try:
-                httpx.get(self.query_url, params={"query": "ASK {}"}, timeout=5)
+                httpx.get(self.query_url, params={"query": "ASK {}"}, timeout=60)
                 return
             except httpx.TransportError:
                 time.sleep(0.02)
@@ -63,7 +63,7 @@ class OxigraphServer:
         """Let it end in order."""
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
         self._wait()

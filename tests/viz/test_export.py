@@ -131,7 +131,7 @@ def test_a_page_that_would_fetch_is_refused(monkeypatch, tmp_path):
 
 def test_without_pyvis_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyvis.network", None)
-    with pytest.raises(NotInstalled, match=r"pyvis: pip install 'kgot_lab\[notebooks\]'"):
+    with pytest.raises(NotInstalled, match=r"pyvis: pip install 'kgot_lab\[lab\]'"):
         export_page(SMALL)
 
 

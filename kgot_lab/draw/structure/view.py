@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -15,7 +16,7 @@ from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.markup import Markup, element, image, joined
 from kgot_lab.draw.structure.picture import Likeness, PictureRow, Section, picture
 from kgot_lab.draw.structure.words import KeptAlignment, Rules, TextSide, comparison, likeness_in_words, signed_delta
-from kgot_lab.draw.table import LEFT, Sheet, Table
+from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds
@@ -241,15 +242,16 @@ def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     return ours[0], row.between, theirs[0], "; ".join(remarks)
 
 
+_NOTHING_CUT = sys.maxsize
+
+
 class _Whole(Sheet):
     """A grid in which no cell is cut."""
 
     @property
     def html(self) -> Markup:
-        """The grid as an HTML table."""
-        names = element("tr", *(element("th", column, scope="col", style=LEFT) for column in self.columns))
-        body = (element("tr", *(element("td", cell, style=f"{LEFT};vertical-align:top") for cell in row)) for row in self.rows)
-        return element("table", element("caption", self.caption), element("thead", names), element("tbody", *body))
+        """The table in HTML."""
+        return Markup(self.grid(_NOTHING_CUT).html)
 
     @property
     def text(self) -> str:

@@ -20,7 +20,7 @@ from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 def load_dataset(name: str) -> Dataset:
     """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
 
-    Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.
+    Raises UnknownName; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:

@@ -6,13 +6,15 @@ Runs inside the sandbox: imports the standard library and JPype only.
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
-# a quick start and little memory besides the heap; no file is written but the database
+# a quick start and little memory besides the heap; no file is written but the database, nor the log that the engine would keep
+# in whatever folder it was started from
 _OPTIONS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
     "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
-    "-Dpolyglot.engine.WarnInterpreterOnly=false", "--enable-native-access=ALL-UNNAMED",
+    f"-Djava.util.logging.config.file={os.devnull}", "-Dpolyglot.engine.WarnInterpreterOnly=false", "--enable-native-access=ALL-UNNAMED",
     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED", "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )  # fmt: skip

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _VERSIONS, _VERSION = f"{META}versions", f"{META}version"
 _Result = TypeVar("_Result")
 _TRIES = 5  # how often a write starts again because somebody else was faster
+_REMEMBERED = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
 
 
 class _Overtaken(Exception):
@@ -40,7 +41,8 @@ class SparqlServer(Kept):
     `adopt` allows to take it over, which spells it anew as `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is sent in one request, which
-    does nothing if the graph is no longer the one they ran on; they start again then. Looking around asks the copy, after one request
+    does nothing if the graph is no longer the one they ran on; they start again then (a server that runs two updates at the same moment
+    on the same old graph, as Oxigraph 0.5 rarely does, loses one of them all the same). Looking around asks the copy, after one request
     has shown that it is current; `graph` always reads the server's. Raises BadInput, NotInstalled, and StoreUnavailable while the
     server is away: once it is back, the store goes on.
     """
@@ -168,7 +170,7 @@ class SparqlServer(Kept):
             self._respell()
 
     def _marked(self) -> str:
-        """The version of the server's graph, a text that each write replaces; empty if no store like this made the graph."""
+        """The version of the server's graph, the names of its last writes, newest first; empty if no store like this made the graph."""
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
         return next((term.text for solution in solutions if isinstance(term := solution["version"], Literal)), "")
 
@@ -245,7 +247,8 @@ class SparqlServer(Kept):
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
         """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected."""
-        new = uuid4().hex
+        own = uuid4().hex
+        new = " ".join((own, *self._version.split()[: _REMEMBERED - 1]))
         parts = (
             f"{word} {{ {self._mark(_quoted(version))} GRAPH <{self._graph}> {{\n{_lines(triples)}}} }}"
             for word, version, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
@@ -253,9 +256,11 @@ class SparqlServer(Kept):
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
         self._version = ""  # not known until the server says that the change was made
         self._told_to(text)
-        if self._marked() != new:
+        marked = self._marked()
+        if own not in marked.split():
             raise _Overtaken
-        self._version, self._size = new, self._size + len(added) - len(removed)
+        if marked == new:  # else somebody followed at once: the change was made, and the copy is not current any more
+            self._version, self._size = new, self._size + len(added) - len(removed)
 
     def _asked(self, query: str) -> ServerAnswer:
         try:

@@ -7,6 +7,7 @@ item that shares a text or a subject with one to develop on is not locked.
 Run it again and the files are the same.
 """
 
+import argparse
 import csv
 import gzip
 import hashlib
@@ -15,7 +16,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parent.parent
 LOCKED = 40
 SEED = 20261121
 
@@ -88,7 +89,8 @@ def analogies() -> dict[str, Mapping[str, str]]:
     }
 
 
-if __name__ == "__main__":
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for folder in ("musique-train-100", "2wiki-fastgraphrag-101"):
         (DATA / folder / "split.json").write_text(json.dumps(two_parts(folder), indent=1) + "\n")
     name = "hotpotqa-train-100"
@@ -96,3 +98,7 @@ if __name__ == "__main__":
     for folder, group_of in analogies().items():
         parts = apart(grouped(group_of), shared().get(folder, dict.fromkeys(group_of, frozenset())))
         (DATA / folder / "split.json").write_text(json.dumps(parts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Drivers of graph languages as `stores.py` measures them beside our stores: pyoxigraph, a SPARQL server, ArcadeDB and Neo4j's driver."""
+"""Drivers of graph languages, as they are measured beside our stores: pyoxigraph, a SPARQL server, ArcadeDB and Neo4j's driver."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kgot_lab.types import Diff, Edge
 
 HOPS = 6
 TOGETHER = 5_000  # rows in one request
-Names = Mapping[str, Any]
+DriverPlace = Mapping[str, Any]
 
 
-def text_of(properties: Mapping[str, Any]) -> str:
+def texts_of(properties: Mapping[str, Any]) -> str:
     return " ".join(map(str, properties.values()))
 
 
@@ -49,8 +49,8 @@ def reached_by_level(id: str, hops: int, after: Callable[[Sequence[str]], Iterab
 # --- SPARQL -----------------------------------------------------------------------------------------------------------
 
 BASE = "urn:raw:"
-TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-LINK = f"FILTER(isIRI(?end) && ?relation != <{TYPE}>)"  # an edge, not a label
+_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+LINK = f"FILTER(isIRI(?end) && ?relation != <{_TYPE}>)"  # an edge, not a label
 
 
 def _iri(name: str) -> str:
@@ -64,14 +64,15 @@ def _literal(text: Any) -> str:
 class Pyoxigraph(Walks):
     """A store in this process's memory."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         import pyoxigraph
 
-        self.ox, self.store = pyoxigraph, pyoxigraph.Store()
+        self.ox: Any = pyoxigraph
+        self.store: Any = pyoxigraph.Store()
 
     def _quads(self, diff: Diff) -> Iterable[Any]:
         ox, name = self.ox, self.ox.NamedNode
-        kind = name(TYPE)
+        kind = name(_TYPE)
         for node in diff.added_nodes:
             subject = name(_iri(node.id))
             yield ox.Quad(subject, kind, name(_iri(node.labels[0])))
@@ -89,7 +90,7 @@ class Pyoxigraph(Walks):
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
         node, name = self.ox.NamedNode(_iri(id)), self.ox.NamedNode
         for quad in chain(self.store.quads_for_pattern(node, None, None), self.store.quads_for_pattern(None, None, node)):
-            if isinstance(quad.object, name) and quad.predicate.value != TYPE:
+            if isinstance(quad.object, name) and quad.predicate.value != _TYPE:
                 yield quad.subject.value[len(BASE) :], quad.predicate.value, quad.object.value[len(BASE) :]
 
     def search(self, words: Sequence[str]) -> object:
@@ -120,10 +121,10 @@ def _find(words: Sequence[str]) -> str:
 class Httpx:
     """The SPARQL protocol over HTTP, with one request for each question; walks go level by level."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         import httpx
 
-        self.client = httpx.Client(timeout=600)
+        self.client: Any = httpx.Client(timeout=600)
         self.query_url, self.update_url = where["query_url"], where["update_url"]
 
     def _asked(self, query: str) -> list[dict[str, Any]]:
@@ -194,7 +195,7 @@ def _by_type(edges: Iterable[Edge]) -> dict[str, list[Edge]]:
 class Cypher:
     """What both Cypher drivers are asked; `ask` runs a statement, `tell` one that writes."""
 
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         raise NotImplementedError
 
     tell = ask
@@ -224,7 +225,7 @@ class Cypher:
 class ArcadeDB(Cypher):
     """The engine in this process, in a folder."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         import arcadedb_embedded
 
         self.db = arcadedb_embedded.create_database(str(Path(str(where["path"])).with_suffix(".raw")))
@@ -233,17 +234,17 @@ class ArcadeDB(Cypher):
         for statement in ("VERTEX TYPE Thing", "PROPERTY Thing.id STRING", "INDEX ON Thing (id) UNIQUE"):
             self.db.command("sql", f"CREATE {statement}")
         with self.db.graph_batch(expected_edge_count=len(diff.added_edges)) as batch:
-            rows = [{"id": node.id, "text": text_of(node.properties)} for node in diff.added_nodes]
+            rows = [{"id": node.id, "text": texts_of(node.properties)} for node in diff.added_nodes]
             place = dict(zip((node.id for node in diff.added_nodes), batch.create_vertices("Thing", rows), strict=True))
             for type, edges in _by_type(diff.added_edges).items():
                 self.db.command("sql", f"CREATE EDGE TYPE `{type}`")
                 batch.new_edges([place[edge.source] for edge in edges], type, [place[edge.target] for edge in edges])
         return None
 
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         return list(self.db.query("opencypher", statement, dict(parameters)).to_list())
 
-    def tell(self, statement: str, parameters: Names) -> list[Any]:
+    def tell(self, statement: str, parameters: DriverPlace) -> list[Any]:
         with self.db.transaction():
             self.db.command("opencypher", statement, dict(parameters))
         return []
@@ -255,20 +256,20 @@ class ArcadeDB(Cypher):
 class Neo4jDriver(Cypher):
     """Neo4j's driver, with a label, an index and UNWIND."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         from neo4j import GraphDatabase
 
-        self.driver = GraphDatabase.driver(where["uri"], auth=(where["user"], where["password"]))
+        self.driver: Any = GraphDatabase.driver(where["uri"], auth=(where["user"], where["password"]))
         self.database = where["raw"]
 
-    def ask(self, statement: str, parameters: Names) -> list[Any]:
+    def ask(self, statement: str, parameters: DriverPlace) -> list[Any]:
         return list(self.driver.execute_query(statement, dict(parameters), database_=self.database).records)
 
     tell = ask
 
     def load(self, diff: Diff) -> object:
         self.ask("CREATE INDEX thing_id FOR (n:Thing) ON (n.id)", {})
-        nodes = [{"id": node.id, "text": text_of(node.properties)} for node in diff.added_nodes]
+        nodes = [{"id": node.id, "text": texts_of(node.properties)} for node in diff.added_nodes]
         for start in range(0, len(nodes), TOGETHER):
             self.ask("UNWIND $rows AS row CREATE (n:Thing {id: row.id, text: row.text})", {"rows": nodes[start : start + TOGETHER]})
         for type, edges in _by_type(diff.added_edges).items():

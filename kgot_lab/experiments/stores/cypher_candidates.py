@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-Row = tuple[Any, ...]
+_Row = tuple[Any, ...]
 Batch = list[tuple[str, dict[str, Any]]]  # ids and properties of nodes of one label
-Links = dict[str, list[tuple[str, str]]]  # ids of both ends, by relation
+LinksByRelation = dict[str, list[tuple[str, str]]]  # ids of both ends, by relation
 
 
-class Candidate(Protocol):
+class CypherCandidate(Protocol):
     """One engine with one store of its own on disk; a committed statement is meant to be there after a crash."""
 
     package: ClassVar[str]
@@ -21,8 +22,8 @@ class Candidate(Protocol):
     attacks: ClassVar[Mapping[str, str]]  # what a reader should not be able to do; PATH stands for a file
 
     def __init__(self, path: Path, *, reading: bool = False) -> None: ...
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]: ...
-    def load(self, label: str, nodes: Batch, links: Links) -> None: ...
+    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]: ...
+    def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None: ...
     def close(self) -> None: ...
 
 
@@ -32,13 +33,13 @@ _ATTACKS = {
 }
 
 
-class ArcadeDB:
+class ArcadeCandidate:
     """ArcadeDB, a Java engine that the package brings with its own Java."""
 
-    package = "arcadedb-embedded"
-    folders = ("arcadedb_embedded", "jpype", "_jpype*.so")
-    note = "Cypher 25 of its own grammar; transactions; runs in this process on its own Java"
-    attacks: ClassVar[dict[str, str]] = {**_ATTACKS, "CALL": "CALL merge.node(['Person'], {id: 'x'})"}
+    package: ClassVar[str] = "arcadedb-embedded"
+    folders: ClassVar[tuple[str, ...]] = ("arcadedb_embedded", "jpype", "_jpype*.so")
+    note: ClassVar[str] = "Cypher 25 of its own grammar; transactions; runs in this process on its own Java"
+    attacks: ClassVar[Mapping[str, str]] = {**_ATTACKS, "CALL": "CALL merge.node(['Person'], {id: 'x'})"}
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
         import arcadedb_embedded as arcadedb
@@ -48,7 +49,7 @@ class ArcadeDB:
         self._db = factory.open() if factory.exists() else factory.create()
         self._reading = reading
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
+    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
         arguments = [dict(parameters)] if parameters else []
         if reading or self._reading:
             return [tuple(row.values()) for row in self._db.query("opencypher", statement, *arguments).to_list()]
@@ -56,7 +57,7 @@ class ArcadeDB:
             found = self._db.command("opencypher", statement, *arguments)
             return [tuple(row.values()) for row in found.to_list()] if found is not None else []
 
-    def load(self, label: str, nodes: Batch, links: Links) -> None:
+    def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         schema = self._db.schema
         schema.create_vertex_type(label)
         for relation in links:
@@ -76,24 +77,23 @@ class ArcadeDB:
 class KGLite:
     """KGLite, an in-memory engine in Rust with a log on disk."""
 
-    package = "kglite"
-    folders = ("kglite",)
-    note = "in memory with a write-ahead log; every node gets a title, name and type; the first label cannot be changed"
-    attacks: ClassVar[dict[str, str]] = _ATTACKS
+    package: ClassVar[str] = "kglite"
+    folders: ClassVar[tuple[str, ...]] = ("kglite",)
+    note: ClassVar[str] = "in memory with a write-ahead log; every node gets a title, name and type; the first label cannot be changed"
+    attacks: ClassVar[Mapping[str, str]] = _ATTACKS
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
-        import kglite
-
+        kglite = import_module("kglite")
         path.mkdir(exist_ok=True)
         self._graph = kglite.open(str(path / "graph.kgl"))
         if reading:
             self._graph.read_only(True)
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
+    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
         found = self._graph.cypher(statement, params=dict(parameters or {}))
         return [tuple(row.values()) for row in found.to_list()]
 
-    def load(self, label: str, nodes: Batch, links: Links) -> None:
+    def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         import pandas as pd
 
         self._graph.add_nodes(pd.DataFrame([{"id": id, **properties} for id, properties in nodes]), label, "id")
@@ -107,18 +107,19 @@ class KGLite:
 class Ladybug:
     """Ladybug, the maintained fork of Kuzu, in its mode for undeclared tables."""
 
-    package = "ladybug"
-    folders = ("ladybug", "ladybug.libs")
-    note = "undeclared tables by CREATE GRAPH g ANY; there a text property `id` is lost, so it had `name`; speed with declared tables"
-    attacks: ClassVar[dict[str, str]] = {
+    package: ClassVar[str] = "ladybug"
+    folders: ClassVar[tuple[str, ...]] = ("ladybug", "ladybug.libs")
+    note: ClassVar[str] = (
+        "undeclared tables by CREATE GRAPH g ANY; there a text property `id` is lost, so it had `name`; speed with declared tables"
+    )
+    attacks: ClassVar[Mapping[str, str]] = {
         "SET": _ATTACKS["SET"],
         "LOAD CSV": "LOAD FROM '/etc/passwd' (file_format='csv', delim=':') RETURN * LIMIT 1",
         "COPY TO": "COPY (RETURN 1 AS x) TO 'PATH' (header=false)",
     }
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
-        import ladybug
-
+        ladybug = import_module("ladybug")
         path.mkdir(exist_ok=True)
         fresh = not (path / "graph.lbug").exists()
         self._database = ladybug.Database(str(path / "graph.lbug"), read_only=reading)
@@ -126,17 +127,18 @@ class Ladybug:
         for statement in (("CREATE GRAPH g ANY",) if fresh else ()) + ("USE GRAPH g",):
             self._connection.execute(statement)
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
+    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
         found = self._connection.execute(re.sub(r"\bid\b(?=[:,) =<}\]]|$)", "name", statement), dict(parameters or {}))
         rows = []
         while found.has_next():
             rows.append(tuple(found.get_next()))
         return rows
 
-    def load(self, label: str, nodes: Batch, links: Links) -> None:
+    def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         """Into declared tables, since the other mode has no bulk load; the statements of the speed trial follow there."""
-        import ladybug
         import pandas as pd
+
+        ladybug = import_module("ladybug")
 
         self._connection = ladybug.Connection(self._database)
         frame = pd.DataFrame([{"name": id, **{f"p_{name}": value for name, value in properties.items()}} for id, properties in nodes])
@@ -171,10 +173,10 @@ class _Kept:
 class InOurSandbox:
     """What the package made of the engine it chose: ArcadeDB in the sandbox worker, the truth in this process."""
 
-    package = "arcadedb-embedded"
-    folders = ArcadeDB.folders
-    note = "the store cypher_embedded: every statement in bubblewrap, checked and undone there, kept here"
-    attacks = ArcadeDB.attacks
+    package: ClassVar[str] = "arcadedb-embedded"
+    folders: ClassVar[tuple[str, ...]] = ArcadeCandidate.folders
+    note: ClassVar[str] = "the store cypher_embedded: every statement in bubblewrap, checked and undone there, kept here"
+    attacks: ClassVar[Mapping[str, str]] = ArcadeCandidate.attacks
 
     _worker: ClassVar[Any] = None
 
@@ -185,7 +187,7 @@ class InOurSandbox:
         InOurSandbox._worker = InOurSandbox._worker or open_sandbox(language="cypher", seconds=30)
         self._store, self._reading = CypherEmbedded(_Kept(self._worker), path=path / "graph.jsonl"), reading
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[Row]:
+    def run(self, statement: str, parameters: Mapping[str, Any] | None = None, *, reading: bool = False) -> list[_Row]:
         from kgot_lab.stores.cypher.dialect import cypher_literal
 
         for name, value in (parameters or {}).items():
@@ -195,7 +197,7 @@ class InOurSandbox:
         self._store.write(statement)
         return []
 
-    def load(self, label: str, nodes: Batch, links: Links) -> None:
+    def load(self, label: str, nodes: Batch, links: LinksByRelation) -> None:
         from kgot_lab.types import Diff, Edge, Node
 
         edges = dict.fromkeys((source, relation, target) for relation, pairs in links.items() for source, target in pairs)
@@ -211,9 +213,9 @@ class InOurSandbox:
         self._store.close()
 
 
-CANDIDATES: dict[str, type[Candidate]] = {
+CANDIDATES: dict[str, type[CypherCandidate]] = {
     "Ladybug": Ladybug,
     "KGLite": KGLite,
-    "ArcadeDB": ArcadeDB,
+    "ArcadeDB": ArcadeCandidate,
     "ArcadeDB, as we run it": InOurSandbox,
 }

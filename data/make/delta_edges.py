@@ -11,6 +11,7 @@ in the head of the file as `tried`). The edges taken are those that the rule abo
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import io
 import json
@@ -19,18 +20,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from delta_graphs import calibration
-
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
 from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.material import Material
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.cli.needs import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.experiments.delta.graphs import calibration
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.systems import systems
 from kgot_lab.experiments.recall.tuned import mean_recall
@@ -41,7 +42,7 @@ from kgot_lab.pairs.join import delta_pairs
 from kgot_lab.retrieval.links import title_graph
 from kgot_lab.types import Edge, Json
 
-FILE = Path(__file__).parent.parent / "data" / "musique-train-100" / "delta_edges.jsonl.gz"
+FILE = Path(__file__).parent.parent / "musique-train-100" / "delta_edges.jsonl.gz"
 MOST = 10  # edges of a passage
 DIGITS = 4
 
@@ -110,6 +111,8 @@ def thresholds_for(embedder: Embedder) -> Calibrated:
 
 def main() -> None:
     """Compute, try on develop questions, and write."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    need_structure()
     if not FILE.exists():
         FILE.write_bytes(written([], {}))  # the data set is not read without the file
     data, embedder = load_dataset("musique").develop, minilm()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # the graph every shape begins with, one simple statement at a time
-SETUP = (
+SHAPES_BEGIN_WITH = (
     'CREATE (:Person {id: "M. Ward", born: 1973})',
     'CREATE (:Person {id: "St. Vincent", born: 1982})',
     'CREATE (:Album {id: "Transfiguration of Vincent", year: 2003})',
@@ -37,7 +37,7 @@ class Shape:
     ordered: bool = False
 
 
-WRITES = (
+_WRITES = (
     Shape("CREATE a node", 'CREATE (n:Person {id: "Vince O\'Brien", born: 1930})', (("Vince O'Brien", 1930),),
           'MATCH (n:Person) WHERE n.born < 1950 RETURN n.id, n.born'),
     Shape("CREATE with no value made up", 'CREATE (n:City {id: "Portland"})', ((["id"],),), 'MATCH (n:City) RETURN keys(n)'),
@@ -93,7 +93,7 @@ WRITES = (
           (("p1",), ("p9",)), 'MATCH ({id: "M. Ward"})-[r:FROM]->() RETURN r.source'),
 )  # fmt: skip
 
-READS = (
+_READS = (
     Shape("what is around a name, either way", 'MATCH (a {id: "M. Ward"})-[r]-(b) RETURN type(r), b.id',
           (("BY", "Transfiguration of Vincent"), ("FROM", "Oregon"))),
     Shape("two hops", 'MATCH (a {id: "Strange Mercy"})-[*1..2]->(b) RETURN DISTINCT b.id', (("St. Vincent",), ("Oklahoma",))),
@@ -129,5 +129,5 @@ READS = (
     Shape("date()", 'RETURN date("2011-09-13").year, date("1973-10-04") < date("1982-09-28")', ((2011, True),)),
 )  # fmt: skip
 
-SHAPES = WRITES + READS
-assert len(SHAPES) == 40
+CYPHER_SHAPES = _WRITES + _READS
+assert len(CYPHER_SHAPES) == 40

@@ -1,17 +1,18 @@
 """Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz into their folders.
 
-python benchmarks/make_vectors.py [hotpotqa] [musique] [2wiki]
+python data/make/vectors.py [hotpotqa] [musique] [2wiki]
 """
 
-import sys
+import argparse
 from pathlib import Path
 
+from kgot_lab.cli.needs import need_embeddings
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.types import full_text
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parent.parent
 FILES = {  # folder and bits per number
     "hotpotqa": ("hotpotqa-train-100", 16),
     "musique": ("musique-train-100", 16),
@@ -28,6 +29,16 @@ def write(name: str) -> Path:
     return path
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or FILES:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(FILES), help=f"of {', '.join(FILES)}; all of them unless named")
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in FILES]:
+        parser.error(f"there is no data set {unknown[0]}; known: {', '.join(FILES)}")
+    need_embeddings()
+    for name in names:
         print(f"{name}: {write(name).stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,14 @@
-"""The drivers that `stores.py` measures beside our stores, with the least code: no diffs, no checks, no sandbox, no namespaces."""
+"""The drivers that are measured beside our stores, with the least code: no diffs, no checks, no sandbox, no namespaces."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from stores_measured import Subject
-from stores_raw_languages import ArcadeDB, Httpx, Names, Neo4jDriver, Pyoxigraph, Walks, text_of
-
+from kgot_lab.experiments.stores.measured import Subject
+from kgot_lab.experiments.stores.raw_languages import ArcadeDB, DriverPlace, Httpx, Neo4jDriver, Pyoxigraph, Walks, texts_of
 from kgot_lab.stores.walks import reached
 from kgot_lab.types import Diff
 
@@ -16,10 +16,11 @@ from kgot_lab.types import Diff
 class NetworkX:
     """A MultiDiGraph in this process."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         import networkx
 
-        self.nx, self.graph = networkx, networkx.MultiDiGraph()
+        self.nx: Any = networkx
+        self.graph: Any = networkx.MultiDiGraph()
 
     def load(self, diff: Diff) -> object:
         self.graph.add_nodes_from((node.id, {"label": node.labels[0], **node.properties}) for node in diff.added_nodes)
@@ -38,7 +39,7 @@ class NetworkX:
             return []
 
     def search(self, words: Sequence[str]) -> object:
-        return [id for id, data in self.graph.nodes(data=True) if any(word in text_of(data) for word in words)][:10]
+        return [id for id, data in self.graph.nodes(data=True) if any(word in texts_of(data) for word in words)][:10]
 
     def read(self, id: str) -> object:
         return list(self.graph.out_edges(id, keys=True)) if id in self.graph else []
@@ -56,8 +57,8 @@ class NetworkX:
 class Sqlite3(Walks):
     """Two tables, two indexes and a full-text index in a file."""
 
-    def __init__(self, where: Names):
-        self.db = sqlite3.connect(f"{where['path']}.raw", isolation_level=None)
+    def __init__(self, where: DriverPlace):
+        self.db: Any = sqlite3.connect(f"{where['path']}.raw", isolation_level=None)
         self.db.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
             " CREATE TABLE nodes (id TEXT PRIMARY KEY, labels TEXT, properties TEXT); CREATE VIRTUAL TABLE words USING fts5 (id, texts);"
@@ -69,13 +70,13 @@ class Sqlite3(Walks):
         nodes = [(node.id, json.dumps(node.labels), json.dumps(node.properties)) for node in diff.added_nodes]
         self.db.execute("BEGIN")
         self.db.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
-        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((node.id, text_of(node.properties)) for node in diff.added_nodes))
+        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((node.id, texts_of(node.properties)) for node in diff.added_nodes))
         edges = ((edge.source, edge.type, edge.target, json.dumps(edge.properties)) for edge in diff.added_edges)
         self.db.executemany("INSERT INTO edges VALUES (?, ?, ?, ?)", edges)
         return self.db.execute("COMMIT")
 
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return self.db.execute("SELECT source, type, target FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall()
+        return list(self.db.execute("SELECT source, type, target FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall())
 
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall()
@@ -112,10 +113,10 @@ class Sqlite3(Walks):
 class Psycopg(Walks):
     """Two tables in a schema, filled by COPY."""
 
-    def __init__(self, where: Names):
+    def __init__(self, where: DriverPlace):
         import psycopg
 
-        self.db = psycopg.connect(where["url"], autocommit=True)
+        self.db: Any = psycopg.connect(where["url"], autocommit=True)
         self.db.execute(
             "CREATE SCHEMA raw; SET search_path TO raw;"
             " CREATE TABLE nodes (id text PRIMARY KEY, labels jsonb, properties jsonb, texts text);"
@@ -126,7 +127,7 @@ class Psycopg(Walks):
         with self.db.transaction(), self.db.cursor() as cursor:
             with cursor.copy("COPY nodes FROM STDIN") as copy:
                 for node in diff.added_nodes:
-                    copy.write_row((node.id, json.dumps(node.labels), json.dumps(node.properties), text_of(node.properties)))
+                    copy.write_row((node.id, json.dumps(node.labels), json.dumps(node.properties), texts_of(node.properties)))
             with cursor.copy("COPY edges FROM STDIN") as copy:
                 for edge in diff.added_edges:
                     copy.write_row((edge.source, edge.type, edge.target, json.dumps(edge.properties)))
@@ -135,7 +136,7 @@ class Psycopg(Walks):
         return self.db.execute("ANALYZE nodes, edges")
 
     def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return self.db.execute("SELECT source, type, target FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall()
+        return list(self.db.execute("SELECT source, type, target FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall())
 
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall()
@@ -170,7 +171,7 @@ class Psycopg(Walks):
         return self.db.close()
 
 
-RAW: dict[str, Callable[[Names], Subject]] = {
+RAW_DRIVERS: dict[str, Callable[[DriverPlace], Subject]] = {
     "in_memory": NetworkX,
     "cypher_embedded": ArcadeDB,
     "cypher_server": Neo4jDriver,

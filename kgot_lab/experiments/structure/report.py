@@ -1,4 +1,4 @@
-"""The tables of benchmarks/structure.py, derived from its receipts."""
+"""The tables of the structure benchmark, derived from the receipts in a folder."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.structure.answered import graded
 from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, accuracies, best_control, gains, gaps, kept, worst_cells
 
-RESULTS = Path(__file__).parent / "results" / "structure"
-ANSWERS, CELLS = RESULTS / "answers", RESULTS / "questions"
-SEARCHES, EDGES, MAPPINGS = (RESULTS / f"{name}.jsonl.gz" for name in ("searches", "edges", "mappings"))
-EXPECTED = {"aligned": False, "fitted surface + aligned": True}  # named beforehand, and whether fitted controls count against it
+_EXPECTED = {"aligned": False, "fitted surface + aligned": True}  # named beforehand, and whether fitted controls count against it
 
 
 # --- searches, edges, mappings ----------------------------------------------------------------------------------------
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def _rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def searches() -> Iterator[Grid]:
+def _searches(folder: Path) -> Iterator[Grid]:
     """Every search: MAP with interval, and the paired difference in MAP from the surface."""
-    rows = rows_of(SEARCHES)
+    rows = _rows_of(folder / "searches.jsonl.gz")
     for name in dict.fromkeys(row["set"] for row in rows):
         by: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
@@ -51,9 +48,9 @@ def searches() -> Iterator[Grid]:
         yield Grid(f"{name}: {len(base)} queries", columns, tuple(lines))
 
 
-def edges() -> Iterator[Grid]:
+def _edges(folder: Path) -> Iterator[Grid]:
     """Edges over all texts of a set: how many, how many right, and how much better than by lot."""
-    rows = rows_of(EDGES)
+    rows = _rows_of(folder / "edges.jsonl.gz")
     for name in dict.fromkeys(row["set"] for row in rows):
         some = [row for row in rows if row["set"] == name]
         lines = []
@@ -80,9 +77,9 @@ def edges() -> Iterator[Grid]:
         yield Grid(f"{name}; analogous are: {told}; intervals take edges for independent of each other", columns, tuple(lines))
 
 
-def mappings() -> Grid:
+def _mappings(folder: Path) -> Grid:
     """The share of terms mapped rightly, by pair of systems, against the surface."""
-    rows = rows_of(MAPPINGS)
+    rows = _rows_of(folder / "mappings.jsonl.gz")
     by: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by.setdefault(row["system"], []).append(row)
@@ -110,26 +107,26 @@ def mappings() -> Grid:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-ADDED = {  # what each comparison tells
+_ADDED = {  # what each comparison tells
     "order": ("aligned", "aligned, in any order"),
     "alignment beyond masking": ("fitted surface + aligned", "fitted surface + skeleton, masked"),
 }
 
 
-def added(sets: list[AnswersOfSystems]) -> Grid:
+def _added(sets: list[AnswersOfSystems]) -> Grid:
     """What the order of the sentences adds to the alignment, and what the alignment adds to masking; not planned beforehand."""
     rows = []
     for some, said in sets:
         cells = [Cell(some.name)]
-        for one, other in ADDED.values():
+        for one, other in _ADDED.values():
             found = gaps(some, graded(said[one], some), graded(said[other], some))
-            cells += [Cell(told(found["all"]), interval(found["all"]).low > 0), Cell(told(found["locked"]))]
+            cells += [Cell(_told(found["all"]), interval(found["all"]).low > 0), Cell(_told(found["locked"]))]
         rows.append(tuple(cells))
-    columns = [title for name in ADDED for title in (name, "locked")]
+    columns = [title for name in _ADDED for title in (name, "locked")]
     return Grid("What order adds, and alignment beyond masking: differences in accuracy", ("set", *columns), tuple(rows))
 
 
-def errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
+def _errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
     """Where a system goes wrong: the place it gives the right choice, and whether what it takes instead is what the surface would take."""
     rows = []
     for some, said in sets:
@@ -149,30 +146,30 @@ def errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
     return Grid(f"Where {system} puts the right choice, and what its errors have in common", columns, tuple(rows))
 
 
-def grids() -> Iterator[Grid]:
+def structure_grids(folder: Path) -> Iterator[Grid]:
     """All tables, the ones that decide first."""
-    sets = kept(RESULTS)
+    sets = kept(folder)
     plain = [(some, said) for some, said in sets if "skeletons of" not in some.name]
-    for system in EXPECTED:
-        yield gains(system, plain, fitted=EXPECTED[system])
+    for system in _EXPECTED:
+        yield gains(system, plain, fitted=_EXPECTED[system])
     yield worst_cells(plain)
-    yield added(plain)
-    yield errors("aligned", plain)
-    yield errors("fitted surface + aligned", plain)
+    yield _added(plain)
+    yield _errors("aligned", plain)
+    yield _errors("fitted surface + aligned", plain)
     yield from (accuracies(some, said) for some, said in sets)
-    yield from searches()
-    yield from edges()
-    yield mappings()
+    yield from _searches(folder)
+    yield from _edges(folder)
+    yield _mappings(folder)
 
 
-SHOWN = ("surface", "minus surface", "noun veto, masked", "skeleton, masked", "delta, as specified", "delta, verified", "aligned")
-FLOORS = ("surface", "minus surface", "noun veto", "delta, as specified", "delta, verified", "aligned", "fitted surface + aligned")
+_SHOWN = ("surface", "minus surface", "noun veto, masked", "skeleton, masked", "delta, as specified", "delta, verified", "aligned")
+_FLOORS = ("surface", "minus surface", "noun veto", "delta, as specified", "delta, verified", "aligned", "fitted surface + aligned")
 
 
-def summary() -> str:
+def structure_summary(folder: Path) -> str:
     """What the README shows: accuracies on every set, the gain over the best control, and the worst cells."""
-    sets = [(some, said) for some, said in kept(RESULTS) if "skeletons of" not in some.name]
-    names = (*SHOWN, FITTED + " surface", FITTED + " surface + aligned")
+    sets = [(some, said) for some, said in kept(folder) if "skeletons of" not in some.name]
+    names = (*_SHOWN, FITTED + " surface", FITTED + " surface + aligned")
     lines = [f"| accuracy | {' | '.join(names)} | gain over the best control | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
     for some, said in sets:
         if len(some.cells) == 4:
@@ -180,24 +177,16 @@ def summary() -> str:
         means = [decimal(graded(said[name], some).mean("accuracy")) for name in names]
         rival = best_control(some, said, fitted=True)
         found = gaps(some, graded(said[names[-1]], some), graded(said[rival], some))
-        whole, locked = (told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
+        whole, locked = (_told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
         lines.append(f"| {some.name} ({len(some.questions)}) | {' | '.join(means)} | {whole} ({rival}) | {locked} |")
     floor = worst_cells(sets)
-    shown = [row for row in floor.rows if row[0].text in FLOORS]
+    shown = [row for row in floor.rows if row[0].text in _FLOORS]
     cells = [f"| the worst of four cells | {' | '.join(floor.columns[1:])} |", "|---|" + "---:|" * (len(floor.columns) - 1)]
     cells += [f"| {' | '.join(cell.text for cell in row)} |" for row in shown]
     return "\n".join(lines) + "\n\n" + "\n".join(cells)
 
 
-def told(gap: Numbers) -> str:
+def _told(gap: Numbers) -> str:
     """A mean difference and its interval."""
     own = interval(gap)
     return f"{signed(own.mean)} [{signed(own.low)}, {signed(own.high)}]"
-
-
-def show() -> None:
-    """Print all tables and write them as Markdown."""
-    found = list(grids())
-    for grid in found:
-        print(grid.text, end="\n\n")
-    (RESULTS / "report.md").write_text("\n\n".join(grid.markdown for grid in found) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `stores.py` measures of one store, or of the raw driver beside it, over one graph: runs in a process of its own.
+"""What the benchmark of stores measures of one store, or of the raw driver beside it, over one graph: runs in a process of its own.
 
 Each measure is a line of JSON in a file as soon as it is known, so that a process that is stopped has told what it had.
 """
@@ -6,8 +6,8 @@ Each measure is a line of JSON in a file as soon as it is known, so that a proce
 from __future__ import annotations
 
 import gc
-import itertools
 import json
+import os
 import random
 import re
 import resource
@@ -19,80 +19,23 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Protocol
 
-import numpy as np
-
 from kgot_lab.errors import LabError
-from kgot_lab.graph import PropertyGraph
+from kgot_lab.experiments.stores.graphs import graph_diff
 from kgot_lab.loop.render import rendered
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Edge, Node, Triple
 
-EDGES_PER_NODE = 2.3  # as WordNet's 93,003 over 40,943
-RELATIONS = ("knows", "is part of", "made", "lives in", "works for", "mentions", "follows", "causes")
-LABELS = ("Person", "Place", "Work", "Thing", "Event")
-PROMPT = 550  # tokens a graph may take in a prompt
-MOST = 200  # repetitions of what is quick
-_SYLLABLES = tuple(map("".join, itertools.product("bdfgklmnprstvz", "aeiou")))
+_PROMPT = 550  # tokens a graph may take in a prompt
+_MOST = 200  # repetitions of what is quick
 
 # a read of one hop as a model would write it, and one that finds nothing to do
-READS = {
+_READS = {
     "Python (NetworkX)": 'result = [[data["relation"], end] for _, end, data in G.out_edges("{id}", data=True)]',
     "Cypher": 'MATCH (a {{id: "{id}"}})-[r]->(b) RETURN type(r) AS relation, b.id AS object',
     "SPARQL": "SELECT ?relation ?object WHERE {{ :{id} ?relation ?object FILTER(isIRI(?object) && ?relation != rdf:type) }}",
     "SQL (SQLite)": "SELECT type, target FROM edges WHERE source = '{id}'",
     "SQL (PostgreSQL)": "SELECT type, target FROM edges WHERE source = '{id}'",
 }
-
-
-# --- graphs -----------------------------------------------------------------------------------------------------------
-
-
-def synthetic(edges: int, seed: int = 0) -> Diff:
-    """The diff that makes, of nothing, a graph of so many edges: degrees follow a power law, each node has a name and a short text.
-
-    Each node is tied to an earlier one when it comes, an end of a random edge (preferential attachment), and so are the other edges.
-    """
-    chance = np.random.default_rng(seed)
-    count = max(2, round(edges / EDGES_PER_NODE))
-    words = list(map("".join, itertools.product(_SYLLABLES, repeat=2)))
-    chance.shuffle(words)
-    told = [words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()]  # a few are everywhere, most are rare
-    labels = [LABELS[at] for at in chance.integers(len(LABELS), size=count).tolist()]
-    nodes = (
-        Node(f"n{n}", (label,), {"name": " ".join(told[10 * n : 10 * n + 2]), "text": " ".join(told[10 * n + 2 : 10 * n + 10])})
-        for n, label in enumerate(labels)
-    )
-    made: dict[tuple[int, str, int], None] = {}
-    ends = [0]
-    draws = zip(itertools.count(1), *(chance.random(3 * edges + 10).tolist() for _ in range(3)), strict=False)
-    for number, source, end, relation in draws:
-        edge = (
-            number if number < count else int(count * source),
-            RELATIONS[int(len(RELATIONS) * relation)],
-            ends[int(len(ends) * end)],
-        )
-        if edge not in made:
-            made[edge] = None
-            ends += (edge[0], edge[2])
-        if len(made) == edges:
-            break
-    return Diff(added_nodes=tuple(nodes), added_edges=tuple(Edge(f"n{s}", relation, f"n{t}") for s, relation, t in made))
-
-
-def whole(graph: str) -> Diff:
-    """The diff that makes a graph of nothing: "wn18rr", or a number of edges such as "10k"."""
-    if graph == "wn18rr":
-        from kgot_lab.experiments.stores.wordnet import wordnet
-
-        return PropertyGraph.of().diff(wordnet())
-    return synthetic(size_of(graph))
-
-
-def size_of(graph: str) -> int:
-    """The number of edges that 1k, 1M and the like mean."""
-    if graph == "wn18rr":
-        return 93_003
-    return int(float(graph.rstrip("kM")) * {"k": 1_000, "M": 1_000_000}.get(graph[-1], 1))
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -111,7 +54,7 @@ class Task:
     def about(cls, diff: Diff, seed: int = 1) -> Task:
         """Questions about random nodes."""
         chance = random.Random(seed)
-        nodes = chance.choices(diff.added_nodes, k=MOST)
+        nodes = chance.choices(diff.added_nodes, k=_MOST)
         words = [re.findall(r"[^\W\d_]{4,}", node.text) or re.findall(r"\w+", node.text) for node in nodes]
         return cls(
             tuple(node.id for node in nodes),
@@ -161,10 +104,10 @@ class Ours:
         return self.store.search(" ".join(words))
 
     def render(self, name: str, words: Sequence[str]) -> object:
-        return rendered(self.store, f"What does {name} have to do with {' and '.join(words)}?", PROMPT)
+        return rendered(self.store, f"What does {name} have to do with {' and '.join(words)}?", _PROMPT)
 
     def read(self, id: str) -> object:
-        return self.store.read(READS[self.store.dialect.name].format(id=id))
+        return self.store.read(_READS[self.store.dialect.name].format(id=id))
 
     def write(self, source: str, relation: str, target: str) -> object:
         return self.store.write(self.store.dialect.add([(Triple(source, relation, target), {})]))
@@ -275,10 +218,10 @@ def _status(process: int | str, name: str) -> int:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
-def measured(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Path, seconds: float) -> None:
+def measured_alone(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Path, seconds: float) -> None:
     """Measure "ours" or "raw" of a kind and write a line for each measure, `doing` when it begins; a measure that fails says why."""
     gc.disable()  # the collector would look through a growing graph again and again
-    diff = whole(graph)
+    diff = graph_diff(graph)
     gc.enable()
     lines = into.open("w", encoding="utf-8", buffering=1)
 
@@ -289,9 +232,9 @@ def measured(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Pa
     if who == "ours":
         subject: Subject = Ours(kind, where)
     else:
-        from stores_raw import RAW
+        from kgot_lab.experiments.stores.raw import RAW_DRIVERS
 
-        subject = RAW[kind](where)
+        subject = RAW_DRIVERS[kind](where)
     for name, measure in measures(subject, diff, seconds):
         say(doing=name)
         try:
@@ -302,3 +245,9 @@ def measured(who: str, kind: str, graph: str, *, where: dict[str, Any], into: Pa
                 break
     subject.close()
     say(doing="", ended=True)
+
+
+if __name__ == "__main__":
+    whose, which, size, place, told, most = sys.argv[1:]
+    measured_alone(whose, which, size, where=json.loads(place), into=Path(told), seconds=float(most))
+    os._exit(0)  # threads of a Java machine would keep the process

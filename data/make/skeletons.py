@@ -7,15 +7,15 @@ time for, they are a fair sample. Stops after `--minutes`; run it again and it g
 import argparse
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.cli.needs import need_local_model
 from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.llm.local import Local
 
-FILE = Path(__file__).parent.parent / "data" / "skeletons" / "local-model.jsonl.gz"
+FILE = Path(__file__).parent.parent / "skeletons" / "local-model.jsonl.gz"
 
 
 def lots() -> Iterator[list[str]]:
@@ -26,9 +26,10 @@ def lots() -> Iterator[list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120, help="when to stop")
     began, minutes = time.perf_counter(), parser.parse_args().minutes
+    need_local_model()
     model = Local(context=4096)
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     for texts in lots():
@@ -37,7 +38,7 @@ def main() -> None:
         failed |= found.failed
         if time.perf_counter() - began > 60 * minutes:
             break
-    engine = f"{model.sha256[:16]}, llama-cpp-python {version('llama-cpp-python')}, prompt {maker.digest[:16]}"
+    engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
     print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
 
