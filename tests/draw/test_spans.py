@@ -63,3 +63,13 @@ def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are()
     assert set(plots.PLOTS) == set(plots.__all__) - {"PLOTS", "Plot", "plot_named"}
     with pytest.raises(UnknownName, match="lane_ranks"):
         plots.plot_named("lane_rank")
+
+
+def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
+    pytest.importorskip("matplotlib")
+    drawn = plots.cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
+    assert list(drawn.numbers) == [{"system": "trick", "near": 0.0, "far": 0.9}, {"system": "plain", "near": 1.0, "far": 0.1}]
+    assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
+    for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
+        with pytest.raises(BadInput):
+            plots.cell_shares(shares)

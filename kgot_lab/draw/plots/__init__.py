@@ -23,12 +23,27 @@ from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
 from kgot_lab.draw.plots.runs import ballots, growth, tool_use
-from kgot_lab.draw.plots.spans import lane_ranks, spans
+from kgot_lab.draw.plots.spans import cell_shares, lane_ranks, spans
 from kgot_lab.errors import UnknownName
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: each
-    for each in (ballots, bands, costs, growth, lane_ranks, outcomes, pace, recall_curves, scatter, spans, speed, steps, tool_use)
+    for each in (
+        ballots,
+        bands,
+        cell_shares,
+        costs,
+        growth,
+        lane_ranks,
+        outcomes,
+        pace,
+        recall_curves,
+        scatter,
+        spans,
+        speed,
+        steps,
+        tool_use,
+    )
 }
 
 
@@ -40,6 +55,6 @@ def plot_named(name: str, *what: Any, **options: Any) -> Plot:
 
 
 __all__ = [
-    "PLOTS", "Plot", "ballots", "bands", "costs", "growth", "lane_ranks", "outcomes", "pace", "plot_named", "recall_curves", "scatter",
-    "spans", "speed", "steps", "tool_use",
+    "PLOTS", "Plot", "ballots", "bands", "cell_shares", "costs", "growth", "lane_ranks", "outcomes", "pace", "plot_named",
+    "recall_curves", "scatter", "spans", "speed", "steps", "tool_use",
 ]  # fmt: skip

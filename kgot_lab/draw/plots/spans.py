@@ -1,11 +1,11 @@
-"""Several reports side by side: what systems reached on each, with intervals; and where two lanes rank each gold passage."""
+"""Systems side by side: on several data sets with intervals, in each cell of a design; and where two lanes rank each gold passage."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.draw.plots.figure import BASELINE_COLOUR, Plot, plot, plot_drawing, short_label
+from kgot_lab.draw.plots.figure import BASELINE_COLOUR, Plot, legend_beside, line_pen, plot, plot_drawing, short_label
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report
@@ -43,6 +43,25 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
                 rows.append({"data": name, "system": row.system, "mean": row.mean, "low": row.low, "high": row.high} | locked)
         panels[0].legend(loc="best", frameon=False)
         return plot(figure, f"{_measures(reports)} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals.", rows)
+
+
+def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
+    """The share of right answers of each system in each cell of a design, a line for a system, and one where chance is.
+
+    Raises BadInput without a system, and where two have other cells.
+    """
+    cells = list(next(iter(shares.values()), {}))
+    if not cells or any(list(row) != cells for row in shares.values()):
+        raise BadInput("the shares of each system are by cell, for one system or more, and the cells of all are the same")
+    with plot_drawing(8.4, 4) as (figure, [axes]):
+        for number, (system, row) in enumerate(shares.items()):
+            axes.plot(range(len(cells)), [row[cell] for cell in cells], label=short_label(system), **line_pen(number).line)
+        axes.axhline(chance, color=_LINE, linewidth=0.8, linestyle=BASELINE_COLOUR.dashes)
+        axes.set(ylabel="share of right answers", ylim=(-0.04, 1.04), xticks=range(len(cells)))
+        axes.set_xticklabels(cells)
+        legend_beside(axes)
+        rows = [{"system": system} | {cell: round(row[cell], 3) for cell in cells} for system, row in shares.items()]
+        return plot(figure, f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}.", rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
