@@ -1,0 +1,90 @@
+"""Every notebook is built alike: a question, the same sections, few imports, small cells, exercises that do no harm, and the way on."""
+
+import ast
+import json
+import re
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECTIONS = (
+    "## The words we use", "## The smallest case", "## One step at a time", "## At real size",
+    "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
+)  # fmt: skip
+ROOMS = {"30_structural_isomorphism": 3, "42_would_it_hold_elsewhere": 3}  # all others import from two places of the package at most
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path, kind):
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [("".join(cell["source"]), cell.get("outputs", [])) for cell in found if cell["cell_type"] == kind]
+
+
+def words(path):
+    return "\n\n".join(source for source, _ in cells(path, "markdown"))
+
+
+def size(source):
+    return sum(bool(line.strip()) for line in source.splitlines())
+
+
+def test_each_notebook_has_a_number_of_its_own():
+    numbers = [path.name[:2] for path in NOTEBOOKS]
+    assert len(set(numbers)) == len(numbers) > 8 and all(number.isdecimal() for number in numbers)
+
+
+@each_notebook
+def test_the_title_asks_and_the_sections_stand_in_their_order(path):
+    said = words(path)
+    assert said.startswith("# ") and said.splitlines()[0].endswith("?")
+    assert "**You will see**" in said and "**Time:**" in said and "**Needs:**" in said
+    places = [said.find(section) for section in SECTIONS]
+    assert -1 not in places and places == sorted(places), dict(zip(SECTIONS, places, strict=True))
+
+
+@each_notebook
+def test_a_notebook_imports_from_the_front_door_and_one_room(path):
+    tree = ast.parse("\n".join(source for source, _ in cells(path, "code")))
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = {name for name in names if name.split(".")[0] == "kgot_lab"}
+    assert "kgot_lab" in ours and len(ours) <= ROOMS.get(path.stem, 2), ours
+
+
+@each_notebook
+def test_cells_and_functions_are_short_and_words_outweigh_code(path):
+    code = [source for source, _ in cells(path, "code")]
+    assert median(map(size, code)) <= 3 and max(map(size, code)) <= 15
+    functions = [node for source in code for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    assert all(node.end_lineno - node.lineno < 10 for node in functions)
+    assert len(words(path).split()) >= 8 * sum(map(size, code))
+    assert not [source for source in code if re.search(r"^\s*(%|!)|\bsys\.path|\bprint\(", source, re.MULTILINE)]
+
+
+@each_notebook
+def test_exercises_left_open_say_not_yet_and_nothing_of_the_answer(path):
+    asked = [(source, outputs) for source, outputs in cells(path, "code") if "lab.exercise(" in source]
+    assert 2 <= len(asked) <= 3
+    for source, outputs in asked:
+        assert source.startswith("answer = ...")
+        assert ["".join(output["data"]["text/plain"]).split(":")[0] for output in outputs] == ["not yet"]
+
+
+@each_notebook
+def test_every_link_leads_to_a_file(path):
+    links = re.findall(r"\]\(([^)#]+)\)", words(path))
+    assert links and [link for link in links if "://" not in link and not (FOLDER / link).exists()] == []
+
+
+def test_the_way_on_goes_through_all_notebooks_in_their_order():
+    following = [re.search(r"\*\*Next:\*\*.*?\(([^)]+)\)", words(path), re.DOTALL).group(1) for path in NOTEBOOKS]
+    assert following == [*(path.name for path in NOTEBOOKS[1:]), "../README.md"]
+
+
+@each_notebook
+def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
+    shown = json.dumps([outputs for _, outputs in cells(path, "code")])
+    assert not re.search(r"\bat 0x[0-9a-f]{6}|/home/|/root/|/Users/|/tmp/", shown)
