@@ -5,6 +5,7 @@ A server is started at the first test that needs it and stopped at the end.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,8 @@ LEFT = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hear interrupts even where the tests were started in the background, and note what stands in the checkout."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # threads of libraries that wait for each other at full speed would take the neighbour's core
+        os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # of several processes only the one that hands out the tests
