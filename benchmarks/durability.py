@@ -11,182 +11,52 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import random
-import signal
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-from kgot_lab.stores import open_store
-from kgot_lab.stores.protocol import Store
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.cli.needs import need, need_sandbox
+from kgot_lab.experiments.stores.durability import SPREAD_OF_KILLS, SURVIVAL_HEAD, Survival, survival
 
 RESULTS = Path(__file__).parent / "results" / "durability.json"
-FACTS = 6  # edges in one write, so that a half-made write would be seen
-WRITES = 30  # at most this many before the kill
-SPREAD = {"in_memory": 0.015, "cypher_embedded": 0.03, "sparql_embedded": 0.02, "sqlite": 0.004, "postgres": 0.004}
-# seconds over which the moment of the kill is spread: about the length of a write, so that kills land in every part of it
-PYTHON = 'add("n{n}", "next", "n{m}", n={n})'
-CYPHER = 'MERGE (a {{id: "n{n}"}}) MERGE (b {{id: "n{m}"}}) MERGE (a)-[r:next]->(b) SET r.n = {n}'
-SPARQL = "INSERT DATA {{ :n{n} :next :n{m} . [] a rdf:Statement ; rdf:subject :n{n} ; rdf:predicate :next ; rdf:object :n{m} ; :n {n} }}"
-STATEMENTS = {"in_memory": PYTHON, "cypher_embedded": CYPHER, "sparql_embedded": SPARQL}
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a store did over all kills."""
+def killed(kind: str, kills: int) -> Survival:
+    """Kill writers of one store, in a folder or server of its own."""
+    from support.store_homes import home
 
-    store: str
-    kills: int
-    inside: int  # kills that landed between the beginning of a write and its acknowledgement
-    kept_whole: int  # of those, how often the write was there afterwards all the same
-    acknowledged: int
-    lost: int  # acknowledged writes that were not there
-    invented: int  # writes that were there and never begun, or only half there
-    unopened: int
-
-    @property
-    def sound(self) -> bool:
-        return not (self.lost or self.invented or self.unopened)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.store:18} {self.kills:6} {self.inside:7} {self.kept_whole:11} {self.acknowledged:13} {self.lost:5} "
-            f"{self.invented:9} {self.unopened:9}"
-        )
-
-
-HEAD = f"{'store':18} {'kills':>6} {'inside':>7} {'kept whole':>11} {'acknowledged':>13} {'lost':>5} {'invented':>9} {'unopened':>9}"
-
-
-def write(store: Store, kind: str, n: int) -> None:
-    """Write number n: by a statement where the store has a language for models, else as a diff; always one transaction."""
-    if kind in STATEMENTS:
-        lines = [STATEMENTS[kind].format(n=n, m=f"{n}_{part}") for part in range(FACTS)]
-        joint = {"in_memory": "\n", "sparql_embedded": " ;\n"}.get(kind)
-        store.write(joint.join(lines) if joint else _cypher(n))
-        return
-    ends = [Node(f"n{n}_{part}") for part in range(FACTS)]
-    store.apply(Diff(added_nodes=(Node(f"n{n}"), *ends), added_edges=tuple(Edge(f"n{n}", "next", end.id, {"n": n}) for end in ends)))
-
-
-def _cypher(n: int) -> str:
-    ends = ", ".join(f'"n{n}_{part}"' for part in range(FACTS))
-    return f'MERGE (a {{id: "n{n}"}}) WITH a UNWIND [{ends}] AS name MERGE (b {{id: name}}) MERGE (a)-[r:next]->(b) SET r.n = {n}'
-
-
-def child(kind: str, where: dict[str, str]) -> None:
-    """Write until killed, saying what was begun and what was done."""
-    with open_store(kind, **where) as store:
-        first = _held(store)[1] + 1
-        store.read({"in_memory": "result = [1]", "cypher_embedded": "RETURN 1 AS n", "sparql_embedded": "ASK {}"}.get(kind, "SELECT 1"))
-        for n in range(first, first + 10 * WRITES):
-            os.write(1, b"begin %d\n" % n)
-            write(store, kind, n)
-            os.write(1, b"done %d\n" % n)
-
-
-def _held(store: Store) -> tuple[set[int], int]:
-    """The writes that are there whole, and the last of them; raises ValueError for a half one."""
-    facts: dict[int, int] = {}
-    for edge in store.graph().edges:
-        facts[edge.properties["n"]] = facts.get(edge.properties["n"], 0) + 1
-    if half := {n: count for n, count in facts.items() if count != FACTS}:
-        raise ValueError(f"half a write: {half}")
-    return set(facts), max(facts, default=0)
-
-
-def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random) -> tuple[set[int], set[int]]:
-    """Run a child and kill it; returns what it began and what it said was done."""
-    begun: set[int] = set()
-    done: set[int] = set()
-    stop = chance.randint(1, WRITES)
-    with subprocess.Popen([sys.executable, __file__, "--child", kind, json.dumps(where)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        for line in process.stdout:  # to its end: the child still says what it can before it dies
-            word, n = line.split()
-            (begun if word == b"begin" else done).add(int(n))
-            if word == b"begin" and len(begun) == stop:
-                time.sleep(chance.uniform(0, SPREAD[kind]))
-                process.send_signal(signal.SIGKILL)
-    return begun, done
-
-
-def measure(kind: str, where: dict[str, str], kills: int) -> Outcome:
-    """Kill a writer of one store many times, each time going on with what it left."""
-    chance = random.Random(0)
-    counts = dict.fromkeys(("inside", "kept_whole", "acknowledged", "lost", "invented", "unopened"), 0)
-    known: set[int] = set()
-    for _ in range(kills):
-        begun, done = kill_during_writes(kind, where, chance)
-        counts["inside"] += bool(begun - done)
-        counts["acknowledged"] += len(done)
-        try:
-            with open_store(kind, **where) as store:
-                held, _last = _held(store)
-        except ValueError:
-            counts["invented"] += 1
-            continue
-        except Exception as error:
-            print(f"{kind} did not open: {error}", file=sys.stderr)
-            counts["unopened"] += 1
-            continue
-        counts["lost"] += len((known | done) - held)
-        counts["invented"] += len(held - known - begun)
-        counts["kept_whole"] += bool((begun - done) & held)
-        known = held
-    return Outcome(kind, kills, **counts)
-
-
-@contextmanager
-def homes(folder: Path, wanted: list[str]) -> Iterator[dict[str, dict[str, str]]]:
-    """Where each store lives; the PostgreSQL server is started for all."""
-    places = {kind: {"path": str(folder / f"{kind}.log")} for kind in STATEMENTS}
-    places["sqlite"] = {"path": str(folder / "graph.db")}
-    if "postgres" in wanted:
-        from kgot_lab.stores.postgres.server import Server
-
-        server = Server(folder / "postgres")
-        server.start()
-        try:
-            yield places | {"postgres": {"url": server.conninfo()}}
-        finally:
-            server.stop()
-    else:
-        yield places
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)  # the embedded PostgreSQL may run as a user of its own
+        with home(kind, Path(name)) as (where, _):
+            return survival(kind, where, kills)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--stores", nargs="*", default=["in_memory", "cypher_embedded", "sparql_embedded", "sqlite", "postgres"])
+    parser.add_argument("--stores", nargs="*", default=list(SPREAD_OF_KILLS), choices=list(SPREAD_OF_KILLS))
     parser.add_argument("--table", action="store_true", help="print the table of the last results")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        child(options.child[0], json.loads(options.child[1]))
-        return
-    print(HEAD)
     if options.table:
-        for line in json.loads(RESULTS.read_text()):
-            print(Outcome(**line))
+        print(SURVIVAL_HEAD, *(Survival(**line) for line in json.loads(RESULTS.read_text())), sep="\n")
         return
+    need(sys.platform != "win32", "this needs SIGKILL, which Windows does not have: run it on Linux or macOS")
+    sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the servers that tests start
+    from support.store_homes import missing
+
+    for kind in options.stores:
+        need(not missing(kind), missing(kind))
+    if set(options.stores) - {"sqlite", "postgres"}:
+        need_sandbox()
+    print(SURVIVAL_HEAD)
     outcomes = []
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        Path(name).chmod(0o755)  # the embedded PostgreSQL may run as a user of its own
-        with homes(Path(name), options.stores) as places:
-            for kind in options.stores:
-                outcomes.append(measure(kind, places[kind], options.kills))
-                print(outcomes[-1], flush=True)
+    for kind in options.stores:
+        outcomes.append(killed(kind, options.kills))
+        print(outcomes[-1], flush=True)
     known = {line["store"]: line for line in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     known |= {outcome.store: asdict(outcome) for outcome in outcomes}
-    RESULTS.write_text(json.dumps([known[kind] for kind in SPREAD if kind in known], indent=1) + "\n")
+    RESULTS.write_text(json.dumps([known[kind] for kind in SPREAD_OF_KILLS if kind in known], indent=1) + "\n")
     sys.exit(0 if all(outcome.sound for outcome in outcomes) else 1)
 
 

@@ -6,11 +6,15 @@ Execution counts stay: from a clean kernel they are always 1, 2, 3, and nbval ta
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
-from nbconvert.preprocessors import ExecutePreprocessor
+from kgot_lab.cli.needs import need_packages
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 MOST = 300_000  # bytes of output a notebook may hold
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -18,6 +22,9 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 def execute(path: Path) -> int:
     """Execute one notebook in its folder and write it back; the bytes of its outputs."""
+    import nbformat
+    from nbconvert.preprocessors import ExecutePreprocessor
+
     notebook = nbformat.read(path, as_version=4)
     ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(path.parent)}})
     for cell in notebook.cells:
@@ -32,20 +39,28 @@ def execute(path: Path) -> int:
     return _size(notebook)
 
 
-def _size(notebook: nbformat.NotebookNode) -> int:
+def _size(notebook: NotebookNode) -> int:
     return sum(len(str(cell.get("outputs", ""))) for cell in notebook.cells)
 
 
-def _leave_out_copies(notebook: nbformat.NotebookNode) -> None:
+def _leave_out_copies(notebook: NotebookNode) -> None:
     """Keep each picture once, as the image that every reader shows: the bare SVG beside it serves LaTeX alone."""
     for data in (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])):
         if data.get("text/html", "").startswith("<img"):
             data.pop("image/svg+xml", None)
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        size = execute(Path(name))
-        print(f"{name}: {size:,} bytes of output")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="+", type=Path)
+    notebooks = parser.parse_args().notebooks
+    need_packages("lab", "nbformat", "nbconvert", "ipykernel")
+    for path in notebooks:
+        size = execute(path)
+        print(f"{path}: {size:,} bytes of output")
         if size > MOST:
-            sys.exit(f"{name} holds more than {MOST:,} bytes of output")
+            sys.exit(f"{path} holds more than {MOST:,} bytes of output")
+
+
+if __name__ == "__main__":
+    main()

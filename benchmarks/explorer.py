@@ -7,6 +7,7 @@ While a slider is dragged a few positions are on their way at once, and of the o
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import statistics
@@ -14,16 +15,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from browser.lab import jupyterlab, open_notebook, run_cell
-from browser.window import Watch, chromium
-from playwright.sync_api import Locator, Page, sync_playwright
-
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.cli.needs import need_browser, need_embeddings
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.viz.explorer import explore_dataset
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
 
 REPORT = Path(__file__).parent / "results" / "explorer.json"
 DATASET, MOVES, SHOWN = "hotpotqa", 60, (10, 50)  # data set, moves of each kind, hits shown
@@ -34,6 +33,14 @@ Times = dict[str, float]
 
 def main() -> None:
     """Measure, print, keep."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    need_browser()
+    need_embeddings()
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # JupyterLab and the browser, as the tests start them
+    from browser.lab import jupyterlab, open_notebook, run_cell
+    from browser.window import Watch, chromium
+    from playwright.sync_api import sync_playwright
+
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as room, jupyterlab(Path(room)) as lab, sync_playwright() as playwright:
         watch = Watch(lab.address)

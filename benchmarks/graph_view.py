@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from kgot_lab.cli.needs import need_packages
 from kgot_lab.draw.graph.collapse import View, collapsed, opened, revealed
 from kgot_lab.draw.graph.places import places_of
 from kgot_lab.draw.graph.shapes import Place
@@ -163,6 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round, nothing is written")
     options = parser.parse_args()
+    need_packages("lab", "sknetwork")
     rounds = 1 if options.quick else ROUNDS
     about = machine()
     began = time.perf_counter()

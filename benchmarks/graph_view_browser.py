@@ -6,21 +6,21 @@ imports packages, so it is reported apart. The result goes under "browser" of re
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from browser.lab import jupyterlab, open_notebook, run_cell
-from browser.window import Watch, chromium
 from graph_view import GRAPHS, keep, machine
-from playwright.sync_api import Page, sync_playwright
 
-from kgot_lab.doctor.pieces import find_chromium
+from kgot_lab.cli.needs import need_browser, need_packages
+from kgot_lab.examine.pieces import find_chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 HERE = Path(__file__).parent
 ROUNDS, GOAL = 5, 5.0  # seconds
@@ -30,6 +30,14 @@ CHOSEN = [name for name in GRAPHS if name != "100,000 nodes"]
 
 def main() -> None:
     """Measure, print, keep."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    need_browser()
+    need_packages("lab", "sknetwork")
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # JupyterLab and the browser, as the tests start them
+    from browser.lab import jupyterlab, open_notebook, run_cell
+    from browser.window import Watch, chromium
+    from playwright.sync_api import sync_playwright
+
     about, rows = machine(), []
     with tempfile.TemporaryDirectory() as room, jupyterlab(Path(room)) as lab, sync_playwright() as playwright:
         watch = Watch(lab.address)
@@ -51,6 +59,8 @@ def main() -> None:
 
 def measured(page: Page, name: str) -> dict[str, Any]:
     """Seconds of the first cell and of the next rounds, each with a graph made anew, and what was drawn."""
+    from browser.lab import run_cell
+
     seconds = []
     for _ in range(ROUNDS + 1):
         run_cell(page, 1)

@@ -5,12 +5,14 @@ The statements' own time in the warm sandbox is shown apart: benchmarks/statemen
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import statistics
 import time
 from pathlib import Path
 
+from kgot_lab.cli.needs import need_sandbox
 from kgot_lab.loop.events import Read, Started, Voted, Wrote
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.loop.walk import think
@@ -67,7 +69,7 @@ class Timed(InMemory):
 
 def measure(nodes: int) -> dict[str, float]:
     """Median milliseconds of a whole step, of its statement, and of the rest."""
-    look = TextTool("look", "Looks things up.", {"query": "what"}, lambda query: Result(f"{query} is near thing 1."))
+    look = TextTool("look", "Looks things up.", {"query": "what"}, lambda query: Result(f"{query} is near thing 1."), finds="query")
     steps, statements = [], []
     with Timed() as store:
         for first in range(0, nodes, 1000):
@@ -89,6 +91,8 @@ def measure(nodes: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure, print, keep."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    need_sandbox()
     rows = [measure(nodes) for nodes in SIZES]
     print(f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 ballots each)")
     for row in rows:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kgot_lab.cli.needs import need_packages
 from kgot_lab.draw.outside import links, notebook_references, references
 from kgot_lab.viz.notebook_page import write_notebook_pages
 
@@ -33,9 +34,10 @@ def main(notebooks: list[Path], folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="keep the pages in this folder")
     parser.add_argument("notebooks", nargs="*", type=Path, default=sorted(NOTEBOOKS.glob("*.ipynb")))
     given = parser.parse_args()
+    need_packages("lab", "nbconvert")
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(not main(given.notebooks, given.out or Path(scratch)))

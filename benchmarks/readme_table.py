@@ -1,129 +1,49 @@
-"""Write the results table of the README from the receipts in benchmarks/results: no number there is typed."""
+"""Write the table of results and the table of notebooks of the README, and the reports of the topics: no number there is typed."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from question_answering import receipt, table
-from structure_report import summary
-from where_lost import STAGES
+import topic_reports
+from question_answering import receipt
 
-from kgot_lab.evaluation.reports import Report, derive
-from kgot_lab.evaluation.significance import Estimate, holm, interval
+from kgot_lab.evaluation.significance import Estimate, interval
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.experiments.recall.claims import verdicts
-from kgot_lab.experiments.recall.datasets import load_dataset
+from kgot_lab.experiments.questions.answers_on_file import rows_on_file
+from kgot_lab.experiments.structure.answered import graded
+from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 
-RECALL = Path(__file__).parent / "results" / "recall"
-WALKS = ("neighbours, turns", "neighbours, turns + delta", "pagerank, triples", "pagerank, titles", "follow, sentences")
-SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "gate", *WALKS)
-README = Path(__file__).parent.parent / "README.md"
-PART = re.compile(r"(<!-- results -->\n).*?(<!-- end results -->)", re.DOTALL)
-RECALL_PART = re.compile(r"(<!-- recall -->\n).*?(<!-- end recall -->)", re.DOTALL)
-VIEWS_PART = re.compile(r"(<!-- views -->\n).*?(<!-- end views -->)", re.DOTALL)
-STRUCTURE_PART = re.compile(r"(<!-- structure -->\n).*?(<!-- end structure -->)", re.DOTALL)
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+STRUCTURE = ROOT / "benchmarks" / "results" / "structure"
+HEAD = ("does it help to …", "measured on", "without", "with", "difference [95 %]", "on locked questions", "says")
 
 
-def overhead() -> str:
-    """What the loop and a statement cost besides the model, from their reports."""
-    loop = json.loads((Path(__file__).parent / "results" / "loop_overhead.json").read_text())["rows"]
-    lines = ["| nodes in the graph | the loop, ms a step | a write in the sandbox, ms |", "|---|---|---|"]
-    lines += [f"| {row['nodes']:,} | {row['loop_ms']:.1f} | {row['statement_ms']:.1f} |" for row in loop]
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Result:
+    """One comparison: what is asked, on which questions, the two means, and their paired difference, also on locked questions alone."""
 
+    asked: str
+    data: str
+    without: float
+    with_it: float
+    gain: Estimate
+    locked: Estimate | None = None
 
-def lost() -> str:
-    """Where the loop's answers went, from the report of where_lost."""
-    counts = Counter(json.loads((Path(__file__).parent / "results" / "where_lost_test.json").read_text()).values())
-    return "Where the loop's answers went: " + ", ".join(f"{name} {counts[name]}" for name in STAGES) + "."
+    @property
+    def said(self) -> str:
+        """What the interval of all questions says."""
+        return "**yes**" if self.gain.low > 0 else "**no**" if self.gain.high < 0 else "**not shown**"
 
-
-def recall(reports: list[Report]) -> str:
-    """Recall@5 of some systems on the multi-hop sets: all questions with their interval, and the locked ones."""
-    reports = multi_hop(reports)
-    sizes = [f"{report.dataset.name} ({len(report.dataset.documents):,} passages)" for report in reports]
-    lines = ["| recall@5 | " + " | ".join(f"{size} | locked" for size in sizes) + " |", "|---|" + "---:|" * 2 * len(reports)]
-    for system in SHOWN:
-        cells = []
-        for report in reports:
-            if system not in report.scores:
-                cells += ["", ""]
-                continue
-            row, shut = report.row(system), report.row(system, part="locked")
-            cells += [f"{decimal(row.mean)} [{decimal(row.low)}, {decimal(row.high)}]", decimal(shut.mean)]
-        lines.append(f"| {system} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def gains(reports: list[Report]) -> str:
-    """What the system expected best gains over the baseline, on all questions and on the locked ones."""
-    reports = multi_hop(reports)
-    plan = reports[0].plan
-    planned = holm([report.comparisons["locked"][plan.expected].p for report in reports])
-    head = (f"`{plan.expected}` minus `{plan.baseline}`", "all questions", "p, Holm over all systems", "the 40 locked ones")
-    lines = [f"| {' | '.join(head)} | p, Holm over all systems | p, Holm over the three sets |", "|---|---:|---:|---:|---:|---:|"]
-    for report, p in zip(reports, planned, strict=True):
-        whole, shut = (report.comparisons[part][plan.expected] for part in ("all", "locked"))
-        cells = span(whole.difference), chance(whole.p_holm), span(shut.difference), chance(shut.p_holm), chance(p)
-        lines.append(f"| {report.dataset.name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def claims(reports: list[Report]) -> str:
-    """The claims of the KG-OS document on the three sets together, and where one set says something else."""
-    rows = verdicts(multi_hop(reports)).rows
-    lines = [
-        "| claim of KG-OS, 301 questions together | recall@5, difference | p (Holm) | verdict | sets apart |",
-        "|---|---:|---:|---|---|",
-    ]
-    for row in (row for row in rows if row.dataset == "all"):
-        same = [one for one in rows if one.claim == row.claim and one.dataset != "all"]
-        apart = [f"{one.dataset} {one.said}" for one in same if one.said != row.said]
-        lines.append(f"| {row.claim.text} | {span(row.difference)} | {chance(row.p_holm)} | {row.said} | {'; '.join(apart)} |")
-    return "\n".join(lines)
-
-
-def gates(reports: list[Report]) -> str:
-    """What the gate let in, and what it gained over the best of its lanes."""
-    decisions = json.loads((RECALL.parent / "recall_gate.json").read_text(encoding="utf-8"))
-    counted = []
-    for said, names in (
-        ("on the three sets", [report.dataset.name for report in multi_hop(reports)]),
-        ("on MuSiQue's steps", ["musique-steps"]),
-    ):
-        some = [one for name in names for one in decisions[name]]
-        counted.append(f"{sum(len(one['admitted']) > 1 for one in some)} of {len(some)} times {said}")
-    told = []
-    for report in multi_hop(reports):
-        gate, lane = (report.scores[system].per_query("recall@5") for system in ("gate", "pagerank, titles"))
-        told.append(f"{report.dataset.name} {span(interval([gate[query] - lane[query] for query in gate]))}")
-    return f"The gate let in two lanes or more {' and '.join(counted)}. Against its best lane there, `pagerank, titles`: {', '.join(told)}."
-
-
-def speed(reports: list[Report]) -> str:
-    """How long a query takes over the largest set."""
-    (largest,) = (report for report in reports if report.dataset.name == "2wiki")
-    slow = max(largest.runs, key=lambda run: run.latency.median)
-    tails = sum(run.latency.p95 > 0.020 for run in largest.runs)
-    (own,) = (run for run in largest.runs if run.system == largest.plan.expected)
-    return (
-        f"Over 6,119 passages a query takes {1000 * own.latency.median:.1f} ms with `{own.system}` and at most "
-        f"{1000 * slow.latency.median:.1f} (`{slow.system}`): medians, the vector of the query apart. "
-        f"With {tails} systems one query in twenty takes more than 20 ms."
-    )
-
-
-def multi_hop(reports: list[Report]) -> list[Report]:
-    """The reports without that of the single-hop steps."""
-    return [report for report in reports if report.dataset.name != "musique-steps"]
-
-
-def chance(p: float) -> str:
-    """A p-value as papers print it."""
-    return "<.001" if p < 0.001 else decimal(p)
+    def __str__(self) -> str:
+        locked = "" if self.locked is None else span(self.locked)
+        cells = (self.asked, self.data, decimal(self.without), decimal(self.with_it), span(self.gain), locked, self.said)
+        return f"| {' | '.join(cells)} |"
 
 
 def span(gap: Estimate) -> str:
@@ -131,68 +51,74 @@ def span(gap: Estimate) -> str:
     return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
 
 
-def walks() -> str:
-    """What delta edges give a walk over the stories of each set, all queries and locked ones."""
-    found = json.loads((Path(__file__).parent / "results" / "delta_recall.json").read_text(encoding="utf-8"))
-    names = (
-        "entry only",
-        "traverse",
-        "traverse + delta, calibrated, verified",
-        "control: delta shuffled",
-        "delta alone, calibrated, verified",
-    )
-    values: dict[tuple[str, str], list[float]] = {}
-    for row in found["systems"]:
-        if row["measure"] == "recall@10":  # the develop and the locked queries
-            values.setdefault((row["dataset"], row["system"]), []).extend(row["questions"])
-    means = {key: sum(some) / len(some) for key, some in values.items()}
-    lines = [f"| recall@10 | {' | '.join(names)} | gain by delta edges | on locked ones |", "|---|" + "---:|" * (len(names) + 2)]
-    gains = {(row["dataset"], row["part"]): row for row in found["primary"]}
-    for name in dict.fromkeys(row["dataset"] for row in found["primary"]):
-        shown = [
-            f"{signed(row['mean'])} [{signed(row['low'])}, {signed(row['high'])}]" for row in (gains[name, "all"], gains[name, "locked"])
-        ]
-        cells = [*(decimal(means[name, system]) for system in names), *shown]
-        lines.append(f"| {name} ({gains[name, 'all']['n']}) | {' | '.join(cells)} |")
+def answered(asked: str, rival: str) -> Result:
+    """The loop against another way to answer the same thirty questions."""
+    f1 = {system: {row["id"]: float(str(row["f1"])) for row in rows_on_file(receipt("test", system))} for system in (rival, "kgot_local")}
+    ids = list(f1[rival])
+    base, ours = ([f1[system][id] for id in ids] for system in (rival, "kgot_local"))
+    gain = interval([one - other for one, other in zip(ours, base, strict=True)])
+    return Result(asked, f"HotpotQA, {len(ids)} questions: F1", mean(base), mean(ours), gain)
+
+
+def found(asked: str, system: str) -> Result:
+    """A search of the recall benchmark against its baseline, on MuSiQue."""
+    (report,) = (report for report in topic_reports.recall_reports() if report.dataset.name == "musique")
+    whole, shut = (report.comparisons[part][system] for part in ("all", "locked"))
+    base, own = report.row(report.plan.baseline), report.row(system)
+    return Result(asked, f"MuSiQue, {own.n} questions: recall@5", base.mean, own.mean, whole.difference, shut.difference)
+
+
+@cache
+def structure_sets() -> list[AnswersOfSystems]:
+    """The answers of all systems on every set of the structure benchmark."""
+    return kept(STRUCTURE)
+
+
+def likened(asked: str, name: str, told: str) -> Result:
+    """The alignment of two texts against the best control without structure, on one set."""
+    some, said = next(pair for pair in structure_sets() if pair[0].name == name)
+    ours, rival = f"{FITTED} surface + aligned", best_control(some, said, fitted=True)
+    found = gaps(some, graded(said[ours], some), graded(said[rival], some))
+    means = (graded(said[system], some).mean("accuracy") for system in (rival, ours))
+    return Result(asked, f"{told}, {len(some.questions)} questions: accuracy", *means, interval(found["all"]), interval(found["locked"]))
+
+
+def results() -> str:
+    """Six comparisons, those that failed among them."""
+    lines = [
+        answered("answer, against no documents at all", "closed_book"),
+        answered("answer, against five passages in the prompt (RAG)", "rag"),
+        found("find the passages, by the names they share", "follow, sentences"),
+        found("the same with shuffled names (a control)", "control: names shuffled"),
+        likened("tell which short story is analogous, by its events", "storyanalogy-mc", "StoryAnalogy"),
+        likened("the same with stories of thirty sentences", "analobench T1 S30", "AnaloBench"),
+    ]
+    return "\n".join([f"| {' | '.join(HEAD)} |", "|---|---|---:|---:|---|---|---|", *map(str, lines)])
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def notebooks() -> str:
+    """The notebooks in their order, each with the question that is its title."""
+    lines = ["| notebook | question |", "|---|---|"]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        lines.append(f"| [{path.stem}](notebooks/{path.name}) | {first.splitlines()[0].lstrip('# ').strip()} |")
     return "\n".join(lines)
 
 
-def views() -> str:
-    """How long live views take in a notebook in a real browser: large graphs to open, a moved slider to change the ranking."""
-    results = Path(__file__).parent / "results"
-    large = json.loads((results / "graph_view.json").read_text(encoding="utf-8"))["browser"]
-    moved = json.loads((results / "explorer.json").read_text(encoding="utf-8"))
-    sizes = {row["graph"]: row for row in json.loads((results / "graph_view.json").read_text(encoding="utf-8"))["python"]["rows"]}
-    lines = ["| in a notebook, in a real browser | median | slowest |", "|---|---:|---:|"]
-    for row in large["rows"]:
-        size = f"{sizes[row['graph']]['nodes']:,} nodes and {sizes[row['graph']]['edges']:,} edges"
-        what = f"open a graph of {size} ({row['graph']}; {row['drawn']:,} nodes and {row['lines']:,} lines drawn)"
-        lines.append(f"| {what} | {row['median_s']:.2f} s | {max(row['seconds']):.2f} s |")
-    kinds = {"single": "move a weight with a key", "drag": "drag a weight"}
-    for row in moved["rows"]:
-        if row["kind"] in kinds:
-            times, what = row["updated_ms"], f"{kinds[row['kind']]}: the ranking of {row['k']} hits follows"
-            lines.append(f"| {what} | {times['median']:.0f} ms | {times['most']:.0f} ms |")
-    goal = moved["about"]["goal_ms"]
-    kept = [row for row in moved["rows"] if row["updated_ms"]["median"] < goal]
-    met = "; ".join(f"{kinds[row['kind']]}, {row['k']} hits" for row in kept)
-    way = "Most of the time is the way to the kernel and back"
-    lines += ["", f"The goals are 5 s to open and {goal} ms to follow. Under {goal} ms in the median: {met}. {way}."]
-    return "\n".join(lines)
+def written(text: str, name: str, part: str) -> str:
+    """A text with a part put between the marks of its name."""
+    return re.sub(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", lambda match: f"{match[1]}{part}\n{match[2]}", text, flags=re.DOTALL)
 
 
 def main() -> None:
-    """Replace what stands between the marks."""
-    head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
-    said = f"Model {head['model']}, {head['date']}, {head['machine']}. The 30 questions were drawn by seed before any prompt was written."
-    text = f"{table('test')}\n\n{lost()}\n\n{said}\n\n{overhead()}\n"
-    readme = README.read_text(encoding="utf-8")
-    reports = derive(RECALL, load_dataset)
-    found = "\n\n".join(part(reports) for part in (recall, gains, gates, speed, claims)) + "\n"
-    readme = PART.sub(lambda match: match[1] + text + match[2], readme)
-    readme = VIEWS_PART.sub(lambda match: f"{match[1]}{views()}\n{match[2]}", readme)
-    readme = RECALL_PART.sub(lambda match: match[1] + found + match[2], readme)
-    README.write_text(STRUCTURE_PART.sub(lambda match: match[1] + f"{summary()}\n\n{walks()}\n" + match[2], readme), encoding="utf-8")
+    """Replace what stands between the marks, and write the reports."""
+    topic_reports.main()
+    readme = written(README.read_text(encoding="utf-8"), "results", results())
+    README.write_text(written(readme, "notebooks", notebooks()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
@@ -21,14 +21,14 @@ from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 
-TAPES = Path(__file__).parent.parent / "data" / "tapes"
+TRACES = Path(__file__).parent.parent / "data" / "traces"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which event of which tape is changed, and to what; texts in place of a tool's are written for the lesson."""
+    """Which event of which trace is changed, and to what; texts in place of a tool's are written for the lesson."""
 
-    tape: str
+    trace: str
     at: int
     change: str
 
@@ -48,22 +48,22 @@ PLANS = {
 
 
 def main() -> None:
-    """Record each fork whose name is given, or all; one that still fits its tape stays as it is."""
+    """Record each fork whose name is given, or all; one that still fits its trace stays as it is."""
     llm = Local()
     for name in sys.argv[1:] or PLANS:
-        path = TAPES / f"{name}.jsonl"
+        path = TRACES / f"{name}.jsonl"
         if fits(PLANS[name], path):
-            print(f"{path.name} fits its tape: delete it to record it again")
+            print(f"{path.name} fits its trace: delete it to record it again")
             continue
         print(name, flush=True)
         record_fork(PLANS[name], path, llm)
 
 
 def fits(plan: Plan, path: Path) -> bool:
-    """Whether a fork is on file that changes this, in the tape as it is now."""
+    """Whether a fork is on file that changes this, in the trace as it is now."""
     try:
         recorded = load_run(path)
-        recorded_fork(load_run(TAPES / f"{plan.tape}.jsonl"), recorded)
+        recorded_fork(load_run(TRACES / f"{plan.trace}.jsonl"), recorded)
     except TraceError:
         return False
     return (recorded.about["at"], recorded.about["change"]) == (plan.at, plan.change)
@@ -71,12 +71,12 @@ def fits(plan: Plan, path: Path) -> bool:
 
 def record_fork(plan: Plan, path: Path, llm: Local) -> None:
     """Record one fork."""
-    original = load_run(TAPES / f"{plan.tape}.jsonl")
+    original = load_run(TRACES / f"{plan.trace}.jsonl")
     with InMemory() as store:
         other = fork(original.events, plan.at, plan.change, store, Resources([tool_of(original)], llm))
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
-        "engine": f"llama-cpp-python {version('llama-cpp-python')}",
+        "engine": llm.engine,
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
         "written": "the change was written by hand for a lesson: it is no source on anything",
     }  # fmt: skip
@@ -86,11 +86,14 @@ def record_fork(plan: Plan, path: Path, llm: Local) -> None:
 
 
 def tool_of(original: Trace) -> Tool:
-    """The search that a tape was recorded with."""
+    """The search that a trace was recorded with."""
     if original.run == "winter_storm":
         return search(list(read_documents(bundled("winter-storm")).documents), k=3)
     return search(hotpotqa().documents, k=8)
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="which to record; all of them unless named")
+    parser.parse_args()
     main()

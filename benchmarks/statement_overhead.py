@@ -6,15 +6,16 @@ fork, run, diff, check, apply. Writes benchmarks/results/statement_overhead.json
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 
+from kgot_lab.cli.needs import need_sandbox
 from kgot_lab.stores import InMemory
 from kgot_lab.types import Diff, Edge, Node
 
@@ -55,7 +56,10 @@ def measured(size: int, repetitions: int) -> dict[str, object]:
 
 
 def main() -> None:
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("repetitions", nargs="?", type=int, default=200, help="of each statement (%(default)s)")
+    repetitions = parser.parse_args().repetitions
+    need_sandbox()
     load = round(os.getloadavg()[0], 1)  # other programs on the same cores make every number larger
     rows = [measured(size, repetitions) for size in SIZES]
     system = f"{platform.system()} {platform.machine()}"

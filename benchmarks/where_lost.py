@@ -1,6 +1,7 @@
 """Where the loop lost the answers it got wrong: not found, not written, not read, or misread. Reads the traces of question_answering.
 
-python benchmarks/where_lost.py --split test
+python benchmarks/where_lost.py --split test           # needs the traces, which are not kept in git
+python benchmarks/where_lost.py --split test --table   # counts what is on file
 """
 
 from __future__ import annotations
@@ -10,52 +11,35 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from question_answering import RESULTS, TRACES, receipt, rows
+from kgot_lab.cli.needs import need_files
+from kgot_lab.experiments.questions.answers_on_file import answers_file, rows_on_file
+from kgot_lab.experiments.questions.lost import STAGES, lost_answers
 
-from kgot_lab.evaluation.answers import holds
-from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
-from kgot_lab.loop.conclude import row_text
-from kgot_lab.loop.cut import joined_lines
-from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
-from kgot_lab.loop.trace import load_run
-
-STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
-
-
-def stage(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:
-    """The first stage at which an answer was lost; a yes-or-no answer cannot be looked for in texts."""
-    if em:
-        return "right"
-    if f1 >= 0.5:
-        return "nearly right"
-    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    if not set(question.gold) <= found:
-        return "passages not all found"
-    if question.answer.lower() in {"yes", "no"}:
-        return "a yes or no"
-    edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
-    written = joined_lines(f"{edge.source} {edge.target} {edge.properties.get('sentence', '')}" for edge in edges)
-    if not holds(written, question.answer):
-        return "not written"
-    read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
-    return "misread" if holds(read, question.answer) else "not read"
+RESULTS = Path(__file__).parent / "results"
+TRACES = Path(__file__).parent.parent / "runs" / "question_answering"
 
 
 def main() -> None:
     """Count, print, keep."""
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--split", default="test", choices=["develop", "test"])
-    part = arguments.parse_args().split
-    by_id = {question.id: question for question in hotpotqa().questions}
-    stages = {}
-    for row in rows(receipt(part, "kgot_local")):
-        path: Path = TRACES / part / f"{row['id']}.jsonl"
-        stages[str(row["id"])] = stage(by_id[str(row["id"])], load_run(path).events, float(str(row["f1"])), float(str(row["em"])))
-    counts = Counter(stages.values())
+    arguments.add_argument("--table", action="store_true", help="count what was found when the traces were here")
+    options = arguments.parse_args()
+    answers, kept = answers_file(RESULTS, options.split, "kgot_local"), RESULTS / f"where_lost_{options.split}.json"
+    recorded = f"python benchmarks/question_answering.py --split {options.split} makes it with the local model, in about an hour"
+    if options.table:
+        need_files(f"python benchmarks/where_lost.py --split {options.split} makes it", kept)
+    else:
+        need_files(recorded, answers)
+        need_files(
+            "traces are not kept in git; delete " + answers.name + f" and {recorded}",
+            *(TRACES / options.split / f"{row['id']}.jsonl" for row in rows_on_file(answers)),
+        )
+        kept.write_text(json.dumps(lost_answers(answers, TRACES / options.split), indent=1) + "\n")
+    counts = Counter(json.loads(kept.read_text()).values())
     print(f"{'where the loop lost the answer':32} questions")
     for name in STAGES:
         print(f"{name:32} {counts[name]:9}")
-    (RESULTS / f"where_lost_{part}.json").write_text(json.dumps(stages, indent=1) + "\n")
 
 
 if __name__ == "__main__":

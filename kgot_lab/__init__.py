@@ -1,3 +1,120 @@
-"""A Jupyter workbench that shows how a language model grows and queries a knowledge graph, and measures whether it helps."""
+"""A Jupyter workbench that shows how a language model grows and queries a knowledge graph, and measures whether it helps.
+
+This is the front door: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `lab.open_store` and the other names of `__all__`, each
+loaded when it is first used. Everything else is in the room that it belongs to.
+"""
+
+TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
+if TYPE_CHECKING:
+    from kgot_lab.analogy.delta_edges import compare_texts
+    from kgot_lab.bundled import bundled as bundled_file
+    from kgot_lab.documents.folder import read_documents
+    from kgot_lab.draw.exercise import exercise
+    from kgot_lab.draw.plots import plot_named as plot
+    from kgot_lab.embedding.embedders import embedder
+    from kgot_lab.errors import LabError
+    from kgot_lab.evaluation.dataset import Dataset
+    from kgot_lab.evaluation.plan import Plan
+    from kgot_lab.evaluation.reports import Report
+    from kgot_lab.experiments.recall.bench import bench
+    from kgot_lab.experiments.recall.datasets import load_dataset
+    from kgot_lab.experiments.recall.systems import systems
+    from kgot_lab.front.ask import ask
+    from kgot_lab.front.show import show
+    from kgot_lab.graph.property_graph import PropertyGraph
+    from kgot_lab.llm import connect
+    from kgot_lab.loop.limits import Limits
+    from kgot_lab.loop.replay import Resources, again, fork, resume, verify
+    from kgot_lab.loop.trace import Trace, load_run
+    from kgot_lab.loop.walk import solve, think
+    from kgot_lab.retrieval.stage import Stage
+    from kgot_lab.stores.opening import open_store
+    from kgot_lab.tools.ask_model import ask_model
+    from kgot_lab.tools.python import python
+    from kgot_lab.tools.search import search
+    from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
+    from kgot_lab.viz.explorer import explore
+    from kgot_lab.viz.html import html
+    from kgot_lab.viz.probe import doctor
+    from kgot_lab.viz.stepper import stepper
 
 __version__ = "0.1.0"
+
+_HOMES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
+    "ask": "front.ask",
+    "read_documents": "documents.folder",
+    "connect": "llm",
+    "open_store": "stores.opening",
+    "search": "tools.search",
+    "python": "tools.python",
+    "ask_model": "tools.ask_model",
+    "think": "loop.walk",
+    "solve": "loop.walk",
+    "load_run": "loop.trace",
+    "again": "loop.replay",
+    "verify": "loop.replay",
+    "resume": "loop.replay",
+    "fork": "loop.replay",
+    "show": "front.show",
+    "stepper": "viz.stepper",
+    "explore": "viz.explorer",
+    "compare_texts": "analogy.delta_edges",
+    "html": "viz.html",
+    "doctor": "viz.probe",
+    "plot": "draw.plots:plot_named",
+    "exercise": "draw.exercise",
+    "bundled_file": "bundled:bundled",
+    "embedder": "embedding.embedders",
+    "ranked": "types",
+    "load_dataset": "experiments.recall.datasets",
+    "systems": "experiments.recall.systems",
+    "bench": "experiments.recall.bench",
+    "Document": "types",
+    "Node": "types",
+    "Edge": "types",
+    "Triple": "types",
+    "Diff": "types",
+    "Query": "types",
+    "Hit": "types",
+    "Ranking": "types",
+    "PropertyGraph": "graph.property_graph",
+    "Stage": "retrieval.stage",
+    "Trace": "loop.trace",
+    "Limits": "loop.limits",
+    "Resources": "loop.replay",
+    "Dataset": "evaluation.dataset",
+    "Plan": "evaluation.plan",
+    "Report": "evaluation.reports",
+    "LabError": "errors",
+}
+
+__all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
+    "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
+    "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
+    "embedder", "exercise", "explore", "fork", "html", "load_dataset", "load_run", "open_store", "plot", "python", "ranked",
+    "read_documents", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """A name of the front door, loaded when it is first used; raises AttributeError, which names near ones."""
+    if name not in _HOMES:
+        raise AttributeError(_unknown(name))
+    from importlib import import_module
+
+    module, _, there = _HOMES[name].partition(":")
+    found: object = getattr(import_module(f"kgot_lab.{module}"), there or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__"})
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _HOMES, n=3)
+    meant = f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(_HOMES)}"
+    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.bm25"

@@ -17,8 +17,10 @@ LabError
 └── TraceError        a trace or tape file cannot be read or does not fit
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+
+_LONGEST = 60  # letters of a value that a message shows
 
 
 class LabError(Exception):
@@ -34,17 +36,17 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(name, self.known, n=1)
+        near = get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
-        super().__init__(f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
+        super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 
 
 class NotInstalled(LabError):
-    """An optional package is missing."""
+    """An optional package is missing; `extra` brings it, and what no extra brings is named in `also`."""
 
-    def __init__(self, extra: str, package: str = ""):
+    def __init__(self, extra: str, package: str = "", *, also: str = ""):
         self.extra = extra
-        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'")
+        super().__init__(f"this needs {package or 'an optional package'}: pip install 'kgot_lab[{extra}]'{also and f' {also}'}")
 
 
 class LLMError(LabError):
@@ -97,3 +99,48 @@ class ToolFailed(LabError):
 
 class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
+
+
+# --- what may be given ------------------------------------------------------------------------------------------------
+
+
+def shortly(value: object) -> str:
+    """A value as a message shows it, cut when it is long."""
+    text = repr(value[: 2 * _LONGEST] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+
+
+def described_value(value: object) -> str:
+    """What was given where something else was wanted: None, or its kind, and itself where that is short to say."""
+    if value is None or isinstance(value, bool | int | float):
+        return shortly(value)
+    kind = type(value).__name__
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
+    return f"{article} {kind} ({shortly(value)})" if isinstance(value, str | bytes) else f"{article} {kind}"
+
+
+def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
+    """Raise BadInput unless a value is of one of these types; `what` says which it has to be, as in "a question is a text"."""
+    if not isinstance(value, kinds):
+        raise BadInput(f"{what}, not {described_value(value)}")
+
+
+def require_parts(value: object, parts: Iterable[str], what: str) -> None:
+    """Raise BadInput unless a value, and not merely its class, has these attributes; `what` says what it has to be."""
+    if isinstance(value, type) or not all(hasattr(value, part) for part in parts):
+        raise BadInput(f"{what}, not {described_value(value)}")
+
+
+def require_count(value: object, least: int, name: str, why: str = "") -> None:
+    """Raise BadInput unless a value is a whole number of at least `least`; `why` says what the number is for."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadInput(f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}")
+
+
+def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:
+    """Raise BadInput for an option that a function or class does not take; `whose` names it, as in "the store 'sqlite'"."""
+    from inspect import signature
+
+    known = [name for name, parameter in signature(make).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    if unknown := sorted(set(options) - set(known)):
+        raise BadInput(f"{whose} has no option {unknown[0]!r}; it knows {', '.join(known) or 'none'}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, described_value, require
 
+_SHOWN = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
 
@@ -168,7 +169,7 @@ class LaneReason:
         return f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + f", {self.path}" * bool(self.path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
 
@@ -181,6 +182,13 @@ class Ranking:
     system: str = ""
     lanes: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        by = f" by {_quoted(self.system, 60)}" if self.system else ""
+        found = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
+        first = [f"{rank:3}  {hit.score:9.4g}  {_quoted(hit.id, 80)}" for rank, hit in enumerate(self.hits[:_SHOWN], start=1)]
+        more = [f"     … and {len(self.hits) - _SHOWN:,} more"] if len(self.hits) > _SHOWN else []
+        return "\n".join([f"<Ranking{by}: {found} for “{_quoted(self.query.text, 100)}”>", *first, *more])
 
     @property
     def ids(self) -> list[str]:
@@ -200,6 +208,12 @@ class Ranking:
             if hit.id == id:
                 return (LaneReason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
         return ()
+
+
+def _quoted(text: object, most: int) -> str:
+    """A text on one line, cut where it is too long, with an escape for each letter that a terminal would obey."""
+    line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1])
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def ranked(query: Query, scores: Mapping[str, float], system: str = "", *, lanes: tuple[tuple[float, Ranking], ...] = ()) -> Ranking:
@@ -270,6 +284,16 @@ class LLM(Protocol):
     def __call__(self, prompt: Prompt) -> Reply: ...  # raises LLMError
 
 
+@runtime_checkable
+class FromFile(Protocol):
+    """A model that is a file here: the SHA-256 of the file, and what runs it; "" where that is not known."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+
+
 def full_text(document: Document) -> str:
     """What is searched of a document: its title, then its text."""
     return f"{document.title}. {document.text}" if document.title else document.text
@@ -277,7 +301,13 @@ def full_text(document: Document) -> str:
 
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     """The documents as they came, once it is sure that there are some and that no two share an id; raises BadInput."""
+    if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
+        raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")
     documents = tuple(documents)
+    for document in documents:
+        require(document, Document, "each document is a Document(id, text, title)")
+        if not (isinstance(document.id, str) and isinstance(document.text, str)):
+            raise BadInput(f"the id and the text of a document are texts, not {document.id!r:.60} and {described_value(document.text)}")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]

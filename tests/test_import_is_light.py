@@ -13,6 +13,7 @@ HEAVY = {
     "IPython",
     "nbconvert",
     "llama_cpp",
+    "xllamacpp",
     "onnxruntime",
     "pandas",
     "matplotlib",

@@ -26,10 +26,12 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"loop"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
+    [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}],
-    [{"doctor"}],
+    [{"examine"}],
     [{"viz"}],
+    [{"front"}],  # what the front door does in one line: ask, show
     [{"cli", "__main__"}],
     [{"__init__"}],  # the front door may open on every room
 ]
@@ -135,7 +137,7 @@ def test_no_room_holds_more_files_than_one_overlooks():
         ("kgot_lab.stores.cypher.embedded", "from kgot_lab.stores.sparql.triples import triples_of"),
         ("kgot_lab.evaluation.runs", "from kgot_lab.retrieval.stage import Stage"),
         ("kgot_lab.types", "import kgot_lab"),
-        ("kgot_lab.doctor.pieces", "from kgot_lab.cli.terminal import say"),
+        ("kgot_lab.examine.pieces", "from kgot_lab.cli.terminal import say"),
     ],
 )
 def test_an_import_that_climbs_is_found(module, source):

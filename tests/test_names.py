@@ -9,12 +9,15 @@ import kgot_lab
 
 PACKAGE = Path(kgot_lab.__file__).parent
 ALLOWED = {
+    "ask": "the command and the function do the same thing",
+    "bench": "the command and the function do the same thing",
     "doctor": "the command and what a cell calls do the same thing",
     "export": "the command and the function do the same thing",
     "extract": "the command, the function and its prompt do the same thing; prompts are read as `prompts.extract`",
     "launch": "one function for each kind of sandbox, called by the name of its module",
     "main": "where a program begins: the commands, and each worker inside the sandbox",
     "resume": "the command and the function do the same thing",
+    "show": "the command shows a run, the function a run and whatever else is at hand",
     "situation": "the text, and the prompt that holds it; prompts are read as `prompts.situation`",
     "verify": "the command and the function do the same thing",
 }

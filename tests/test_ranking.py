@@ -225,3 +225,21 @@ def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
     best_sentence([Document("a", text, "Ada")], Asked())
     parts = ["Ada wrote.", '"So it is", or not?', "(Not so) Then, at 3 p.m. she left the U.S.", "20 years on!", "Fin"]
     assert asked == [f"Ada. {part}" for part in parts]
+
+
+# --- in print ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hits", [TUPLE, found()], ids=["tuple", "columns"])
+def test_a_ranking_prints_its_query_its_system_and_its_first_hits(hits):
+    assert repr(Ranking(Query("who?"), hits, "bm25")).splitlines() == [
+        "<Ranking by bm25: 3 hits for “who?”>", "  1        0.5  c", "  2       0.25  a", "  3         -1  d",
+    ]  # fmt: skip
+
+
+def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their_line():
+    evil = "x\n\x1b[2J\u202e\ud800"
+    made = repr(Ranking(Query(evil), tuple(Hit(f"{evil}{n}", float(n)) for n in range(2000)), evil))
+    assert made.endswith("\n     … and 1,995 more") and len(made.splitlines()) == 7
+    assert all(line.isprintable() for line in made.split("\n")) and "\\x1b[2J" in made
+    assert repr(Ranking(Query("q"), (Hit("one", float("nan")),))) == "<Ranking: 1 hit for “q”>\n  1        nan  one"

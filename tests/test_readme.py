@@ -1,10 +1,13 @@
-"""The README against the program: its Python runs, and every command it names exists."""
+"""The README and the pages of docs/ against the program: their Python runs, and every command, file and extra they name exists."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,9 @@ from kgot_lab.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "benchmarks" / "results").rglob("*.md"))]
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+RUN = {"README.md", *(f"docs/{page}.md" for page in ("loop", "recall", "stores", "structure", "views"))}  # the pages that show Python
 COMMANDS = typer.main.get_command(app).commands
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
@@ -42,16 +48,56 @@ def wrong_commands(text: str) -> list[str]:
     return wrong
 
 
-def test_the_python_of_the_readme_runs(tmp_path):
-    code = "\n".join(blocks(README, "python"))
-    if not code:
-        pytest.skip("the README shows no Python")
+@pytest.mark.parametrize("name", sorted(RUN))
+def test_the_python_of_a_page_runs(name, tmp_path):
+    code = "\n".join(blocks((ROOT / name).read_text(encoding="utf-8"), "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
-def test_every_command_that_the_readme_names_exists():
-    assert wrong_commands(README) == []
+def test_every_page_that_shows_python_is_run():
+    shown = {name for name in NAMES if blocks((ROOT / name).read_text(encoding="utf-8"), "python")}
+    assert shown == RUN
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_that_a_page_names_exists(name):
+    assert wrong_commands((ROOT / name).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_that_a_page_links_to_exists(name):
+    links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (ROOT / name).parent.joinpath(link.partition("#")[0]).exists()] == []
+
+
+def test_every_extra_that_a_page_names_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = {extra.strip() for some in re.findall(r"kgot_lab\[([\w, ]+)\]", text) for extra in some.split(",")}
+    assert named and named <= set(extras)
+
+
+def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
+    assert len(README) < 12_000 and README.count("\n") <= 130
+    first = README.splitlines()[:12]
+    assert any(line.startswith("![") for line in first) and {"make run", "make test"} <= {line.split("  ")[0] for line in first}
+
+
+def test_every_room_is_named():
+    rooms = (ROOT / "docs" / "rooms.md").read_text(encoding="utf-8")
+    folders = [path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")]
+    assert folders and [name for name in folders if f"`{name}`" not in rooms] == []
+
+
+def test_the_picture_of_the_readme_is_what_the_command_draws(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    drawn = runpy.run_path(str(ROOT / "benchmarks" / "readme_picture.py"))["picture"]().svg
+    on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
+    assert on_file == drawn, "run python benchmarks/readme_picture.py"
+    assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
+        text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")
+    }
 
 
 def test_a_command_that_does_not_exist_would_be_found():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
-from kgot_lab.pairs.join import MEMORY, MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
+from kgot_lab.pairs.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
+from kgot_lab.pairs.work import USUAL, Effort
 from kgot_lab.retrieval.passthrough import COMPUTED
 from kgot_lab.types import Edge, Json
 
@@ -25,9 +26,16 @@ DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 
 
 class Verifier(Protocol):
-    """Anything that lays two texts side by side and may refuse them; one that has a `prepare(texts)` is told beforehand which will come."""
+    """Anything that lays two texts side by side and may refuse them."""
 
     def align(self, a: str, b: str, /) -> Verified: ...
+
+
+@runtime_checkable
+class Forewarned(Verifier, Protocol):
+    """A verifier that is told beforehand which texts will come, to work on them all at once."""
+
+    def prepare(self, texts: Sequence[str], /) -> object: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,19 +82,16 @@ def delta_edges(
     thresholds: Thresholds = SPECIFIED,
     verifier: Verifier | None = None,
     most: int = MOST_PAIRS,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: Callable[[int, int], None] | None = None,
+    effort: Effort = USUAL,
 ) -> FoundEdges:
     """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts, unless a verifier objects.
 
     delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text, a skeleton or a word the
     embedder knows have no edge, nor have two nodes of one text; all are counted. A pair that equals a threshold passes.
-    `memory` (bytes), `threads`, `client` (of Dask) and `progress(done, total)`, which counts blocks, are those of `join.delta_pairs`.
+    `effort` is that of `join.delta_pairs`.
     Raises BadInput for NaN in a vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
     """
-    rule, options = _Rule(skeletons, embedder, thresholds, verifier), _options(most, memory, threads, client, progress)
+    rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     material, counts = Material.of(graph, skeletons, embedder)
     return rule.found(material, counts, None, options)
 
@@ -100,10 +105,7 @@ def updated(
     thresholds: Thresholds = SPECIFIED,
     verifier: Verifier | None = None,
     most: int = MOST_PAIRS,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: Callable[[int, int], None] | None = None,
+    effort: Effort = USUAL,
 ) -> FoundEdges:
     """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton: these against all, no more.
 
@@ -111,7 +113,7 @@ def updated(
     a text the same vector as before, and that the verifier is the same. The vetoed ones, candidates and counts are of the pairs looked at.
     Raises BadInput as `delta_edges` does, and for edges that were made by another rule or from other skeletons; UnknownName.
     """
-    rule, options = _Rule(skeletons, embedder, thresholds, verifier), _options(most, memory, threads, client, progress)
+    rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _known(graph, ids)
     material, counts = Material.of(graph, skeletons, embedder)
     old = [edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))]
@@ -127,10 +129,7 @@ def similarity_edges(
     threshold: float,
     *,
     most: int = MOST_PAIRS,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: Callable[[int, int], None] | None = None,
+    effort: Effort = USUAL,
 ) -> FoundEdges:
     """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text included.
 
@@ -138,7 +137,7 @@ def similarity_edges(
     """
     same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
     material, counts = Material.of(graph, same, embedder)
-    found = _whole(similar_pairs(material.raw, threshold, **_options(most, memory, threads, client, progress)))
+    found = _whole(similar_pairs(material.raw, threshold, most=most, effort=effort))
     made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
     edges = [
         Edge(material.ids[i], SIMILARITY, material.ids[j], {"weight": weight, **made})
@@ -149,7 +148,10 @@ def similarity_edges(
 
 
 def compare_texts(a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None) -> Pair:
-    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds."""
+    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever the thresholds.
+
+    Raises what `compare_pairs` raises.
+    """
     return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
 
@@ -160,7 +162,11 @@ def compare_pairs(
 
     Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows no word, and for NaN.
     """
+    require(skeletons, Skeletons, "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)")
+    require_parts(embedder, ("embed", "name"), "an embedder is an object with a name that embeds texts, as minilm() gives one")
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    for text in texts:
+        require(text, str, "texts are compared")
     if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
         reason = skeletons.failed.get(missing[0], "none was made")
         raise BadInput(f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}")
@@ -239,9 +245,8 @@ class _Rule:
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 
     def _prepare(self, texts: Iterable[str]) -> None:
-        prepare = getattr(self.verifier, "prepare", None)
-        if prepare is not None:
-            prepare(list(texts))
+        if isinstance(self.verifier, Forewarned):
+            self.verifier.prepare(list(texts))
 
     def _pair(self, material: Material, i: int, j: int, raw: float, alike: float) -> Pair:
         alignment = self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
@@ -257,10 +262,6 @@ def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
     same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
     pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
     return replace(counts, pairs=pairs - same, same_text=same)
-
-
-def _options(most: int, memory: int, threads: int | None, client: Any, progress: Callable[[int, int], None] | None) -> dict[str, Any]:
-    return {"most": most, "memory": memory, "threads": threads, "client": client, "progress": progress}
 
 
 def _pairs(sizes: _Rows) -> _Rows:

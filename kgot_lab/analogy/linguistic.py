@@ -132,7 +132,7 @@ def _pipeline() -> Any:
     try:
         return import_module(MODEL).load()
     except ImportError:
-        raise NotInstalled("structure", "spacy") from None
+        raise NotInstalled("lab", "spacy") from None
 
 
 def _read(text: str, document: Any) -> Analysis:

@@ -15,7 +15,7 @@ from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeletons import Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import LLM, Json, Message, Prompt
+from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
 LONGEST = 60  # words of a skeleton that a model wrote
 RULES = """\
@@ -107,7 +107,7 @@ class ModelSkeletons:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the leak check."""
-        model = [self.llm.name, *(str(getattr(self.llm, part, "")) for part in ("sha256", "engine"))]
+        model = [self.llm.name, *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", ""))]
         asked = [asdict(self._prompt("")), asdict(self._again("", ()))] if self.leaks else [asdict(self._prompt(""))]
         return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
 

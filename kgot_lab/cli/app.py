@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
-MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, or http://host/v1#MODEL"
+MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 Model = Annotated[str, typer.Option("--model", help=MODELS)]
@@ -75,6 +75,9 @@ def ask(
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
     attach: Attach = None,
     trace: TraceFile = None,
+    tape: Annotated[
+        Path | None, typer.Option("--tape", help="keep the model's replies in this file; those it holds are not asked for")
+    ] = None,
     html: Html = None,
     as_json: AsJson = False,
     max_calls: MaxCalls = None,
@@ -87,22 +90,25 @@ def ask(
     """Answer a question with a graph grown from your documents."""
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.replay import Resources
+    from kgot_lab.stores import empty_store
 
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     if documents is None and not attach:
         raise BadInput("there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE")
-    limits = terminal.limits_for(preset, model, answer_format)
+    if tape is not None and execution:
+        raise BadInput("a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both")
+    limits = terminal.chosen_limits(preset, model, answer_format)
     path = trace or terminal.new_trace()
     terminal.check_writable(html)
     passages = terminal.read_folder(documents) if documents is not None else []
-    tools = terminal.tools_for(passages, attach or [])
+    tools = terminal.tools_with_notes(passages, attach or [])
     budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
-    planning = terminal.connect_model(model, budget)
+    planning = terminal.connect_model(model, budget, tape)
     live = Resources(tools, planning, terminal.connect_model(execution, budget) if execution else None)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
     again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
-    opened = terminal.empty_store(store or "in_memory", at, unsafe)
+    opened = empty_store(store or "in_memory", at, unsafe=unsafe)
     _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, store=opened)
 
 
@@ -125,7 +131,7 @@ def demo(
     if replayed:
         _replay_demo()
         return
-    live = Resources(terminal.tools_for(hotpotqa().documents, []), llm)
+    live = Resources(terminal.tools_with_notes(hotpotqa().documents, []), llm)
     for question in demo_questions()[: 1 + more]:
         path = terminal.new_trace()
         html = path.with_suffix(".html")
@@ -156,7 +162,7 @@ def extract(
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     terminal.check_writable(out)
-    limits = terminal.limits_for(preset, model)
+    limits = terminal.chosen_limits(preset, model)
     path = trace or terminal.new_trace()
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
@@ -170,7 +176,7 @@ def extract(
         for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
             terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()!r} written to {out}; the run is in {path}")
+        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
 
 
 @app.command()
@@ -193,6 +199,8 @@ def resume(
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.replay import Resources
     from kgot_lab.loop.replay import resume as resuming
+    from kgot_lab.loop.trace import graph_after
+    from kgot_lab.stores import empty_store
 
     run, begun = terminal.run_of(trace)
     terminal.check_writable(html)
@@ -201,7 +209,7 @@ def resume(
         terminal.show_end(run.events, trace, as_json=as_json)
         terminal.write_page(run.events, html)
         return
-    tools = terminal.tools_for(terminal.documents_of(run, documents), attach or [])
+    tools = terminal.tools_with_notes(terminal.documents_of(run, documents), attach or [])
     if missing := set(begun.tools) - {tool.name for tool in tools}:
         files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
         raise BadInput(f"the run used {', '.join(sorted(missing))}: name its documents again with --documents DIR{files}")
@@ -211,7 +219,8 @@ def resume(
     executing = terminal.connect_model(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
     live = Resources(tools, planning, executing)
     options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    with closing(terminal.empty_store(store, at, unsafe, again=run.events) if store else terminal.store_of(begun, unsafe)) as opened:
+    grown = graph_after(run.events)
+    with closing(empty_store(store, at, unsafe=unsafe, holding=grown) if store else terminal.store_of(begun, unsafe)) as opened:
         again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
         terminal.finish(resuming(trace, opened, live), trace, again, html=html, as_json=as_json)
 
@@ -262,7 +271,7 @@ def model() -> None:
 @app.command()
 def doctor() -> None:
     """Try each piece for real, and say how to get what is missing."""
-    from kgot_lab.doctor.pieces import examine
+    from kgot_lab.examine.pieces import examine
 
     findings = []
     for finding in examine():
@@ -289,11 +298,12 @@ def _answer(
     from kgot_lab.loop.forecast import forecast
     from kgot_lab.loop.trace import record
     from kgot_lab.loop.walk import think
+    from kgot_lab.stores import InMemory
 
     assert live.planning is not None
     if live.planning.name.startswith("local"):
         terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2)}")
-    with closing(store or terminal.empty_store("in_memory")) as opened:
+    with closing(store or InMemory()) as opened:
         names = [file.name for file in attach or []]
         events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
         kept = record(events, path, about={"documents": terminal.DEMO} if bundled else None)
@@ -304,7 +314,7 @@ def _replay_demo() -> None:
     from kgot_lab.bundled import bundled
     from kgot_lab.loop.trace import load_run
 
-    path = bundled("tapes/hotpotqa_demo.jsonl")
+    path = bundled("traces/hotpotqa_demo.jsonl")
     run = load_run(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:

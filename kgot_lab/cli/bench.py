@@ -16,12 +16,12 @@ from kgot_lab.errors import BadInput, NotInstalled
 if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
     from kgot_lab.evaluation.tables import Grid
-    from kgot_lab.experiments.recall.benchmark import BenchmarkProgress
+    from kgot_lab.experiments.recall.bench import BenchmarkProgress
     from kgot_lab.experiments.recall.growth import GrowthRow
 
 _T = TypeVar("_T")
 _FOLDER = Path("runs/recall")
-NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "benchmark"
+NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 _STEPS = "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 _FEWEST = 4  # synthetic passages for one query
 _Names = Annotated[list[str] | None, typer.Argument(help="musique, 2wiki, hotpotqa, musique-steps, beir/..., or a folder of yours")]
@@ -29,6 +29,10 @@ Folder = Annotated[Path, typer.Option("--folder", help="where receipts and repor
 Only = Annotated[list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")]
 Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
 Scale = Annotated[bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"),
+]
 Sizes = Annotated[list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")]
 
 
@@ -37,14 +41,15 @@ def bench(
     folder: Folder = _FOLDER,
     only: Only = None,
     develop: Develop = False,
+    plan: PlanFile = None,
     scale: Scale = False,
     sizes: Sizes = None,
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report."""
     terminal.check_writable(folder / "plan.json")
     if scale:
-        if names or only or develop:
-            raise BadInput("--scale makes its own passages; leave out data sets, --only and --develop")
+        if names or only or develop or plan:
+            raise BadInput("--scale makes its own passages; leave out data sets, --only, --develop and --plan")
         if sizes and min(sizes) < _FEWEST:
             raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
         rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
@@ -55,22 +60,25 @@ def bench(
         return
     if sizes:
         raise BadInput("--size goes with --scale")
-    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop)):
+    for report in _stoppable(folder, lambda: reported(folder, names or [], only or [], develop, plan)):
         typer.echo(f"{report}\n")
     typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set")
 
 
-def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: bool) -> list[Report]:
+def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: bool, plan: Path | None = None) -> list[Report]:
     """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before anything runs."""
     for package in NEEDED:
         if find_spec(package) is None:
-            raise NotInstalled("benchmark", package)
+            raise NotInstalled("bench", package)
     from kgot_lab.embedding.vectors import minilm
+    from kgot_lab.evaluation.plan import Plan
     from kgot_lab.experiments.recall.benchmark import DATASETS, benchmark
+
+    given = Plan.load(plan) if plan else None
 
     with bar("the benchmark") as progress, bar("vectors") as embedding:
         vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
-        reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, progress=progress)
+        reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, plan=given, progress=progress)
     write_reports(reports, folder)
     return reports
 

@@ -26,7 +26,7 @@ def export(
         graph = graph_after(load_run(source).events)
     except TraceError:
         graph = read_snapshot(source)
-    typer.echo(f"{graph!r}: {exporting(graph, out, title=source.stem)}")
+    typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 
 
 def pages(

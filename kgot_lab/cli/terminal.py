@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shlex
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, SandboxError, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, LabError, LLMError, SandboxError, StoreUnavailable, UnknownName
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
@@ -38,28 +37,40 @@ def say(text: str) -> None:
 # --- models and limits ----------------------------------------------------------------------------------------------------
 
 
-def limits_for(preset: str, model: str, answer_format: str | None = None) -> Limits:
+def chosen_limits(preset: str, model: str, answer_format: str | None = None) -> Limits:
     """The limits of a preset ("auto": local for small models); raises UnknownName and BadInput."""
-    from kgot_lab.loop.limits import preset as named
+    from kgot_lab.loop.limits import limits_for
 
-    limits = named(("local" if model.split(":")[0] in {"local", "ollama"} else "reference") if preset == "auto" else preset)
     if answer_format not in {None, "default", "gaia"}:
         raise BadInput(f"--format is default or gaia, not {answer_format!r}")
-    return limits.but(answer_format=answer_format) if answer_format and answer_format != limits.answer_format else limits
+    return limits_for(_own_name(model), preset, answer_format)
 
 
-def connect_model(spec: str, budget: Budget | None = None) -> LLM:
-    """The model that a text names, kept to a budget; the local one is fetched when it is not there. Raises LabError."""
+def _own_name(model: str) -> str:
+    """The name by which a model goes; that of a recorded one is in its file."""
+    from kgot_lab.llm import connect as connecting
+
+    return connecting(model).name if model.startswith("recorded:") else model
+
+
+def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None) -> LLM:
+    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError."""
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
+    from kgot_lab.llm.engines import ENGINES
 
-    if spec == "local":
-        llm = local_model()
+    if spec == "local" or spec.removeprefix("local:") in ENGINES:
+        llm = local_model(spec)
     elif spec.partition(":")[0] in {"local", "recorded"}:
         llm = connecting(spec)
     else:
         llm = connecting(spec, say=say)  # waits for a server should be seen
-    return Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    llm = Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    if tape is None:
+        return llm
+    from kgot_lab.llm.recorded import Recorder
+
+    return Recorder(llm, tape)
 
 
 def connect_again(name: str, budget: Budget) -> LLM:
@@ -70,14 +81,14 @@ def connect_again(name: str, budget: Budget) -> LLM:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
 
 
-def local_model() -> LLM:
+def local_model(spec: str = "local") -> LLM:
     """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
     from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm.engines import find_engine
 
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise NotInstalled("local", "llama-cpp-python")
+    find_engine(spec.partition(":")[2] or None)
     fetched_model()
-    return connecting("local")
+    return connecting(spec)
 
 
 def fetched_model() -> Path:
@@ -119,43 +130,6 @@ def documents_of(run: Trace, folder: Path | None) -> list[Document]:
     return hotpotqa().documents if run.about.get("documents") == DEMO else []
 
 
-PLACES = {  # the stores that a model writes to, and what says where each is
-    "in_memory": "path",
-    "cypher_embedded": "path",
-    "sparql_embedded": "path",
-    "cypher_server": "uri",
-    "sparql_server": "query_url",
-    "fused": "",
-}
-LOGIN = {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"}  # never on a command line
-
-
-def empty_store(kind: str, at: str | None = None, unsafe: bool = False, *, again: Sequence[Event] = ()) -> Store:
-    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
-
-    A store that holds what the events of a run to be walked `again` led to is emptied first, and nothing else ever is.
-    """
-    from kgot_lab.loop.trace import graph_after
-    from kgot_lab.stores import open_store
-
-    if kind not in PLACES:
-        raise UnknownName("store for a run", kind, PLACES)
-    place = PLACES[kind]
-    if at and not place:
-        raise BadInput(f"the store {kind!r} lives in this process and nowhere else: leave --at out")
-    if place in ("uri", "query_url") and not at:
-        raise BadInput(f"the store {kind!r} is a server's: say which with --at URL")
-    login = {name: os.environ[key] for name, key in LOGIN.items() if key in os.environ} if kind == "cypher_server" else {}
-    store = open_store(kind, **({place: at} if at else {}), **login, **({} if kind == "cypher_server" else {"unsafe": unsafe}))
-    if store.schema().nodes:
-        graph = store.graph()
-        if not again or graph != graph_after(again):
-            store.close()
-            raise BadInput(f"{at} already holds a graph, and a run begins with an empty one: name another place")
-        store.apply(graph.diff(graph.of()))
-    return store
-
-
 def store_of(begun: Started, unsafe: bool = False) -> Store:
     """An empty store in this process in the languages of a recorded run."""
     from kgot_lab.stores import open_for
@@ -163,20 +137,15 @@ def store_of(begun: Started, unsafe: bool = False) -> Store:
     return open_for(begun.dialect, *begun.readers, unsafe=unsafe)
 
 
-def tools_for(passages: Sequence[Document], attached: Sequence[Path]) -> list[Tool]:
-    """Search when there are documents, the attached files when there are some."""
-    from kgot_lab.tools.attachment import read_attachment
-    from kgot_lab.tools.search import search
+def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path]) -> list[Tool]:
+    """The tools for some documents and files; what they warn of is said as a note."""
+    from kgot_lab.tools.facts import tools_for
 
-    tools: list[Tool] = []
-    if passages:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            tools.append(search(passages, k=min(8, len(passages))))
-        for warning in caught:
-            say(f"note: {warning.message}")
-    if attached:
-        tools.append(read_attachment(attached))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tools = tools_for(passages, attached)
+    for warning in caught:
+        say(f"note: {warning.message}")
     return tools
 
 
@@ -251,7 +220,7 @@ def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
     """An event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.draw.lines import line
+    from kgot_lab.loop.telling import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)

@@ -56,14 +56,14 @@ def _converted(data: bytes, extension: str) -> Text:
     try:
         from markitdown import MissingDependencyException, StreamInfo, converters
     except ImportError:
-        raise NotInstalled("documents", "markitdown") from None
+        raise NotInstalled("lab", "markitdown") from None
     try:
         # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             result = getattr(converters, CONVERTED[extension])().convert(io.BytesIO(data), StreamInfo(extension=extension, charset="utf-8"))
     except MissingDependencyException:
-        raise NotInstalled("documents", f"the {extension} part of markitdown") from None
+        raise NotInstalled("lab", f"the {extension} part of markitdown") from None
     except Exception as error:  # whatever a broken file makes a parser do
         raise BadInput(f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})") from error
     notes = [remark, *(str(warning.message)[:200] for warning in said if not issubclass(warning.category, DeprecationWarning))]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.documents.files import CONVERTED, PLAIN, text_of
 from kgot_lab.documents.passages import first_heading, passages, without_heading
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Document
 
 _READ = (*PLAIN, *CONVERTED)
@@ -54,6 +54,7 @@ def read_documents(folder: str | Path) -> Library:
     Hidden files are passed over, links are not followed. Raises BadInput when nothing could be read, with the reasons,
     and NotInstalled when a file needs the converter and it is not there.
     """
+    require(folder, (str, Path), "documents are read from a folder, named by its path")
     folder = Path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")

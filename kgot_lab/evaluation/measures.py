@@ -57,7 +57,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes
     """
     if not qrels:
         raise BadInput("there are no qrels to score against")
-    cuts = {measure: _cut(measure, run) for measure in measures}
+    cuts = {measure: _reached(measure, run) for measure in measures}
     found = {query: run.ids(query) for query in qrels}
     if classes:
         found, qrels = {query: _first_of_each(ids, classes) for query, ids in found.items()}, _of_classes(qrels, classes)
@@ -69,8 +69,21 @@ def score(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes
     return Scores(run.system, run.dataset, {measure: values[measure] for measure in measures})
 
 
-def _cut(measure: str, run: Run) -> tuple[str, int]:
-    """A measure as its name and its cut (0 where it has none); the run must reach as deep."""
+def depth(measure: str) -> int:
+    """How many hits of a query a measure looks at, 0 for all of them; raises UnknownName for a measure, BadInput for its cut."""
+    return _parsed(measure)[1]
+
+
+def _reached(measure: str, run: Run) -> tuple[str, int]:
+    """A measure as its name and its cut; the run must reach as deep."""
+    name, cut = _parsed(measure)
+    if cut > run.kept:
+        raise BadInput(f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query")
+    return name, cut
+
+
+def _parsed(measure: str) -> tuple[str, int]:
+    """A measure as its name and its cut (0 where it has none)."""
     name, _, cut = measure.partition("@")
     if name not in {*_OURS, "all"}:
         raise UnknownName("measure", name, {*_OURS, "all"})
@@ -78,8 +91,6 @@ def _cut(measure: str, run: Run) -> tuple[str, int]:
         return name, 0
     if not cut.isdecimal() or int(cut) < 1:
         raise BadInput(f"{measure!r} needs a cut of 1 or more, as in {name}@5")
-    if int(cut) > run.kept:
-        raise BadInput(f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query")
     return name, int(cut)
 
 
@@ -94,7 +105,7 @@ def _by_ir_measures(found: Mapping[str, list[str]], qrels: Qrels, cuts: Mapping[
     try:
         import ir_measures
     except ImportError:
-        raise NotInstalled("benchmark", "ir-measures") from None
+        raise NotInstalled("bench", "ir-measures") from None
     theirs: dict[str, Any] = {measure: getattr(ir_measures, _OURS[name]) for measure, (name, _) in cuts.items()}
     theirs = {measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()}
     # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order already, with ties broken

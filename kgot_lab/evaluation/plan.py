@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.measures import MEASURES
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.measures import MEASURES, depth
+from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.types import Json
+
+MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 
 @dataclass(frozen=True)
 class Plan:
     """The baseline every system is compared with, the measure that decides, all measures, and how chance is judged.
 
-    `margin` is how much worse than the best a lane may make a fusion on the tuning split before the gate refuses it; `expected` is the
-    system that the develop queries speak for, named before the locked ones are opened.
+    Systems that are tuned are tuned for the primary measure; `margin` is how much worse by it a lane may make a fusion on the tuning
+    split before the gate refuses it. `ties`: a rule of runs.TIES. `rounds` and `seed` are those of the tests and the bootstrap.
+    `expected` is the system that the develop queries speak for, named before the locked ones are opened. `assumed`: nobody gave a plan,
+    these are the defaults. Raises BadInput for what no benchmark can follow, UnknownName for a measure or a rule.
     """
 
     baseline: str
     primary: str = "recall@5"
     measures: tuple[str, ...] = MEASURES
-    ties: str = "by document id"
+    ties: str = BY_ID
     rounds: int = ROUNDS
     seed: int = 0
-    margin: float = 0.02
+    margin: float = MARGIN
     expected: str = ""
+    assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.primary not in self.measures:
             raise BadInput(f"the primary measure {self.primary!r} is not among the measures of the plan: {', '.join(self.measures)}")
 
+        for measure in self.measures:
+            depth(measure)
+        if self.ties not in TIES:
+            raise UnknownName("rule for ties", self.ties, TIES)
+        if not (math.isfinite(self.margin) and self.margin >= 0):
+            raise BadInput(f"the margin of a plan is a number of 0 or more, not {self.margin}")
+        if self.rounds < 1:
+            raise BadInput(f"chance is judged by 1 round or more, not {self.rounds}")
+
     def __str__(self) -> str:
         chance = f"{self.rounds:,} rounds, seed {self.seed}"
         parts = f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}", chance, f"margin {self.margin}"
         best = [f"expected best {self.expected}"] * bool(self.expected)
-        return f"Written down before the run: {', '.join([*parts, *best])}"
+        whose = "No plan was given; these defaults were written" if self.assumed else "Written"
+        return f"{whose} down before the run: {', '.join([*parts, *best])}"
 
     def as_json(self) -> dict[str, Json]:
-        """The plan as JSON values."""
-        return asdict(self) | {"measures": list(self.measures)}
+        """The plan as JSON values; that nobody gave it stands there only where it is so."""
+        values = asdict(self) | {"measures": list(self.measures)}
+        return values if self.assumed else {name: value for name, value in values.items() if name != "assumed"}
+
+    def write_down(self, path: Path) -> None:
+        """Save the plan before anything is measured; one that is there is left alone. Raises BadInput where it is another one."""
+        if not path.exists():
+            self.save(path)
+            return
+        there, own = Plan.load(path), self.as_json()
+        other = [f"{name} is {value} there and {own[name]} now" for name, value in there.as_json().items() if own.get(name, value) != value]
+        if there != self:
+            raise BadInput(f"{path} holds another plan ({'; '.join(other)}), and a plan is not changed afterwards; name another folder")
 
     def save(self, path: Path) -> None:
         """Write the plan as JSON."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.runs import Latency, Progress, Retriever, Run, asked, latency, unique
+from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
@@ -31,11 +31,13 @@ _FIXED = ("format", "dataset", "documents", "questions", "qrels", "system", "des
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
-def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: int = KEEP, progress: Progress | None = None) -> Run:
+def run_to(
+    path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID, progress: Progress | None = None
+) -> Run:
     """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was interrupted.
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
-    to its end is asked again. Raises BadInput when what is there comes from another configuration.
+    to its end is asked again. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from another configuration.
     """
     queries = unique(dataset.queries)
     fixed = _configuration(system, dataset, name, keep)
@@ -44,12 +46,15 @@ def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: 
         return load_receipt(path)
     partial = path.with_name(path.name + ".partial")
     done = _resumed(partial, fixed)
+    known = {document.id for document in dataset.documents}
     with partial.open("a", encoding="utf-8") as lines:
         if not partial.stat().st_size:
             lines.write(_line(fixed))
         for query in queries:
             if query.id not in done:
-                hits, took = asked(system, query, keep)
+                hits, took = asked(system, query, keep, ties)
+                if strange := [hit.id for hit in hits if hit.id not in known]:
+                    raise BadInput(f"{system.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}")
                 lines.write(_line(_row(query.id, hits) | {"seconds": took}))
                 lines.flush()
                 done[query.id] = (_rounded(hits), took)
@@ -59,7 +64,7 @@ def run_to(path: Path, system: Retriever, dataset: Dataset, *, name: str, keep: 
     found = {query.id: done[query.id][0] for query in queries}
     about = {key: str(fixed[key]) for key in ("documents", "questions", "qrels")} | circumstances()
     made = Run(name, repr(system), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
-    save_receipt(made, path)
+    save_receipt(made, path, keep)
     partial.unlink()
     return made
 

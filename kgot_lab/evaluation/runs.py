@@ -7,12 +7,15 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice, takewhile
 from typing import NamedTuple, Protocol
 
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
+BY_ID, AS_RANKED = "by document id", "as the system ranks them"
+TIES = (BY_ID, AS_RANKED)  # how hits of one score are put in order
 
 
 class Retriever(Protocol):
@@ -78,20 +81,32 @@ def run(
     return Run(name or system.name, repr(system), dataset, keep, hits, latency(list(seconds.values())), seconds)
 
 
-def asked(system: Retriever, query: Query, keep: int) -> tuple[tuple[Hit, ...], float]:
-    """The best hits of a system for one query, and the seconds it took.
+def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tuple[tuple[Hit, ...], float]:
+    """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
 
-    Raises BadInput for a hit that occurs twice or a score that is no number: both would be counted wrongly without a word.
+    Raises BadInput for what is no ranking, for a hit that occurs twice or a score that is no number: all would be counted wrongly without
+    a word.
     """
     began = time.perf_counter()
     ranking = system.search(query)
     took = time.perf_counter() - began
-    hits = ranking.hits[:keep]
+    if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
+        raise BadInput(f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)")
+    hits = _settled(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         raise BadInput(f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
     if not all(math.isfinite(hit.score) for hit in hits):
         raise BadInput(f"{system.name} gave a score that is not a finite number for query {query.id!r}")
-    return tuple(hits), took
+    return hits, took
+
+
+def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
+    """The first hits; where ties go by id, those of one score that stand together are in the order of their ids."""
+    first = list(hits[:keep])
+    if ties == BY_ID and first:
+        first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))  # the tie at the end, all of it
+        first = [hit for _, tied in groupby(first, key=lambda hit: hit.score) for hit in sorted(tied, key=lambda hit: hit.id)]
+    return tuple(first[:keep])
 
 
 def unique(queries: Iterable[Query]) -> tuple[Query, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
@@ -52,6 +52,7 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     Labels come from `labels` and `label`; an edge's type from the first of relation, relationship, label, type that is a text,
     or from its key if that is a text, or is "related_to". Raises BadInput when two ids have one text, such as 1 and "1".
     """
+    require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
     names: dict[str, Any] = {}
     for id in graph:
         if id != names.setdefault(str(id), id):
@@ -154,6 +155,7 @@ def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
 
 
 def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
+    require_parts(frame, ("columns", "to_dict"), f"the {what} are a pandas data frame")
     missing = columns - set(frame.columns)
     if missing:
         raise BadInput(f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
+from kgot_lab.graph.printed import printed, summary
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class PropertyGraph:
         Raises BadInput when two nodes or edges share an identity and differ, and, unless dangling="add" makes
         bare nodes of them, when an edge ends at a node that is not there.
         """
+        for what, given in (("nodes", nodes), ("edges", edges)):
+            require(given, Iterable, f"the {what} of a graph are a list")
+        if dangling not in ("refuse", "add"):
+            raise UnknownName("way with dangling edges", str(dangling), ("refuse", "add"))
         columns = _Columns()
         for node in nodes:
             columns.add_node(node)
@@ -60,9 +65,13 @@ class PropertyGraph:
         return columns.graph()
 
     @classmethod
-    def from_triples(cls, triples: Iterable[Triple]) -> PropertyGraph:
-        """The graph of some triples: bare nodes, one edge for each different triple."""
-        return cls.of((), (Edge(triple.subject, triple.relation, triple.object) for triple in triples), dangling="add")
+    def from_triples(cls, triples: Iterable[Triple | tuple[str, str, str]]) -> PropertyGraph:
+        """The graph of some triples, or of tuples of three texts: bare nodes, one edge for each different triple.
+
+        Raises BadInput for what is no triple.
+        """
+        require(triples, Iterable, "triples are a list of (subject, relation, object)")
+        return cls.of((), (Edge(*_three_texts(triple)) for triple in triples), dangling="add")
 
     def to_triples(self) -> tuple[Triple, ...]:
         """One triple for each edge, in edge order; nodes without edges have none."""
@@ -102,9 +111,11 @@ class PropertyGraph:
     def __contains__(self, id: object) -> bool:
         return id in self._row_of
 
+    def __str__(self) -> str:
+        return summary(self)
+
     def __repr__(self) -> str:
-        counts = (len(self), "node"), (len(self.edges), "edge"), (len(self.labels()), "label"), (len(self.types()), "relation")
-        return f"<PropertyGraph: {', '.join(f'{count} {noun}' + 's' * (count != 1) for count, noun in counts)}>"
+        return printed(self)
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -127,9 +138,10 @@ class PropertyGraph:
 
     def row(self, id: str) -> int:
         """The row of a node in the columns; raises UnknownName, naming at most twenty of the ids there are."""
-        if id not in self._row_of:
-            raise UnknownName("node", id, islice(self.ids, 20))
-        return self._row_of[id]
+        try:
+            return self._row_of[id]
+        except (KeyError, TypeError):  # a list is the id of nothing
+            raise UnknownName("node", str(id), islice(self.ids, 20)) from None
 
     def labels(self) -> dict[str, int]:
         """How many nodes carry each label, most used first."""
@@ -166,6 +178,8 @@ class PropertyGraph:
 
     def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
         """These nodes and every edge between two of them, in the order of this graph; raises UnknownName."""
+        if isinstance(ids, str):
+            raise BadInput(f"give a list of ids, not one id: [{shortly(ids)}]")
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
@@ -184,6 +198,7 @@ class PropertyGraph:
 
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
         """The subgraph within some hops of the given nodes, whichever way the edges point; raises UnknownName."""
+        require_count(hops, 0, "hops")
         frontier = reached = {self.row(id) for id in ids}
         for _ in range(hops):
             slices = [csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in self._csrs("both") for r in frontier]
@@ -193,6 +208,7 @@ class PropertyGraph:
 
     def diff(self, other: PropertyGraph) -> Diff:
         """What must change in this graph to make it the other one. 1, 1.0 and True are different values; a list and a tuple are not."""
+        require(other, PropertyGraph, "a graph is compared with another PropertyGraph")
         nodes = changes(
             {id: r for r, id in enumerate(self.ids)},
             {id: r for r, id in enumerate(other.ids)},
@@ -214,6 +230,7 @@ class PropertyGraph:
 
     def apply(self, diff: Diff) -> PropertyGraph:
         """The graph after a diff; raises BadInput when the diff does not fit: its old values must be here, its additions must not."""
+        require(diff, Diff, "what is applied to a graph is a Diff")
         nodes = {node.id: node for node in self.nodes}
         patch(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
         edges = {edge.identity: edge for edge in self.edges}
@@ -263,6 +280,8 @@ class _Columns:
         self.edge_properties: list[Properties] = []
 
     def add_node(self, node: Node) -> None:
+        if not isinstance(node, Node) or not isinstance(node.id, str):
+            raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {_told(node)}")
         labels = tuple(node.labels)
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
@@ -272,6 +291,8 @@ class _Columns:
             raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
+        if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
+            raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_told(edge)}")
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
@@ -300,6 +321,18 @@ class _Columns:
             edge_properties=tuple(self.edge_properties),
             edge_keys=tuple(key for *_, key in self.edge_of),
         )
+
+
+def _three_texts(triple: object) -> tuple[str, str, str]:
+    """The parts of a triple; raises BadInput for what is none."""
+    parts = (triple.subject, triple.relation, triple.object) if isinstance(triple, Triple) else triple
+    if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
+        return parts[0], parts[1], parts[2]
+    raise BadInput(f"a triple is (subject, relation, object), three texts, not {_told(triple)}")
+
+
+def _told(value: object) -> str:
+    return shortly(value) if isinstance(value, tuple | list | Node | Edge | Triple) else described_value(value)
 
 
 def _by_use(counts: Mapping[str, int]) -> dict[str, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import OverBudget
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.types import LLM, Prompt, Reply, Usage
+from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
 
@@ -57,6 +58,14 @@ def estimate(calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rat
     return CostEstimate(sum(calls.values()), read, written, rate.seconds(read, written), rate.price.of(read, written))
 
 
+@runtime_checkable
+class Priced(Protocol):
+    """A model that asks a price of so much for a token; None where nobody knows it. A model without one is free."""
+
+    @property
+    def price(self) -> Price | None: ...
+
+
 class Budgeted:
     """A model that stops before it would spend too much: OverBudget is raised before the call that could pass the budget.
 
@@ -75,12 +84,12 @@ class Budgeted:
     @property
     def engine(self) -> str:
         """What runs the model behind it, for the head of a tape."""
-        return str(getattr(self._llm, "engine", ""))
+        return self._llm.engine if isinstance(self._llm, FromFile) else ""
 
     @property
     def sha256(self) -> str:
         """The hash of the model behind it, for the head of a tape."""
-        return str(getattr(self._llm, "sha256", ""))
+        return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
     def __call__(self, prompt: Prompt) -> Reply:
         self._refuse_if_over(prompt)
@@ -106,10 +115,10 @@ class Budgeted:
         read, written = tokens_of(prompt), prompt.max_tokens
         seen = self.spent.prompt_tokens + self.spent.completion_tokens
         seconds = (read + written) * self.spent.seconds / seen if seen else 0.0
-        if self.budget.dollars is not None and not getattr(self._llm, "cost_known", True):
+        price = self._llm.price if isinstance(self._llm, Priced) else FREE
+        if self.budget.dollars is not None and price is None:
             raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: give it a price, or limit tokens")
-        price: Price = getattr(self._llm, "price", None) or FREE
-        return Usage(read, written, seconds, price.of(read, written))
+        return Usage(read, written, seconds, (price or FREE).of(read, written))
 
     def __repr__(self) -> str:
         spent = self.spent

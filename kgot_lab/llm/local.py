@@ -5,24 +5,23 @@ read. One instance holds the weights (a second would cost another 0.9 GB, becaus
 read is parked and brought back, 28 kB a token, in milliseconds.
 
 Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever was asked before, a prompt
-is always read in the same chunks, only whole chunks are reused, and the last token is read by itself.
+is always read in the same chunks, only whole chunks are reused, and the last token is read by itself. It is so with either engine;
+the two engines add in other orders, so a seed does not mean the same text with both.
 """
 
 from __future__ import annotations
 
-import ctypes
-import json
 import os
 import random
 import re
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
+from kgot_lab.errors import LLMError, ModelMissing
+from kgot_lab.llm.engines import ENGINES, Engine, engine_version, find_engine, load_engine
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -32,35 +31,43 @@ FAMILY = 0.25  # a prompt that shares less than this with everything read before
 
 @dataclass(frozen=True)
 class Parked:
-    """A prompt the model has read: its tokens and llama.cpp's memory of them."""
+    """A prompt the model has read: its tokens and the engine's memory of them."""
 
     tokens: tuple[int, ...]
-    memory: Any  # a ctypes array of bytes
+    memory: Any
 
 
 class Local:
     """Answers with a GGUF model, by default the fetched Qwen2.5-Coder; `slots` families of prompts stay read.
 
-    Raises ModelMissing or NotInstalled when it is made, LLMError when a prompt does not fit `context` tokens.
+    `engine` is "llama-cpp-python" or "xllamacpp", by default the first of them that is installed. Raises ModelMissing, NotInstalled or
+    UnknownName when it is made, LLMError when a prompt does not fit `context` tokens.
     The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text.
     """
 
-    def __init__(self, path: str | Path | None = None, *, context: int = 8192, threads: int | None = None, slots: int = 6):
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        engine: str | None = None,
+        context: int = 8192,
+        threads: int | None = None,
+        slots: int = 6,
+    ):
         # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call takes ten times as long.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
-            raise ModelMissing(f"there is no model file at {self.path}")
+            raise ModelMissing(f"there is no model file at {self.path}" + _engines_told(self.path))
+        self._kind = find_engine(engine)
         self.name = f"local:{self.path.stem.lower()}"
-        self.engine = _engine_version()
+        self.engine = engine_version(self._kind)
         self.context, self.slots, self.threads = context, slots, threads or min(8, _cores())
         self.reused = 0  # prompt tokens that did not have to be read again
         self._read: tuple[int, ...] = ()  # the prompt that is live in the model
         self._parked: list[Parked] = []  # the least recently used first
-        self._grammars: dict[str, Any] = {}
         self._lock = threading.Lock()
-        self._llama: Any = None
-        self._chat: Any = None
+        self._loaded: Engine | None = None
 
     @property
     def sha256(self) -> str:
@@ -70,76 +77,44 @@ class Local:
     def __call__(self, prompt: Prompt) -> Reply:
         with self._lock:
             started = time.perf_counter()
-            self._load()
+            engine = self._load()
             tokens, stop = self._tokens_of(prompt)
             self._read_prompt(tokens)
-            answer = self._llama.create_completion(
-                prompt=tokens,
-                max_tokens=prompt.max_tokens,
-                temperature=prompt.temperature,
-                seed=random.getrandbits(31) if prompt.seed is None else prompt.seed,
-                grammar=self._grammar(prompt),
-                stop=stop,
-            )
-            usage = answer["usage"]
+            seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
+            try:
+                text, written = engine.write(tokens, stop, prompt, seed)
+            except BaseException:
+                self._read = ()  # nothing half-read is reused
+                raise
             seconds = time.perf_counter() - started
-        return Reply(answer["choices"][0]["text"].strip(), Usage(usage["prompt_tokens"], usage["completion_tokens"], seconds))
+        return Reply(text.strip(), Usage(len(tokens), written, seconds))
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""
         with self._lock:
-            self._load()
-            return len(self._llama.tokenize(text.encode(), add_bos=False, special=False))
+            return len(self._load().tokens(text))
 
     def close(self) -> None:
         """Give the memory back; the next call loads the model again."""
         with self._lock:
-            if self._llama is not None:
-                self._llama.close()
-            self._llama, self._read, self._parked = None, (), []
+            if self._loaded is not None:
+                self._loaded.close()
+            self._loaded, self._read, self._parked = None, (), []
 
-    def _load(self) -> None:
-        if self._llama is not None:
-            return
-        import llama_cpp
-        from llama_cpp.llama_chat_format import CHATML_CHAT_TEMPLATE, Jinja2ChatFormatter
-
-        try:
-            llama = llama_cpp.Llama(
-                str(self.path),
-                n_ctx=self.context,
-                n_batch=CHUNK,
-                n_threads=self.threads,
-                n_threads_batch=self.threads,  # unequal numbers make OpenMP rebuild its team at every switch
-                verbose=False,
-            )
-        except ValueError as error:
-            raise LLMError(f"llama.cpp cannot load {self.path}: {error}. Is it a whole GGUF file?") from None
-        end = llama.detokenize([llama.token_eos()], special=True).decode()
-        self._chat = Jinja2ChatFormatter(llama.metadata.get("tokenizer.chat_template", CHATML_CHAT_TEMPLATE), eos_token=end, bos_token="")
-        self._llama = llama
+    def _load(self) -> Engine:
+        if self._loaded is None:
+            self._loaded = load_engine(self._kind, self.path, context=self.context, threads=self.threads, chunk=CHUNK)
+        return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
         """The tokens of a prompt in the model's own chat format, and where the reply stops; raises LLMError if they do not fit."""
-        chat = self._chat(messages=[{"role": message.role, "content": _harmless(message)} for message in prompt.messages])
-        tokens = self._llama.tokenize(chat.prompt.encode(), add_bos=True, special=True)
+        tokens, stop = self._load().chat([replace(message, text=_harmless(message)) for message in prompt.messages])
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
                 f"the prompt has {len(tokens):,} tokens and its reply may have {prompt.max_tokens:,}: together more than the "
                 f"{self.context:,} that {self.name} was opened with. Shorten the prompt, or open the model with a larger context."
             )
-        return list(tokens), [chat.stop] if isinstance(chat.stop, str) else list(chat.stop or [])
-
-    def _grammar(self, prompt: Prompt) -> Any:
-        """The grammar that lets only JSON of the prompt's schema through, or none; kept, because compiling takes a while."""
-        if prompt.schema is None:
-            return None
-        from llama_cpp.llama_grammar import LlamaGrammar
-
-        schema = json.dumps(_spellable(prompt.schema))  # not sorted: the order of the properties is the order of writing
-        if schema not in self._grammars:
-            self._grammars[schema] = LlamaGrammar.from_json_schema(schema, verbose=False)
-        return self._grammars[schema]
+        return tokens, stop
 
     def _read_prompt(self, tokens: list[int]) -> None:
         """Have the model read all of a prompt but its last token, reusing what it has read of the closest one."""
@@ -147,8 +122,7 @@ class Local:
         done = _reusable(self._read, tokens)
         self._read = ()  # should an interrupt come now, nothing half-read is reused
         self.reused += done
-        self._llama.n_tokens = done
-        self._llama.eval(tokens[done:-1])
+        self._load().read(tokens, done)
         self._read = tuple(tokens)
 
     def _bring_closest(self, tokens: list[int]) -> None:
@@ -165,25 +139,18 @@ class Local:
 
     def _park(self) -> None:
         """Set aside what the model has read; the least recently used beyond `slots` is forgotten."""
+        engine = self._load()
         if self._read and self.slots > 1:
-            import llama_cpp
-
-            size = llama_cpp.llama_state_seq_get_size(self._llama.ctx, 0)
-            memory = (ctypes.c_uint8 * size)()
-            llama_cpp.llama_state_seq_get_data(self._llama.ctx, memory, size, 0)
-            self._parked = [*self._parked, Parked(self._read, memory)][-(self.slots - 1) :]
-        self._llama.reset()
+            self._parked = [*self._parked, Parked(self._read, engine.park())][-(self.slots - 1) :]
+        engine.forget()
         self._read = ()
 
     def _restore(self, parked: Parked) -> None:
-        import llama_cpp
-
-        if llama_cpp.llama_state_seq_set_data(self._llama.ctx, parked.memory, len(parked.memory), 0):
-            self._llama.input_ids[: len(parked.tokens)] = parked.tokens
+        if self._load().restore(parked.memory):
             self._read = parked.tokens
 
     def __repr__(self) -> str:
-        state = "not loaded yet" if self._llama is None else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
+        state = "not loaded yet" if self._loaded is None else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
         return f"<{self.name}: context {self.context:,}, {self.threads} threads, {state}>"
 
 
@@ -196,35 +163,16 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
     return alike - alike % CHUNK
 
 
+def _engines_told(path: Path) -> str:
+    """A word on engines where what was taken for a file looks like the name of one."""
+    return "" if path.suffix else f"; an engine would be one of {', '.join(ENGINES)}"
+
+
 def _harmless(message: Message) -> str:
     """The text of a message with control marks broken up, so that a document cannot open a turn of its own."""
     return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
 
 
-def _spellable(part: Any) -> Any:
-    """A schema in which choices with quotes or backslashes are any text.
-
-    llama-cpp-python misspells those, and a grammar that cannot be parsed kills the process.
-    """
-    if isinstance(part, list | tuple):
-        return [_spellable(item) for item in part]
-    if not isinstance(part, Mapping):
-        return part
-    choices = [*part.get("enum", []), part.get("const", "")] if isinstance(part.get("enum", []), list) else []
-    if any(isinstance(choice, str) and ('"' in choice or "\\" in choice) for choice in choices):
-        return {"type": "string"}
-    return {key: _spellable(value) for key, value in part.items()}
-
-
 def _cores() -> int:
     """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _engine_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"llama-cpp-python {version('llama-cpp-python')}"
-    except PackageNotFoundError:
-        raise NotInstalled("local", "llama-cpp-python") from None

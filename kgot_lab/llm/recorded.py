@@ -1,7 +1,8 @@
-"""Tapes: real replies on file, so that notebooks and tests run without the model, a key or a network.
+"""Real replies on file, so that notebooks and tests run without the model, a key or a network.
 
-A tape is JSON lines. The head: {"tape": 1, "model", "model_sha256", "engine", "recorded", "note"}; then a line for each reply:
-{"key", "prompt" (its last words, for people), "reply", "usage"}.
+A tape is JSON lines of replies and nothing else. The head: {"tape": 1, "model", "model_sha256", "engine", "recorded", "note"}; then a
+line for each reply: {"key", "prompt" (its last words, for people), "reply", "usage"}. A trace (kgot_lab.loop.trace) is a whole run,
+event by event; the replies in it can be used as a tape.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.errors import ReplayMiss, TraceError
-from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
+from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt that a tape keeps for people
 
@@ -63,16 +64,19 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
 
 
 class Recorded:
-    """Replays a tape: a file of one, or its head and entries. Its name is the recorded model's own, so that keys and traces agree.
+    """Replays a tape, or the replies in a trace: a file, or its lines. Its name is the recorded model's own, so that keys and traces agree.
 
-    Raises TraceError when the tape cannot be read, and ReplayMiss on a prompt that is not on it: it never asks a live model.
+    `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read or `model` is needed,
+    UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it never asks a live model.
     """
 
-    def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]]):
-        self.tape = str(tape) if isinstance(tape, (str, Path)) else "a tape in memory"
+    def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
+        named = isinstance(tape, (str, Path))
         lines = list(_lines(Path(tape))) if isinstance(tape, (str, Path)) else list(tape)
-        self.head = _head(lines, self.tape)
-        self.replies = {str(line["key"]): _reply(line) for line in lines[1:]}
+        self.is_trace = bool(lines) and lines[0].get("trace") == 1
+        self.tape = str(tape) if named else f"a {'trace' if self.is_trace else 'tape'} in memory"
+        read = _replies_of_trace if self.is_trace else _replies_of_tape
+        self.head, self.replies = read(lines, self.tape, model)
         self._keys = Keys(self.head.model)
 
     @property
@@ -84,8 +88,9 @@ class Recorded:
         key = self._keys.of(prompt)
         if key not in self.replies:
             raise ReplayMiss(
-                f"the tape {self.tape} has no reply {key} to the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}. "
-                "The prompt, a limit or a seed has changed since it was recorded: record it again with `make record`, or use a live model."
+                f"{self.tape} has no reply {key} to the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}. "
+                "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was, use a live model, "
+                "or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)."
             )
         return self.replies[key]
 
@@ -97,6 +102,14 @@ class Recorded:
         return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
 
 
+def recorded_at(place: str, **options: str) -> Recorded:
+    """The replies in FILE, or of one model in it, written FILE#MODEL."""
+    if Path(place).exists():  # a file may have that sign in its name
+        return Recorded(place, **options)
+    path, _, model = place.partition("#")
+    return Recorded(path, **({"model": model} if model else {}), **options)
+
+
 class Recorder:
     """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is answered from it."""
 
@@ -105,9 +118,14 @@ class Recorder:
         self.head = head or Head(llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat())
         self._keys = Keys(self.head.model)
         if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._write({"tape": 1, **asdict(self.head)})
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._write({"tape": 1, **asdict(self.head)})
+            except OSError as error:
+                raise TraceError(f"cannot write the tape {self.path}: {error}") from error
         self._tape = Recorded(self.path)
+        if self._tape.is_trace:
+            raise TraceError(f"{self.path} is a trace, a run event by event: record the replies to another file")
         if self._tape.head.model != self.head.model:
             held = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
             raise TraceError(f"{held}: record to another file, or delete this one")
@@ -134,29 +152,86 @@ class Recorder:
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
-    """The lines of a tape file; raises TraceError with the number of the line that cannot be read."""
+    """The lines of a file; raises TraceError with the number of the line that cannot be read. A trace may end in a line cut short."""
     try:
-        texts = path.read_text(encoding="utf-8").strip("\n").split("\n")  # splitlines would also cut at the odd separators a reply may hold
+        texts = lines_on_file(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"the tape {path} cannot be read: {error}. Record it with `make record`.") from None
+        how = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
+        raise TraceError(f"the tape or trace {path} cannot be read: {error}; {how}") from None
+    cut_short = len(texts) if texts[0].startswith('{"trace"') else 0  # its last line has no end: the writer was stopped in the middle
     for number, text in enumerate(texts, start=1):
         try:
-            yield json.loads(text)
+            line = json.loads(text) if text else {}
         except json.JSONDecodeError as error:
-            raise TraceError(f"line {number} of the tape {path} is not JSON ({error.msg}): delete that line and record again") from None
+            if number == cut_short:
+                return
+            raise TraceError(f"line {number} of {path} is not JSON ({error.msg}): delete that line and record again") from None
+        if not isinstance(line, dict):
+            raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
+        if line:
+            yield line
 
 
-def _head(lines: list[Mapping[str, Json]] | list[dict[str, Json]], tape: str) -> Head:
+def lines_on_file(path: Path) -> list[str]:
+    """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but for an end in mid-letter."""
+    before, end, last = path.read_bytes().rpartition(b"\n")
+    return [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # splitlines would also cut at odd separators
+
+
+_Held = tuple[Head, dict[str, Reply]]
+
+
+def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str) -> _Held:
     if not lines or lines[0].get("tape") != 1 or "model" not in lines[0]:
-        raise TraceError(f'{tape} does not begin with the head of a tape, {{"tape": 1, "model": …}}')
-    return Head(**{key: str(lines[0].get(key, "")) for key in Head.__dataclass_fields__})
+        raise TraceError(f'{tape} is no tape and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}')
+    head = Head(**{key: str(lines[0].get(key, "")) for key in Head.__dataclass_fields__})
+    if model not in {"", head.model}:
+        raise UnknownName(f"model of {tape}", model, [head.model])
+    try:
+        return head, {str(line["key"]): _reply(line) for line in lines[1:]}
+    except KeyError:
+        raise TraceError(f"an entry of {tape} has no key: record it again") from None
+
+
+def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
+    """The replies in the Asked events of a run; what was asked inside tools is in what they returned."""
+    asked = [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
+    models = list(dict.fromkeys(str(line.get("model")) for line in asked))
+    if not models:
+        raise TraceError(f"no model was asked in the run {trace}: it holds no reply to answer with")
+    if model and model not in models:
+        raise UnknownName(f"model of {trace}", model, models)
+    if not model and len(models) > 1:
+        raise TraceError(f"{trace} holds replies of {' and '.join(models)}: say whose, as in recorded:{trace}#{models[0]}")
+    about: Mapping[str, Json] = lines[0].get("about") or {}
+    when = str(about.get("recorded") or lines[0].get("created", ""))[:10]
+    head = Head(
+        model or models[0], str(about.get("model_sha256", "")), str(about.get("engine", "")), when, f"run {lines[0].get('run', '')}"
+    )
+    keys, replies = Keys(head.model), {}
+    for line in asked:
+        if line.get("model") == head.model:
+            replies[keys.of(_prompt_asked(line, trace))] = _reply(line)
+    return head, replies
+
+
+def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
+    """The prompt that a trace holds as plain JSON values; raises KeyError or TypeError."""
+    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
+
+
+def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
+    try:
+        return prompt_from_json(line["prompt"])
+    except (KeyError, TypeError) as error:
+        raise TraceError(f"a prompt in {trace} is damaged: {error!r}") from None
 
 
 def _reply(line: Mapping[str, Json]) -> Reply:
     try:
         return Reply(str(line["reply"]), Usage(**line.get("usage", {})))
     except (KeyError, TypeError) as error:
-        raise TraceError(f"the entry {line.get('key')} of a tape is not a reply: {error}") from None
+        raise TraceError(f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}") from None
 
 
 def _usage(usage: Usage) -> dict[str, Json]:

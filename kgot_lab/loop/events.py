@@ -7,17 +7,23 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from kgot_lab.errors import TraceError
-from kgot_lab.types import Diff, Document, Edge, Json, Message, Node, Prompt, Rows, Usage
+from kgot_lab.llm.recorded import prompt_from_json
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Event:
-    """Something that happened; `step` counts the INSERT turns begun before it."""
+    """Something that happened; `step` counts the INSERT turns begun before it. Prints as a line or two of words."""
 
     step: int = 0
 
+    def __repr__(self) -> str:
+        from kgot_lab.loop.telling import line
 
-@dataclass(frozen=True, kw_only=True)
+        return line(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Started(Event):
     """A run began: the question, what it may use, and how long it may try."""
 
@@ -32,7 +38,7 @@ class Started(Event):
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Asked(Event):
     """A model was asked; `role` says what for (vote, merge, tools, write, mend, read, ...)."""
 
@@ -43,7 +49,7 @@ class Asked(Event):
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Cut(Event):
     """Something was too long for its token budget; the least relevant parts were left out."""
 
@@ -52,7 +58,7 @@ class Cut(Event):
     left_out: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Ballot(Event):
     """One vote: INSERT or RETRIEVE, or "" when the reply was neither."""
 
@@ -61,7 +67,7 @@ class Ballot(Event):
     text: str  # the reason for INSERT; the read statement (or the answer) for RETRIEVE
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
     """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was asked for, and it is INSERT."""
 
@@ -84,7 +90,7 @@ class Voted(Event):
         return winners / self.asked if self.asked else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Merged(Event):
     """Several reasons to INSERT became one."""
 
@@ -102,7 +108,7 @@ class ToolCall:
         return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Chose(Event):
     """The tool calls of this step; `skipped` were proposed but had been made before."""
 
@@ -110,7 +116,7 @@ class Chose(Event):
     skipped: tuple[ToolCall, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ToolReturned(Event):
     """A tool's text, with the documents it came from; `failed` when the text is an error message."""
 
@@ -120,7 +126,7 @@ class ToolReturned(Event):
     failed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Failed(Event):
     """The store refused the read of a ballot; if RETRIEVE wins, it will be mended."""
 
@@ -128,7 +134,7 @@ class Failed(Event):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Repaired(Event):
     """A statement failed and the model mended it."""
 
@@ -138,7 +144,7 @@ class Repaired(Event):
     dialect: str = ""  # empty: the language of the run
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Wrote(Event):
     """A statement changed the graph, exactly so."""
 
@@ -147,7 +153,7 @@ class Wrote(Event):
     source: str = ""  # the tool call whose text the statement was made from
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Read(Event):
     """A statement was run against the graph without changing it."""
 
@@ -156,7 +162,7 @@ class Read(Event):
     dialect: str = ""  # empty: the language of the run
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Refused(Event):
     """A statement was given up: the store refused it and repairs ran out."""
 
@@ -166,14 +172,14 @@ class Refused(Event):
     dialect: str = ""  # empty: the language of the run
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Forced(Event):
     """Nothing more can be fetched or read: from here on the model must answer."""
 
     what: str  # "read": the steps or the calls ran out, read what is there; "answer": no rows gave an answer, guess
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Computed(Event):
     """Arithmetic the rows needed, done by Python in the sandbox; `failed` when the output is an error."""
 
@@ -182,7 +188,7 @@ class Computed(Event):
     failed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Parsed(Event):
     """One candidate answer, in the format asked for; `problem` says why there is none."""
 
@@ -190,7 +196,7 @@ class Parsed(Event):
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answered(Event):
     """The end: the answer, whether it is a guess, and what it rests on."""
 
@@ -240,10 +246,6 @@ def _tuples(value: Json) -> Json:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _prompt(data: Json) -> Prompt:
-    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
-
-
 def _node(data: Json) -> Node:
     return Node(data["id"], tuple(data["labels"]), data["properties"])
 
@@ -265,7 +267,7 @@ def _calls(data: Json) -> tuple[ToolCall, ...]:
 
 
 _READERS: dict[tuple[type[Event], str], Any] = {
-    (Asked, "prompt"): _prompt,
+    (Asked, "prompt"): prompt_from_json,
     (Asked, "usage"): lambda data: Usage(**data),
     (Chose, "calls"): _calls,
     (Chose, "skipped"): _calls,

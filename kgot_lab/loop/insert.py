@@ -17,6 +17,7 @@ from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
+from kgot_lab.tools.tool import Tool, sought_by
 from kgot_lab.types import Document, Message, Prompt, Triple
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
@@ -75,17 +76,22 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
 
 
 def _opening(run: Loop) -> tuple[ToolCall, ...]:
-    """The question itself as the first search, where a tool takes just a query."""
+    """The question itself as the first search, where a tool finds documents."""
     look = _search_tool(run)
-    return (ToolCall(look, {"query": run.state.question}),) if look else ()
+    return (_lookup(look, run.state.question),) if look else ()
 
 
-def _search_tool(run: Loop) -> str:
-    """The first tool that takes just a query and gives documents, or ""."""
-    return next((name for name, tool in run.tools.items() if tool.arguments.get("required") == ["query"] and name != "llm_query"), "")
+def _search_tool(run: Loop) -> Tool | None:
+    """The first tool that finds documents."""
+    return next((tool for tool in run.tools.values() if sought_by(tool)), None)
 
 
-def _choose_names(run: Loop, look: str, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+def _lookup(look: Tool, words: str) -> ToolCall:
+    """The call that looks for some words."""
+    return ToolCall(look.name, {sought_by(look): words})
+
+
+def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
     """In operations mode, which names that the graph revealed to look up next: a choice among them, which a small model can make."""
     text = yield from situation(run)
     how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature, "max_tokens": 80}
@@ -93,7 +99,7 @@ def _choose_names(run: Loop, look: str, names: list[str]) -> Steps[tuple[ToolCal
         chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, **how)).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
-    wanted = [ToolCall(look, {"query": name}) for name in distinct(chosen)[: run.limits.calls]]
+    wanted = [_lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
     calls = tuple(call for call in wanted if call not in run.state.calls)
     yield run.happened(Chose, calls=calls, skipped=tuple(call for call in wanted if call in run.state.calls))
     return calls

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require, require_count
 
 Writing = Literal["statements", "operations"]
 Reading = Literal["statements", "operations", "whole graph"]
@@ -52,20 +52,21 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("steps", "votes", "parses", "forced_reads", "calls", "graph_tokens", "tool_tokens", "row_tokens"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"limits.{name} must be at least 1, not {getattr(self, name)}")
+            require_count(getattr(self, name), 1, f"limits.{name}")
         for name in ("rereads", "repairs", "unpolled"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"limits.{name} must not be negative, but it is {getattr(self, name)}")
+            require_count(getattr(self, name), 0, f"limits.{name}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
         for name in ("temperature", "vote_temperature"):
-            if not 0 <= getattr(self, name) <= 2:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
                 raise BadInput(f"limits.{name} must be between 0 and 2, not {getattr(self, name)}")
 
     def but(self, **changes: Any) -> Limits:
-        """The same limits with some changed; the preset's name then ends in "*"."""
+        """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a limit there is not."""
+        for name in set(changes) - {field.name for field in fields(self)}:
+            raise UnknownName("limit", name, [field.name for field in fields(self)])
         return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
 
     def as_json(self) -> dict[str, Any]:
@@ -80,6 +81,22 @@ LOCAL = Limits(
     graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL}
+
+
+SMALL = ("local", "ollama")  # whose models are small, by the first word of their names
+
+
+def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
+    """The limits for a model: those of a preset, of "auto" the one that fits the model's name, or limits as they are given.
+
+    Raises UnknownName, and BadInput for what is neither a name nor limits.
+    """
+    require(preset_name, (str, Limits), "a preset is a name (auto, local, reference) or limits")
+    if isinstance(preset_name, str):
+        limits = preset(("local" if model.split(":")[0] in SMALL else "reference") if preset_name == "auto" else preset_name)
+    else:
+        limits = preset_name
+    return limits.but(answer_format=answer_format) if answer_format and answer_format != limits.answer_format else limits
 
 
 def preset(name: str) -> Limits:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, TraceError
+from kgot_lab.errors import BadInput, LabError, TraceError, require, require_parts, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
@@ -15,8 +16,9 @@ from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.recording import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, append, diffs, graph_after, load_run
+from kgot_lab.loop.trace import Trace, append, diffs, events_of, graph_after, load_run
 from kgot_lab.loop.walk import think
+from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
@@ -58,10 +60,11 @@ def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, 
     )
 
 
-def again(trace: Trace, store: Store | None = None) -> Iterator[Event]:
-    """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes from the trace."""
-    memory = Memory.of(trace.events)
-    return walk_again(trace.events, memory, RememberedStore(memory, store or InMemory()))
+def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
+    """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes from the run."""
+    events = events_of(run)
+    memory = Memory.of(events)
+    return walk_again(events, memory, RememberedStore(memory, store or InMemory()))
 
 
 def started(events: Sequence[Event]) -> Started:
@@ -80,6 +83,7 @@ def _limits(begun: Started) -> Limits:
 
 def _empty(store: Store) -> Store:
     """The store, which must hold nothing; raises BadInput."""
+    require_parts(store, ("write", "read", "schema"), "a run is walked again in a store, as open_store(…) gives one")
     if store.schema().nodes:
         raise BadInput("the store must be empty to walk a run again in it: open a new one, such as InMemory()")
     return store
@@ -103,13 +107,26 @@ class Difference:
         return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
 
 
-def verify(events: Sequence[Event], store: Store) -> Difference | None:
+def verify(run: Trace | Sequence[Event], store: Store | None = None) -> Difference | None:
     """Execute the loop and every statement again on the recorded replies and tool results; the first difference, or None.
 
-    The store must be empty; statements and arithmetic really run in it.
+    The store must be empty; statements and arithmetic really run in it. By default it is one in this process, for the languages of the run.
     """
+    events = events_of(run)
     memory = replace(Memory.of(events), statements={}, outputs={})
-    return first_difference(events, walk_again(events, memory, RememberedStore(memory, _empty(store))))
+    with _opened(events, store) as opened:
+        return first_difference(events, walk_again(events, memory, RememberedStore(memory, opened)))
+
+
+@contextmanager
+def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
+    """The empty store that was given, or one for the languages of a run, closed in the end."""
+    if store is not None:
+        yield _empty(store)
+        return
+    begun = started(events)
+    with closing(open_for(begun.dialect, *begun.readers)) as opened:
+        yield opened
 
 
 def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
@@ -135,7 +152,7 @@ def _line(event: Event) -> str:
 
 
 def _short(event: Event | None) -> str:
-    return "nothing" if event is None else repr(event)[:300]
+    return "nothing" if event is None else _line(event)[:300]
 
 
 # --- resume ---------------------------------------------------------------------------------------------------------------
@@ -146,6 +163,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 
     The store must be empty. Raises TraceError when the loop no longer does what was recorded.
     """
+    require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     trace = load_run(path)
     memory = Memory.of(trace.events)
     walk = walk_again(trace.events, memory, RememberedStore(memory, _empty(store)), live)
@@ -186,29 +204,40 @@ class Fork:
         return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
 
 
-def fork(events: Sequence[Event], at: int, change: str, store: Store, live: Resources = _NOTHING) -> Fork:
+def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING) -> Fork:
     """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the statement of a Wrote or Read.
 
-    Only what changed is asked again. The store must be empty. Without a model it runs to the first missing reply, keeps graph and diff,
-    and says so.
+    Only what changed is asked again. The store must be empty; by default it is one in this process, for the languages of the run. Without
+    a model it runs to the first missing reply, keeps graph and diff, and says so.
     """
-    if not 0 <= at < len(events):
-        raise BadInput(f"there is no event {at}: the run has events 0 to {len(events) - 1}")
+    events = events_of(run)
+    require(change, str, "what an event is changed to is a text")
+    require(live, Resources, "what a fork may use is Resources(tools, model)")
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
+        raise BadInput(f"there is no event {shortly(at)}: the run has " + (f"events 0 to {len(events) - 1}" if events else "no events"))
     memory = Memory.of(events)
-    store = RememberedStore(memory, _empty(store), edits=_changed(memory, events, at, change))
-    seen: list[Event] = []
-    stopped = ""
+    edits = _changed(memory, events, at, change)
+    with _opened(events, store) as opened:
+        seen, stopped = _walked_with(events, memory, RememberedStore(memory, opened, edits=edits), live, (at, change))
+    pairs = zip(seen, events, strict=False)
+    first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
+    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from memory, and is no call that was avoided
+    return Fork(tuple(seen), graph_after(seen), first, memory.avoided - by_hand, memory.made, stopped)
+
+
+def _walked_with(
+    events: Sequence[Event], memory: Memory, store: RememberedStore, live: Resources, edit: tuple[int, str]
+) -> tuple[list[Event], str]:
+    """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
+    (at, change), seen = edit, list[Event]()
     try:
         for event in walk_again(events, memory, store, live):
             seen.append(_with_edit(event, events[at], change) if len(seen) == at else event)
     except BadInput:
         raise
     except LabError as error:
-        stopped = str(error)
-    pairs = zip(seen, events, strict=False)
-    first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
-    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from memory, and is no call that was avoided
-    return Fork(tuple(seen), graph_after(seen), first, memory.avoided - by_hand, memory.made, stopped)
+        return seen, str(error)
+    return seen, ""
 
 
 def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> dict[tuple[str, ...], str]:

@@ -11,11 +11,14 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import TraceError
+from kgot_lab.errors import TraceError, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Event, Started, Wrote, from_json, to_json
+from kgot_lab.llm.recorded import lines_on_file
+from kgot_lab.loop.events import Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import Diff, Json
+from kgot_lab.types import Diff, Json, Usage
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
-    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a tape: model hash, engine version, licence
+    about: Mapping[str, Json] = field(default_factory=dict, hash=False)  # of a recording: model hash, engine version, licence
 
     @property
     def question(self) -> str:
@@ -33,12 +36,30 @@ class Trace:
         return next((event.question for event in self.events if isinstance(event, Started)), "")
 
     @property
+    def answer(self) -> str:
+        """The text of the answer; "" while the run has none."""
+        return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
+
+    @property
     def finished(self) -> bool:
         """Whether the run reached its answer."""
         return any(isinstance(event, Answered) for event in self.events)
 
     def __repr__(self) -> str:
-        return f"<trace {self.run}: {len(self.events)} events, {'answered' if self.finished else 'not finished'}: {self.question!r}>"
+        spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
+        calls = counted(sum(isinstance(event, Asked) for event in self.events), "model call")
+        steps = counted(max((event.step for event in self.events), default=0), "step")
+        cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
+        begun = next((event for event in self.events if isinstance(event, Started)), None)
+        models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
+        lines = (
+            f"<trace {self.run}: {counted(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"  question  {self.question}",
+            f"  answer    {self.answer}" if self.finished else "",
+            f"  {steps}; {cost}",
+            "  " + ", ".join(filter(None, (models, self.created))),
+        )
+        return "\n".join(harmless(line) for line in lines if line.strip())
 
 
 def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:
@@ -79,10 +100,10 @@ def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> Non
 
 def load_run(path: str | Path) -> Trace:
     """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that cannot be read."""
+    require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        before, end, last = path.read_bytes().rpartition(b"\n")
-        lines = [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # a kill can come in the middle of a letter
+        lines = lines_on_file(path)  # a kill can come in the middle of a letter
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     parsed: list[Json] = []
@@ -104,6 +125,16 @@ def load_run(path: str | Path) -> Trace:
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {error}") from error
     return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))
+
+
+def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
+    """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""
+    if isinstance(run, Trace):
+        return run.events
+    events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
+    for event in events:
+        require(event, Event, "a run is a Trace or a list of events, as load_run(path) and think(…) give them")
+    return events
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.read import candidates, forced
+from kgot_lab.loop.recording import told_of
 from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
-from kgot_lab.stores.protocol import Store, readers
+from kgot_lab.stores.protocol import Computer, Store, readers
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
@@ -37,14 +38,23 @@ def think(
     and returns what it printed; by default the store's own. Raises BadInput, and whatever a model or the sandbox cannot recover from:
     LLMError, SandboxError.
     """
+    require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
+    for model in (llm, *([] if execution is None else [execution])):
+        require_parts(model, ("name", "__call__"), "a model is what connect(…) gives, an object with a name that answers prompts")
+    require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
+    require(tools, Iterable, "tools are a list, such as [search(documents)]")
+    require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
+    tools = list(tools)
+    for tool in tools:
+        require_parts(tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give")
     if not tools:
         raise BadInput("the loop needs at least one tool to fetch facts with, such as tools.search(documents)")
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
-    compute = compute or getattr(store, "compute", None)
+    compute = compute or (store.compute if isinstance(store, Computer) else None)
     run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
     return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
 
@@ -60,7 +70,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         execution=run.execution.name,
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: {"description": tool.description, "arguments": dict(tool.arguments)} for name, tool in run.tools.items()},
+        tools={name: told_of(tool) for name, tool in run.tools.items()},
     )
     while run.state.step < run.limits.steps:
         voted, retrieves = yield from poll(run)
@@ -78,6 +88,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
 
 def solve(events: Iterator[Event]) -> Answered:
     """Drain a run and return its answer."""
+    require(events, Iterable, "solve() takes what think(…) yields")
     answer = None
     for event in events:
         if isinstance(event, Answered):

@@ -32,9 +32,9 @@ from kgot_lab.pairs.blocks import (
     stacked_rows,
 )
 from kgot_lab.pairs.nearest import Similar, nearest, told
-from kgot_lab.pairs.work import Effort, JobProgress, Stopped
+from kgot_lab.pairs.work import USUAL, Effort, Stopped
 
-__all__ = ["MEMORY", "MOST_PAIRS", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
+__all__ = ["MEMORY", "MOST_PAIRS", "Effort", "Pairs", "Similar", "Stopped", "delta_pairs", "nearest", "similar_pairs"]
 
 MOST_PAIRS = 1_000_000
 _FEW = 1 / 40  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
@@ -74,27 +74,21 @@ def similar_pairs(
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     most: int = MOST_PAIRS,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: JobProgress | None = None,
+    effort: Effort = USUAL,
 ) -> Similar:
     """All pairs of rows, row < column, whose similarity is at least the threshold; the most similar first, ties by row and column.
 
     `matrix`: vectors of length 1, shape (n, d), 32 bits; a row of zeros (a blank text) has no pair. Similarities are added up in 64 bits
     and rounded to six places before they are compared: block size, threads and client do not show in the result.
     `new`: only pairs with one of these rows. `groups`: a number for each row; rows of one group are no pair.
-    `most`: so many of the best are kept, the others counted. `memory`: bytes held at a time beside the vectors, the result included.
-    `threads`: of the products; by default what is fastest here. `client`: a Dask client, whose workers share the blocks, each with this
-    memory and one thread. `progress(done, total)` counts blocks. When interrupted raises Stopped, a KeyboardInterrupt that can go on.
+    `most`: so many of the best are kept, the others counted. `effort`: memory, threads, workers, and whom it tells how far it is.
+    When interrupted raises Stopped, a KeyboardInterrupt that can go on.
     Raises BadInput for NaN or another length than 1 or 0, naming the row; and for a memory that is too small, naming the least possible.
     """
     if not abs(threshold) <= 1:
         raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
     vectors = checked_vectors(matrix)
-    found: Similar = _joined(
-        [vectors], Thresholds(threshold, -2.0), WantedPairs.of([vectors], new, groups), most, Effort(memory, threads, client, progress)
-    )
+    found: Similar = _joined([vectors], Thresholds(threshold, -2.0), WantedPairs.of([vectors], new, groups), most, effort)
     return found
 
 
@@ -106,10 +100,7 @@ def delta_pairs(
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     most: int = MOST_PAIRS,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: JobProgress | None = None,
+    effort: Effort = USUAL,
 ) -> Pairs:
     """All pairs of rows whose skeletons are alike enough, and enough more alike than the texts: skeleton - raw = delta.
 
@@ -118,7 +109,7 @@ def delta_pairs(
     Options and errors are those of similar_pairs(), and BadInput where the matrices differ in their number of rows.
     """
     matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
-    found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, Effort(memory, threads, client, progress))
+    found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, effort)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,6 @@ from kgot_lab.errors import BadInput
 from kgot_lab.pairs.blocks import (
     CELL_BYTES,
     EXACT_BYTES,
-    MEMORY,
     Columns,
     PairValues,
     RowNumbers,
@@ -28,7 +26,7 @@ from kgot_lab.pairs.blocks import (
     split_blocks,
     stacked_rows,
 )
-from kgot_lab.pairs.work import Effort, JobProgress
+from kgot_lab.pairs.work import USUAL, Effort
 
 _Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
@@ -58,10 +56,7 @@ def nearest(
     k: int,
     *,
     new: ArrayLike | None = None,
-    memory: int = MEMORY,
-    threads: int | None = None,
-    client: Any = None,
-    progress: JobProgress | None = None,
+    effort: Effort = USUAL,
 ) -> Similar:
     """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
 
@@ -74,10 +69,10 @@ def nearest(
     asked = WantedPairs.of([vectors], new)
     entries = 2 * min(k, max(1, asked.size - 1)) * (asked.size if asked.new is None else len(asked.new))
     advice = "A smaller k needs less, or fewer new rows at a time."
-    side = side_within(memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL_BYTES + 2 * ENTRY, 4 * vectors.shape[1], advice)
-    waiting = (memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2) // ENTRY - entries
+    side = side_within(effort.memory, EXACT_BYTES + 16 * asked.size + ENTRY * entries, CELL_BYTES + 2 * ENTRY, 4 * vectors.shape[1], advice)
+    waiting = (effort.memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2) // ENTRY - entries
     job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, _WAITING * entries // 2)))
-    found: Similar = Effort(memory, threads, client, progress).walk(job, [vectors], asked.tiles(side)).run()
+    found: Similar = effort.walk(job, [vectors], asked.tiles(side)).run()
     return found
 
 

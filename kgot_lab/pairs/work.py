@@ -15,7 +15,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
-from kgot_lab.pairs.blocks import SIDE, Tile
+from kgot_lab.pairs.blocks import MEMORY, SIDE, Tile
 
 JobProgress = Callable[[int, int], None]
 _Found = TypeVar("_Found")
@@ -32,18 +32,25 @@ class Job(Protocol[_Found]):
 
 @dataclass(frozen=True, eq=False)
 class Effort:
-    """What a walk may take: bytes, threads (None: what is fastest here), the workers of a Dask client; and whom it tells how far it is."""
+    """What a join may take, and whom it tells how far it is; it does not show in the result.
 
-    memory: int
-    threads: int | None
-    client: Any
-    progress: JobProgress | None
+    `memory`: bytes held at a time beside the vectors, the result included. `threads`: of the products; None: what is fastest here.
+    `client`: a Dask client, whose workers share the blocks, each with this memory and one thread. `progress(done, total)` counts blocks.
+    """
+
+    memory: int = MEMORY
+    threads: int | None = None
+    client: Any = None
+    progress: JobProgress | None = None
 
     def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockWalk[_Found]:
         """A walk that takes no more; raises BadInput for no thread."""
         if self.threads is not None and self.threads < 1:
             raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
         return BlockWalk(job, matrices, tiles, self)
+
+
+USUAL = Effort()
 
 
 class Stopped(KeyboardInterrupt):

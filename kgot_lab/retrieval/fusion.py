@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Query, Ranking
 
@@ -21,11 +21,10 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
 
     scale="range" moves the scores of a lane to (s - min) / (max - min); "maximum" takes max(s, 0) / max, as KG-OS does.
     Convex where the weights add up to 1 (Bruch, Gai and Ingber 2023). A document that a lane did not find gets 0 from it.
-    Raises BadInput for a weight that is negative or not a number, and UnknownName for a scale; searching raises BadInput when
-    a lane gives a score that is not a finite number or one id twice (so do the other fusions).
+    Raises BadInput for a weight that is negative or not a number, where no weight is above 0, and UnknownName for a scale; searching
+    raises BadInput when a lane gives a score that is not a finite number or one id twice (so do the other fusions).
     """
-    if not lanes or any(not (math.isfinite(weight) and weight >= 0) for weight, _ in lanes):
-        raise BadInput("weighted() takes pairs (weight, stage), at least one, with weights of 0 or more")
+    _check_lanes(lanes)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
     scaled, weights = SCALES[scale], [weight for weight, _ in lanes]
@@ -47,8 +46,9 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
 
     Raises BadInput without a stage, or for k below 0.
     """
-    if not stages or k < 0:
-        raise BadInput("rrf() takes at least one stage and a k of 0 or more")
+    _check_stages("rrf", stages)
+    if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
+        raise BadInput(f"rrf() takes a k of 0 or more, not {described_value(k)}")
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
@@ -66,8 +66,7 @@ def strongest(*stages: Stage) -> Stage:
 
     Raises BadInput without a stage.
     """
-    if not stages:
-        raise BadInput("strongest() takes at least one stage")
+    _check_stages("strongest", stages)
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
@@ -78,6 +77,25 @@ def strongest(*stages: Stage) -> Stage:
         return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
+
+
+def _check_lanes(lanes: Sequence[object]) -> None:
+    """Raise BadInput unless these are pairs of a weight and a stage, of which one has a weight above 0."""
+    for lane in lanes:
+        if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
+            raise BadInput(f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {described_value(lane)}")
+        weight = lane[0]
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not (math.isfinite(weight) and weight >= 0):
+            raise BadInput(f"weighted() takes weights of 0 or more, which {described_value(weight)} is not")
+    if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
+        raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
+
+
+def _check_stages(name: str, stages: Sequence[object]) -> None:
+    if not stages:
+        raise BadInput(f"{name}() takes at least one stage")
+    for stage in stages:
+        require(stage, Stage, f"{name}() takes stages")
 
 
 # --- scales -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.plan import MARGIN
 from kgot_lab.retrieval.stage import Stage
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
@@ -56,7 +57,7 @@ def gate(
     fuse: Callable[[Sequence[Stage]], Stage],
     quality: Callable[[Stage], float],
     *,
-    margin: float = 0.02,
+    margin: float = MARGIN,
 ) -> Admission:
     """The lanes worth fusing: the best alone, then each other one, best first, unless the fusion with it is worse by more than the margin.
 

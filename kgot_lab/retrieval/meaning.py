@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, unit
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_count, require_parts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
@@ -36,15 +36,21 @@ def best_sentence(documents: Iterable[Document], embedder: Embedder, *, name: st
 
 def _nearest(ids: list[str], texts: list[str], starts: list[int] | None, embedder: Embedder, name: str, keep: int | None) -> Stage:
     """Rank ids (sorted) by the cosine of their text, or of the best of theirs where `starts` says which is the first of each id."""
-    if keep is not None and keep < 1:
-        raise BadInput(f"keep is how many hits a lane keeps, 1 or more, not {keep}")
+    if keep is not None:
+        require_count(keep, 1, "keep", "it is how many hits a lane keeps")
+    require_parts(embedder, ("embed", "name"), "an embedder is an object with a name that embeds texts, as minilm() gives one")
     matrix = unit(embedder.embed(texts), embedder.name)
+    if len(matrix) != len(texts):
+        raise BadInput(f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each")
     some = slice(None) if keep is None else slice(keep)
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
-        cosines = matrix @ unit(embedder.embed([ranking.query.text]), embedder.name)[0]
+        asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
+        if len(asked) != matrix.shape[1]:
+            raise BadInput(f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike")
+        cosines = matrix @ asked
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)
         found = np.arange(len(ids))

@@ -48,7 +48,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5) -> Stage
         for part in seeds:
             for id, weight in part.weights(ranking).items():
                 if id not in graph:
-                    raise BadInput(f"{part.name}: the seed {id!r} is no node of {graph!r}; seeds are ids of its nodes")
+                    raise BadInput(f"{part.name}: the seed {id!r} is no node of {graph}; seeds are ids of its nodes")
                 start[graph.row(id)] += weight
         if not start.any():
             return ranking

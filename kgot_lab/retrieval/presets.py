@@ -40,8 +40,8 @@ def hybrid(
     The weights of the lanes that are not given go to the others in proportion; a lane that weighs nothing is not asked.
     Raises UnknownName for a preset, and BadInput when no lane with a weight is given.
     """
-    if preset not in WEIGHTS:
-        raise UnknownName("preset", preset, WEIGHTS)
+    if not isinstance(preset, str) or preset not in WEIGHTS:
+        raise UnknownName("preset", str(preset), WEIGHTS)
     all_lanes = list(zip(astuple(WEIGHTS[preset]), (embedding, text, graph, intent), strict=True))
     lanes = [(weight, lane) for weight, lane in all_lanes if lane is not None and weight > 0]
     if not lanes:

@@ -5,30 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.types import Query, Ranking
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
-    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a re-ranker reads the hits too."""
+    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a re-ranker reads the hits too.
+
+    A stage is equal to itself alone: two of one name may search other documents.
+    """
 
     name: str
-    step: Callable[[Ranking], Ranking] = field(repr=False, compare=False)
+    step: Callable[[Ranking], Ranking] = field(repr=False)
 
     def __call__(self, ranking: Ranking) -> Ranking:
-        return replace(self.step(ranking), system=self.name)
+        found: object = self.step(ranking)
+        if not isinstance(found, Ranking):
+            made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
+            raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")
+        return replace(found, system=self.name)
 
     def search(self, query: str | Query) -> Ranking:
-        """The ranking this pipeline gives for a question, starting from no hits."""
+        """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is no query."""
+        require(query, (str, Query), "a query is a text or a Query")
         return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
 
     def __rshift__(self, then: Stage) -> Stage:
+        require(then, Stage, "what comes behind >> is a Stage")
         return Stage(f"{self.name} >> {then.name}", lambda ranking: then(self(ranking)))
 
     def __mod__(self, k: int) -> Stage:
-        if k < 1:
-            raise BadInput(f"% keeps the best k hits, so k must be 1 or more, not {k}")
+        require_count(k, 1, "k", "% keeps the best k hits")
         name = f"({self.name})" if ">>" in self.name else self.name
         return Stage(f"{name} % {k}", lambda ranking: best(self(ranking), k))
 

@@ -11,7 +11,7 @@ from kgot_lab.sandbox.process import Launch, Sandbox
 
 _HINT = (
     "no sandbox works on this machine, and a statement written by a model is never run without one. Install one of these: "
-    "apt install bubblewrap (Linux), pip install 'kgot_lab[sandbox]' (Linux, no root), or Docker (Linux, macOS, Windows)."
+    "apt install bubblewrap (Linux), pip install 'kgot_lab[local]' (Linux, no root), or Docker (Linux, macOS, Windows)."
 )
 
 

@@ -31,6 +31,6 @@ class Language:
 
 
 PYTHON_WORKER = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
-SPARQL_WORKER = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "sparql")
-CYPHER_WORKER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "cypher", devices=True)
+SPARQL_WORKER = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "stores")
+CYPHER_WORKER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "stores", devices=True)
 LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORKER, CYPHER_WORKER)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.protocol import Dialect, Schema, Store
+from kgot_lab.stores.protocol import Computer, Dialect, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Fused:
     def compute(self, code: str) -> str:
         """What plain Python prints, where one of the stores can run it; raises QueryFailed."""
         for store in (self._main, *self.readers):
-            if (compute := getattr(store, "compute", None)) is not None:
-                return str(compute(code))
+            if isinstance(store, Computer):
+                return store.compute(code)
         raise QueryFailed(code, "none of these stores runs plain Python")
 
     def graph(self) -> PropertyGraph:

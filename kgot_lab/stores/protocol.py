@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
@@ -68,10 +68,24 @@ class Store(GraphStore, Browsable, Protocol):
     """What the loop needs: a graph that takes statements and can be looked into."""
 
 
+@runtime_checkable
+class Computer(Protocol):
+    """What runs plain Python, isolated and away from any graph: a sandbox, or a store that has one."""
+
+    def compute(self, code: str) -> str: ...  # what the code printed; raises QueryFailed
+
+
+@runtime_checkable
+class Multilingual(Protocol):
+    """A store whose graph others hold too, in other languages; see `fused`."""
+
+    @property
+    def readers(self) -> tuple[Store, ...]: ...
+
+
 def readers(store: Store) -> tuple[Store, ...]:
-    """The stores that hold the same graph as this one in other languages, to be asked in addition; see `fused`."""
-    found: tuple[Store, ...] = getattr(store, "readers", ())
-    return found
+    """The stores that hold the same graph as this one in other languages, to be asked in addition."""
+    return store.readers if isinstance(store, Multilingual) else ()
 
 
 class Execute(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.errors import ToolFailed
+from kgot_lab.errors import ToolFailed, require_count, require_parts
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import LLM, Message, Prompt
 
@@ -12,6 +12,9 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
 
     The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the run, not become a fact.
     """
+
+    require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")
+    require_count(max_tokens, 1, "max_tokens")
 
     def run(query: str) -> Result:
         reply = llm(Prompt((Message("user", query),), max_tokens=max_tokens))

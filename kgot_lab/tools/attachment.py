@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgot_lab.documents.files import text_of
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, described_value
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
@@ -16,6 +16,8 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     Raises BadInput when a file is not there or two share a name.
     """
+    if isinstance(paths, str | Path) or not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
+        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
     if not paths or missing or len(files) < len(paths):

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
-from kgot_lab.errors import QueryFailed, ToolFailed
+from kgot_lab.errors import QueryFailed, ToolFailed, require_parts
+from kgot_lab.stores.protocol import Computer
 from kgot_lab.tools.tool import Result, TextTool
-
-
-class Computer(Protocol):
-    """Where code runs, isolated: a sandbox, for one."""
-
-    def compute(self, code: str) -> str: ...  # what the code printed; raises QueryFailed
 
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:
     """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own SandboxError."""
+
+    require_parts(execute, ("compute",), "python() runs code where something computes, as in open_sandbox(): an object with compute(code)")
 
     def run(code: str) -> Result:
         try:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
+from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.meaning import meaning
@@ -20,8 +20,10 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
 
     Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
     """
-    if k < 1:
-        raise BadInput(f"a search returns k passages, so k must be 1 or more, not {k}")
+    require_count(k, 1, "k", "a search returns k passages")
+    if retriever is not None:
+        require(retriever, Stage, "a retriever is a Stage, as bm25(documents) gives one")
+    require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
     pipeline = (retriever or words_and_meaning(documents)) % k
@@ -33,7 +35,8 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
         return Result("\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)), tuple(found))
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
-    return TextTool(name, description, {"query": "what to look for: names and words that the passage would contain"}, run)
+    takes = {"query": "what to look for: names and words that the passage would contain"}
+    return TextTool(name, description, takes, run, finds="query")
 
 
 def words_and_meaning(documents: Iterable[Document]) -> Stage:

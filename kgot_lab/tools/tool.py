@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import ToolFailed
+from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.types import Document, Json, Usage
 
 
@@ -31,14 +31,35 @@ class Tool(Protocol):
     def __call__(self, /, **arguments: Json) -> Result: ...  # raises ToolFailed
 
 
+@runtime_checkable
+class Finder(Tool, Protocol):
+    """A tool that finds documents: the loop may call it with a name or the question itself, as well as let a model choose it."""
+
+    @property
+    def finds(self) -> str: ...  # the argument that says what to look for; "" where it finds none after all
+
+
+def sought_by(tool: Tool) -> str:
+    """The argument by which a tool looks for documents, "" for a tool that finds none."""
+    return tool.finds if isinstance(tool, Finder) else ""
+
+
 @dataclass(frozen=True)
 class TextTool:
-    """A tool whose arguments are texts, all required: the function gets them by name, checked and stripped of outer spaces."""
+    """A tool whose arguments are texts, all required: the function gets them by name, checked and stripped of outer spaces.
+
+    `finds` is the argument that says what to look for, where the tool finds documents. Raises BadInput where that is not all it needs.
+    """
 
     name: str
     description: str
     takes: Mapping[str, str] = field(hash=False)  # argument -> what to put there
     function: Callable[..., Result] = field(repr=False, compare=False)
+    finds: str = ""
+
+    def __post_init__(self) -> None:
+        if self.finds and list(self.takes) != [self.finds]:
+            raise BadInput(f"{self.name} finds documents by {self.finds!r}, so that must be all it takes, not {', '.join(self.takes)}")
 
     @property
     def arguments(self) -> dict[str, Json]:

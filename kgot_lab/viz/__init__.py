@@ -1,7 +1,9 @@
 """Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the command line."""
 
 from kgot_lab.draw import plots
+from kgot_lab.draw.exercise import exercise
 from kgot_lab.draw.graph.svg import Picture, svg
+from kgot_lab.draw.outside import references
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import structure
 from kgot_lab.draw.table import Table, table
@@ -15,6 +17,6 @@ from kgot_lab.viz.side_by_side import side_by_side
 from kgot_lab.viz.stepper import stepper
 
 __all__ = [
-    "GraphView", "Lanes", "Picture", "Table", "doctor", "explore", "explore_dataset", "export", "html", "page", "pipeline",
-    "plots", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
+    "GraphView", "Lanes", "Picture", "Table", "doctor", "exercise", "explore", "explore_dataset", "export", "html", "page", "pipeline",
+    "plots", "references", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.hits import DocumentShelf, hits_table
 from kgot_lab.viz.hits_picture import hits_picture
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.mix import DEEPEST, LETTERS, Lanes, Mix, mixed, shares, weights_of
+from kgot_lab.viz.mix import DEEPEST, LETTERS, Lanes, Mix, lanes_of, mixed, shares, weights_of
 from kgot_lab.viz.searching import Searches, Systems
 
 MOST_QUESTIONS = 500  # to choose from
@@ -28,7 +28,7 @@ __all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
 
 
 def explore(
-    lanes: Lanes,
+    lanes: Lanes | Mapping[str, Stage] | Stage,
     documents: Iterable[Document],
     *,
     queries: Iterable[Query | str] = (),
@@ -39,8 +39,10 @@ def explore(
 
     It starts with the first of the `queries`, of which a reader can choose; `qrels` says what is relevant to those that have an id.
     Any two of the `systems` can stand side by side, or one beside the sliders; one that is a function is built when it is chosen.
-    Raises BadInput for documents or queries of which two share an id.
+    `lanes` are Lanes, a mapping of their names to stages, or one stage that searches by words. Raises BadInput for anything else, and for
+    documents or queries of which two share an id.
     """
+    lanes = lanes_of(lanes)
     known = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
     twice = [id for id, times in Counter(query.id for query in known if query.id).items() if times > 1]
     if twice:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.draw.graph.bundles import counted
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.graph.layout import Points
 from kgot_lab.draw.graph.scene import Scene, scene_of
@@ -24,6 +23,8 @@ from kgot_lab.draw.table import table
 from kgot_lab.draw.tags import Tag, tags
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import as_graph
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head
@@ -39,14 +40,15 @@ _HUBS = 30  # nodes that have a name when a large graph is seen as a whole
 
 
 def export(
-    graph: PropertyGraph, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED
+    graph: object, path: Path | str, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED
 ) -> Path:
-    """Write a graph as a stand-alone HTML file and return its path.
+    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its path.
 
     Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or a layout computed here put them, and
     nothing moves them but the reader. Of more than `limit` nodes the best connected are drawn, and the page says so. Raises BadInput
     when the file cannot be written there or the page would fetch anything, NotInstalled without pyvis.
     """
+    graph = as_graph(graph)
     path = Path(path)
     if path.suffix != ".html" or not path.parent.is_dir():
         raise BadInput(f"{path} is no place for the page: name a file that ends in .html, in a folder that is there")
@@ -162,7 +164,7 @@ def _drawn(scene: Scene, stand: Mapping[str, Place]) -> str:
     try:
         from pyvis.network import Network
     except ImportError as error:
-        raise NotInstalled("notebooks", "pyvis") from error
+        raise NotInstalled("lab", "pyvis") from error
     network = Network(directed=True, cdn_resources="in_line")
     network.options = _options(len(scene.nodes), len(scene.edges))  # as it is: its own setter would drop every blank
     row = {node.id: number for number, node in enumerate(scene.nodes)}

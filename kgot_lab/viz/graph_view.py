@@ -11,8 +11,9 @@ from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table, cell, properties
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Json, Node
 from kgot_lab.viz.graph_data import DRAWN, data_of
 from kgot_lab.viz.live import Live
@@ -45,7 +46,7 @@ class GraphView:
         self.live._ipython_display_()
 
     def __repr__(self) -> str:
-        return f"<GraphView of {self.graph!r}" + (f", picked {self.picked!r}>" if self.picked else ">")
+        return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
     def table(self, limit: int = 50) -> Table:
         """The same graph as tables, with what is marked first."""
@@ -137,7 +138,7 @@ def _parts(node: Node) -> Iterator[str]:
 
 
 def show_graph(
-    graph: PropertyGraph,
+    graph: object,
     *,
     highlight: Highlight = None,
     positions: Mapping[str, Place] | None = None,
@@ -146,10 +147,14 @@ def show_graph(
 ) -> GraphView:
     """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a kernel runs.
 
+    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a pandas table of edges.
     `highlight` is the write that led to the graph, or a path as the ids of its nodes; `positions` keeps nodes where an earlier view's
     `picture` had them; `height` is in pixels; a graph of more than `most` nodes is drawn as communities, which open. Raises BadInput and
     UnknownName for a path that is not in the graph.
     """
+    graph = as_graph(graph)
+    require_count(height, 1, "height", "it is in pixels")
+    require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
     tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
     picture = svg(graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions)

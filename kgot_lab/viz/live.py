@@ -71,7 +71,7 @@ def _widget_class() -> type[Any]:
         import anywidget
         import traitlets
     except ImportError:
-        raise NotInstalled("notebooks", "anywidget, which puts live views into a notebook") from None
+        raise NotInstalled("lab", "anywidget, which puts live views into a notebook") from None
 
     class LiveView(anywidget.AnyWidget):
         _esm = script() + _read("widget.js")

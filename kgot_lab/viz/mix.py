@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.errors import BadInput, LabError, UnknownName, require
 from kgot_lab.retrieval.fusion import SCALES, scores_of, weighted
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage
@@ -29,12 +29,27 @@ class Lanes:
     def __post_init__(self) -> None:
         if not self.given:
             raise BadInput("an explorer needs at least one lane, as in Lanes(text=bm25(documents))")
+        for name, stage in self.given.items():
+            require(stage, Stage, f"the lane {name} is a Stage, as bm25(documents) gives one")
 
     @property
     def given(self) -> dict[str, Stage]:
         """The lanes there are, by name."""
         stages = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: stage for name, stage in stages.items() if stage is not None}
+
+
+def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
+    """The lanes that are meant, a single stage being one that searches by words; raises UnknownName and BadInput."""
+    if isinstance(given, Stage):
+        return Lanes(text=given)
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in LETTERS:
+                raise UnknownName("lane", str(name), LETTERS)
+        return Lanes(**given)
+    require(given, Lanes, "an explorer takes Lanes(text=stage, …), a mapping such as {'text': stage}, or one stage")
+    return given
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,7 @@ class Mix:
     k: int = 10
 
     def __post_init__(self) -> None:
+        require(self.weights, Weights, "the weights of an explorer are Weights(embedding, text, graph, intent)")
         if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= DEEPEST:
@@ -75,8 +91,8 @@ class Mix:
 
 def weights_of(preset: str) -> Weights:
     """The weights of a preset; raises UnknownName."""
-    if preset not in WEIGHTS:
-        raise UnknownName("preset", preset, WEIGHTS)
+    if not isinstance(preset, str) or preset not in WEIGHTS:
+        raise UnknownName("preset", str(preset), WEIGHTS)
     return WEIGHTS[preset]
 
 

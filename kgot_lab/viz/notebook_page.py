@@ -71,7 +71,7 @@ def _read(path: Path) -> NotebookNode:
         from nbformat.reader import NotJSONError
         from nbformat.validator import ValidationError
     except ImportError as error:
-        raise NotInstalled("notebooks", "nbconvert") from error
+        raise NotInstalled("lab", "nbconvert") from error
     reads: Callable[..., NotebookNode] = untyped
     try:
         with warnings.catch_warnings():

@@ -8,9 +8,11 @@ from itertools import groupby
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import Sheet, Table, table
+from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
+from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.forks import by_hand, origin
+from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
@@ -171,20 +173,15 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
 
 def _ledger(events: Sequence[Event]) -> Markup:
     """Calls, tokens, seconds and cost, for each role and in all."""
-    asked = [event for event in events if isinstance(event, Asked)]
-    roles = list(dict.fromkeys(event.role for event in asked))
-    rows = [_costs(role, [event.usage for event in asked if event.role == role]) for role in roles]
-    rows.append(_costs("all", [event.usage for event in asked]))
+    costs = ledger(events)
+    rows = [_costs(role, calls, usage) for role, (calls, usage) in (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))]
     names = ("asked for", "calls", "tokens in", "tokens out", "seconds", "US dollars")
-    head = element("tr", *(element("th", name, scope="col") for name in names))
-    body = (element("tr", *(element("td", text) for text in row)) for row in rows)
-    return element("table", element("thead", head), element("tbody", *body), class_="numbers")
+    return Markup(Grid("", names, tuple(rows), css="numbers").html)
 
 
-def _costs(role: str, usages: Sequence[Usage]) -> tuple[str, ...]:
-    total = Usage.total(usages)
-    counts = f"{len(usages):,}", f"{total.prompt_tokens:,}", f"{total.completion_tokens:,}"
-    return role, *counts, f"{total.seconds:.1f}", f"{total.cost:.4f}" if total.cost else "0"
+def _costs(role: str, calls: int, usage: Usage) -> tuple[Cell, ...]:
+    counts = f"{calls:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
+    return tuple(map(Cell, (role, *counts, f"{usage.seconds:.1f}", f"{usage.cost:.4f}" if usage.cost else "0")))
 
 
 def _named(sheet: Sheet, name: str) -> Sheet:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.doctor import pieces
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.markup import element
+from kgot_lab.examine import pieces
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live
 

@@ -15,9 +15,9 @@ from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refu
 from kgot_lab.loop.forks import aligned, change_of, changeable, said
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Diff, Json
-from kgot_lab.viz.captions import caption
 from kgot_lab.viz.graph_data import graph_data
 from kgot_lab.viz.steps import BY_HAND, asking, entry, settings, verbatim
 

@@ -17,11 +17,12 @@ from kgot_lab.loop import replay
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.forks import by_hand, origin
 from kgot_lab.loop.replay import Fork
-from kgot_lab.loop.trace import Trace, diffs, graph_after
+from kgot_lab.loop.telling import caption
+from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.captions import caption, step_lines, step_name
+from kgot_lab.viz.captions import step_lines, step_name
 from kgot_lab.viz.live import Live
 from kgot_lab.viz.run_data import DRAWN_OF_RUN, fork_data, places_in_run, run_data
 
@@ -121,7 +122,7 @@ def stepper(
     in this process, for the languages of the run). `height` is that of an event and its graph, in pixels.
     Raises BadInput for a run without events or without its beginning.
     """
-    run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
+    run = run if isinstance(run, Trace) else Trace("", "", events_of(run))
     events = run.events
     if not events:
         raise BadInput("there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded")

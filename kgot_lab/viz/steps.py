@@ -1,50 +1,30 @@
-"""Each event of a run as a piece of a page: one line of words, and what is long folded away."""
+"""Each event of a run as a piece of a page: its telling as markup, and what is long folded away."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from kgot_lab.draw.markup import Markup, element, joined, shortened
+from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.draw.table import properties, table
-from kgot_lab.loop.events import (
-    Answered,
-    Asked,
-    Ballot,
-    Chose,
-    Computed,
-    Cut,
-    Event,
-    Failed,
-    Forced,
-    Merged,
-    Parsed,
-    Read,
-    Refused,
-    Repaired,
-    Started,
-    ToolCall,
-    ToolReturned,
-    Voted,
-    Wrote,
-)
-from kgot_lab.types import Diff, Edge, Node, Prompt
+from kgot_lab.loop.events import Asked, Event, ToolCall
+from kgot_lab.loop.telling import Part, PartKind, tell
+from kgot_lab.types import Diff, Edge, Node, Prompt, Rows
+
+BY_HAND = "(written by hand)"
 
 
 def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
     """An event in words; a write may bring the picture of the graph after it, and what a person wrote is called so."""
-    parts = list(_of_asking(event, by_hand) if isinstance(event, Asked) else _parts(event))
-    if by_hand and not isinstance(event, Asked):
-        parts.insert(0, element("b", BY_HAND + " "))
+    told, name = tell(event), type(event).__name__
+    if isinstance(event, Asked):
+        parts = [folded(asking(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
+    else:
+        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_marked_up, told.parts)]
     if picture is not None:
         parts.append(folded("The graph after this write", picture))
-    name = type(event).__name__
-    return element("div", element("b", _WORDS.get(name, name), class_="kind"), " ", *parts, class_=f"event {name.lower()}")
-
-
-BY_HAND = "(written by hand)"
-_WORDS = {"Cut": "Cut short", "ToolReturned": "Tool", "Failed": "Read failed", "Chose": "Chose tools", "Parsed": "Candidate answer"}
+    return element("div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}")
 
 
 def folded(summary: object, *inside: object) -> Markup:
@@ -57,46 +37,11 @@ def verbatim(text: object) -> Markup:
     return element("pre", text)
 
 
-def _parts(event: Event) -> Iterator[object]:
-    match event:
-        case Asked() | Cut():
-            yield from _of_asking(event, False)
-        case Ballot() | Voted() | Merged() | Forced():
-            yield from _of_voting(event)
-        case Chose() | ToolReturned():
-            yield from _of_tools(event)
-        case Wrote() | Read() | Failed() | Repaired() | Refused():
-            yield from _of_statements(event)
-        case Computed() | Parsed() | Answered():
-            yield from _of_answering(event)
-        case Started(question=question):
-            yield question
-        case _:
-            yield verbatim(_as_text(event))  # an event this page does not know yet
-
-
-def _of_asking(event: Asked | Cut, by_hand: bool) -> Iterator[object]:
-    match event:
-        case Asked(prompt=prompt, reply=reply):
-            yield folded(asking(event, by_hand=by_hand), *_conversation(prompt, reply))
-        case Cut(what=what, kept=kept, left_out=left_out):
-            yield f"the {what}: about {kept:,} tokens kept, {left_out:,} left out"
-
-
-def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
-    for message in prompt.messages:
-        yield element("div", element("h4", message.role), verbatim(message.text), class_="message")
-    yield element("div", element("h4", "reply"), verbatim(reply), class_="message reply")
-    yield element("p", settings(prompt), class_="small")
-
-
 def asking(event: Asked, *, by_hand: bool = False) -> Markup:
     """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
     if by_hand:
         return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
-    usage = event.usage
-    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
-    return joined([element("i", event.role), f" · {event.model} · {tokens}"])
+    return joined(map(_marked_up, tell(event).parts))
 
 
 def settings(prompt: Prompt) -> str:
@@ -106,62 +51,24 @@ def settings(prompt: Prompt) -> str:
     return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
-def _of_voting(event: Ballot | Voted | Merged | Forced) -> Iterator[object]:
-    match event:
-        case Ballot(number=number, choice=choice, text=text):
-            yield joined([f"{number}: ", element("b", choice or "neither"), verbatim(text) if text else ""])
-        case Voted(choice=choice, asked=0):
-            yield joined([element("b", choice), f", without a vote: {'; '.join(event.reasons)}"])
-        case Voted(choice=choice):
-            counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(event.invalid)
-            share = f"{event.agreement:.0%} of {event.asked} ballots agreed; {event.possible} were possible"
-            yield joined([element("b", choice), f": {counts}. {share}."])
-        case Merged(reason=reason):
-            yield joined(["several reasons became one:", verbatim(reason)])
-        case Forced(what=what):
-            yield "the steps ran out: what is there must be read" if what == "read" else "nothing could be read: the model must guess"
+def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
+    for message in prompt.messages:
+        yield element("div", element("h4", message.role), verbatim(message.text), class_="message")
+    yield element("div", element("h4", "reply"), verbatim(reply), class_="message reply")
+    yield element("p", settings(prompt), class_="small")
 
 
-def _of_tools(event: Chose | ToolReturned) -> Iterator[object]:
-    match event:
-        case Chose(calls=calls, skipped=skipped):
-            yield _listed(calls) if calls else "none"
-            if skipped:
-                yield joined(["Asked for before, so not called again:", _listed(skipped)])
-        case ToolReturned(call=call, text=text, sources=sources, failed=failed):
-            yield element("code", call)
-            yield folded(f"{'Failed' if failed else 'Returned'}: {shortened(text, 100)}", verbatim(text))
-            if sources:
-                yield element("p", "From: ", "; ".join(f"{document.title or document.id}" for document in sources), class_="small")
+def _marked_up(part: Part) -> Markup:
+    made = _MARKUP[part.kind](part.content)
+    return folded(part.summary, made) if part.summary else made
 
 
-def _listed(calls: tuple[ToolCall, ...]) -> Markup:
+def _calls(calls: Iterable[ToolCall]) -> Markup:
     return element("ul", *(element("li", element("code", call)) for call in calls))
 
 
-def _of_statements(event: Wrote | Read | Failed | Repaired | Refused) -> Iterator[object]:
-    yield verbatim(event.statement)
-    match event:
-        case Wrote(diff=diff, source=source):
-            yield joined([element("p", f"{diff}" + (f", from {source}" if source else "")), difference(diff)])
-        case Read(rows=rows):
-            yield table(rows).html if rows else element("p", "No rows.")
-        case Failed(reason=reason):
-            yield joined(["The store refused it:", verbatim(reason)])
-        case Repaired(error=error, mended=mended):
-            yield joined(["The store refused it:", verbatim(error), "The model mended it:", verbatim(mended)])
-        case Refused(reason=reason, writing=writing):
-            yield joined([f"This {'write' if writing else 'read'} was given up:", verbatim(reason)])
-
-
-def _of_answering(event: Computed | Parsed | Answered) -> Iterator[object]:
-    match event:
-        case Computed(code=code, output=output, failed=failed):
-            yield joined([verbatim(code), "Failed:" if failed else "Printed:", verbatim(output)])
-        case Parsed(text=text, problem=problem):
-            yield text or f"none: {problem}"
-        case Answered(text=text, forced=forced):
-            yield joined([element("b", text), " (a guess: no read gave rows)" if forced else ""])
+def _rows(rows: Rows) -> Markup:
+    return table(rows).html
 
 
 def difference(diff: Diff) -> Markup:
@@ -184,7 +91,15 @@ def _thing(item: Node | Edge) -> str:
     return f"({item.source}) --[{item.type}{f' #{item.key}' if item.key else ''}]--> ({item.target}){details}"
 
 
-def _as_text(event: object) -> str:
-    if not is_dataclass(event):
-        return str(event)
-    return "\n".join(f"{item.name}: {getattr(event, item.name)}" for item in fields(event))
+_MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
+    "words": lambda text: joined([text]),
+    "strong": lambda text: element("b", text),
+    "emphasis": lambda text: element("i", text),
+    "paragraph": lambda text: element("p", text),
+    "small": lambda text: element("p", text, class_="small"),
+    "code": lambda text: element("code", text),
+    "verbatim": verbatim,
+    "calls": _calls,
+    "rows": _rows,
+    "diff": difference,
+}

@@ -28,6 +28,7 @@ from kgot_lab.embedding.embedders import embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, Pair, Thresholds, band, cosines
+from kgot_lab.pairs.work import Effort
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, ranked
@@ -182,7 +183,7 @@ def test_the_memory_decides_how_many_blocks_there_are_and_nothing_else(seed):
     skeletons = made(described(graph).values())
     told = []
     whole = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE)
-    small = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, memory=LITTLE, threads=1, progress=lambda *counts: told.append(counts))
+    small = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, effort=Effort(LITTLE, 1, progress=lambda *counts: told.append(counts)))
     assert (small.edges, small.candidates, small.counts) == (whole.edges, whole.candidates, whole.counts)
     assert len(told) > 1 and told[-1][0] == told[-1][1]
 
@@ -288,7 +289,7 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
 def test_a_memory_too_small_is_refused():
     graph = graph_of(chance_texts(1, 30))
     with pytest.raises(BadInput, match="least possible"):
-        delta_edges(graph, made(described(graph).values()), BAGS, memory=10)
+        delta_edges(graph, made(described(graph).values()), BAGS, effort=Effort(10))
 
 
 # --- the verifier -----------------------------------------------------------------------------------------------------
@@ -393,7 +394,7 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
-        now = updated(graph, changed | fresh, skeletons, BAGS, memory=chance.choice([LITTLE, 10**8]), **how)
+        now = updated(graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how)
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
@@ -410,7 +411,7 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     graph = with_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
-    now = updated(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, progress=lambda done, total: told.append((done, total)), **how)
+    now = updated(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, effort=Effort(progress=lambda *counts: told.append(counts)), **how)
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
     nothing = updated(graph, [], skeletons, BAGS, verifier=verifier, **how)

@@ -142,7 +142,7 @@ def test_without_spacy_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setattr(linguistic, "_MEMORY", {})
     linguistic._pipeline.cache_clear()
     try:
-        with pytest.raises(NotInstalled, match="structure"):
+        with pytest.raises(NotInstalled, match=r"kgot_lab\[lab\]"):
             analyse([DAM])
         assert analyse([" "])[0].sentences == ()
     finally:

@@ -286,7 +286,7 @@ def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
 
 def test_the_digest_follows_everything_that_decides_the_skeleton():
     class WithFile(Scripted):
-        sha256 = "abc"
+        sha256, engine = "abc", ""
 
     plain = ModelSkeletons(Scripted([]))
     check = LeakCheck.of(TEXTS)
@@ -366,7 +366,7 @@ def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
 
 
 def test_importing_the_makers_brings_no_model():
-    heavy = {"spacy", "torch", "onnxruntime", "llama_cpp", "openai"}
+    heavy = {"spacy", "torch", "onnxruntime", "llama_cpp", "xllamacpp", "openai"}
     code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
 
@@ -376,7 +376,6 @@ def test_importing_the_makers_brings_no_model():
 
 @pytest.mark.live
 def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_path: Path):
-    pytest.importorskip("llama_cpp")
     from kgot_lab.llm.local import Local
 
     try:

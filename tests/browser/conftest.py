@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from kgot_lab.doctor.pieces import find_chromium
 from kgot_lab.errors import LabError
+from kgot_lab.examine.pieces import find_chromium
 
 if TYPE_CHECKING:  # without Playwright this file is still read
     from playwright.sync_api import BrowserContext, Page
@@ -34,7 +34,7 @@ def lacking(what: str) -> NoReturn:
 def program() -> str:
     """Where Chromium is, once everything that the tests need has been found."""
     if not find_spec("jupyterlab"):
-        lacking("no JupyterLab to open notebooks in: pip install 'kgot_lab[notebooks]'")
+        lacking("no JupyterLab to open notebooks in: pip install 'kgot_lab[lab]'")
     try:
         return find_chromium()
     except LabError as error:

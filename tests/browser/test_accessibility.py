@@ -17,8 +17,8 @@ from kgot_lab.viz import show_graph, stepper
 from kgot_lab.viz.explorer import Lanes, explore
 from kgot_lab.viz.live import page_script, place, style
 
-RUN = load_run(bundled("tapes/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled("traces/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """
@@ -29,7 +29,7 @@ from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
 
-storm = load(bundled("tapes/winter_storm.jsonl"))
+storm = load(bundled("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 """
 VIEWS = (

@@ -18,5 +18,5 @@ def test_where_a_live_view_cannot_draw_the_lines_that_say_what_to_do_stay(page, 
     open_notebook(page, lab.scratch([without + "from kgot_lab.viz import doctor\ndoctor('exports')"]))
     area = run_cell(page, 0)
     expect(area.locator("img")).to_be_visible()
-    expect(area).to_contain_text("pip install 'kgot_lab[notebooks]'")
+    expect(area).to_contain_text("pip install 'kgot_lab[lab]'")
     assert "live views cannot draw here" in area.locator("img").get_attribute("alt")

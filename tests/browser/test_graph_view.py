@@ -15,9 +15,9 @@ from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load
 from kgot_lab.viz import show_graph
 
-tape = load(bundled("tapes/hotpotqa_demo.jsonl"))
-last = [event for event in tape.events if isinstance(event, Wrote)][-1]
-view = show_graph(graph_after(tape.events), highlight=last.diff)
+trace = load(bundled("traces/hotpotqa_demo.jsonl"))
+last = [event for event in trace.events if isinstance(event, Wrote)][-1]
+view = show_graph(graph_after(trace.events), highlight=last.diff)
 view
 """
 TYPED = """

@@ -21,8 +21,8 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def storm():
     """A recorded run and its recorded fork."""
-    run = load_run(bundled("tapes/winter_storm.jsonl"))
-    return run, recorded_fork(run, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+    run = load_run(bundled("traces/winter_storm.jsonl"))
+    return run, recorded_fork(run, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(scope="module")

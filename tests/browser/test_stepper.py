@@ -13,14 +13,14 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.stepper import stepper
 
-STORM = load_run(bundled("tapes/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+STORM = load_run(bundled("traces/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 SHOW = """
 from kgot_lab.bundled import bundled
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.stepper import stepper
 
-view = stepper(load_run(bundled("tapes/winter_storm.jsonl")))
+view = stepper(load_run(bundled("traces/winter_storm.jsonl")))
 view
 """
 

@@ -17,6 +17,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.cli.app import main
 from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall import benchmark
 
 TABLE = re.compile(r"[\d.–]+ +[\d.–]+$", re.MULTILINE)  # the two columns with times
@@ -109,7 +110,8 @@ main()
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
-    words = ["mine", "--only", "bm25", "--only", "lsa", "--only", "follow", "--only", "gate"]
+    benchmark.WRITTEN_BEFORE.save(Path("plan.json"))  # another process does not have the fewer rounds of these tests
+    words = ["mine", "--only", "bm25", "--only", "lsa", "--only", "follow", "--only", "gate", "--plan", "plan.json"]
     code, whole, _ = bench(*words, "--folder", "whole")
     assert code == 0
     command = [sys.executable, "-c", HELD_AFTER_ONE, "bench", *words, "--folder", "out"]
@@ -142,6 +144,17 @@ def test_growth_is_shown_as_a_table(bench):
     assert len(Path("out/scale.jsonl").read_text().splitlines()) == 6 and bench("--scale", "--size", 40, "--folder", "out")[1] == out
 
 
+def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
+    Plan("bm25", "recall@2", rounds=300, margin=0.1).save(Path("plan.json"))
+    code, out, _ = bench("mine", "--only", "follow", "--plan", "plan.json", "--folder", "out")
+    assert code == 0 and "recall@2 against bm25" in out and "margin 0.1" in out and "convex" not in out
+    assert Plan.load(Path("out/plan.json")) == Plan.load(Path("plan.json"))
+    assert bench("mine", "--only", "follow", "--folder", "out")[1] == out  # the plan of the folder
+    Plan("bm25", "recall@2", rounds=300, margin=0.2).save(Path("plan.json"))
+    said = refused(bench("mine", "--only", "follow", "--plan", "plan.json", "--folder", "out"))
+    assert "holds another plan (margin is 0.1 there and 0.2 now)" in said
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -155,6 +168,8 @@ def test_growth_is_shown_as_a_table(bench):
         (["mine", "--scale"], "--scale makes its own passages; leave out data sets"),
         (["--scale", "--only", "bm25"], "--scale makes its own passages"),
         (["--scale", "--develop"], "--scale makes its own passages"),
+        (["--scale", "--plan", "mine/corpus.jsonl"], "leave out data sets, --only, --develop and --plan"),
+        (["mine", "--plan", "mine/corpus.jsonl"], "corpus.jsonl does not hold the plan of a benchmark"),
         (["mine", "--size", "100"], "--size goes with --scale"),
         (["--scale", "--size", "3"], "--size takes 4 passages or more, not 3"),
         (["mine", "--folder", "mine/corpus.jsonl"], "cannot write mine/corpus.jsonl/plan.json"),

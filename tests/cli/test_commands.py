@@ -22,11 +22,13 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
-from kgot_lab.cli.terminal import DEMO, command, documents_of
+from kgot_lab.cli.terminal import DEMO, command, documents_of, limits_for
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
+from kgot_lab.loop.replay import same_event
 from kgot_lab.loop.trace import Trace, load_run
 
 QUESTION = "Where was Ada Lovelace born?"
@@ -244,7 +246,10 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "my papers", "--model", "http://127.0.0.1:1/v1"], ["/v1#MODEL"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
-        (["ask", "Q?", "--documents", "my papers"], ["no such file" if find_spec("llama_cpp") else "pip install 'kgot_lab[local]'"]),
+        (
+            ["ask", "Q?", "--documents", "my papers"],
+            ["no such file" if any(map(find_spec, ENGINES.values())) else "pip install 'kgot_lab[local]'"],
+        ),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
         (["ask", "Q?", "--documents", "my papers", "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", "--documents", "my papers", "--format", "xml"], ["--format is default or gaia"]),
@@ -332,12 +337,34 @@ def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
 
 
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
-    tape = bundled("tapes/winter_storm.jsonl")
-    ran = kgot_lab("show", tape, "--html", "storm.html", "--ledger")
-    events = load_run(tape).events
+    trace = bundled("traces/winter_storm.jsonl")
+    ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
+    events = load_run(trace).events
     assert ran.code == 0 and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
     assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
     assert stands_alone(Path("storm.html").read_text())
+
+
+def test_a_question_is_answered_again_from_its_tape_and_from_its_trace_without_the_model(kgot_lab, server):
+    first = kgot_lab(*asking(server, "--trace", "run.jsonl", "--tape", "tape.jsonl"))
+    asked = len(server.bodies)
+    assert first.code == 0 and asked, first.err
+    for number, recording in enumerate(("tape.jsonl", "run.jsonl")):
+        ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", f"recorded:{recording}", "--trace", f"again{number}.jsonl")
+        assert ran.code == 0 and "Answer: London" in ran.out, ran.err
+        assert all(map(same_event, load_run("run.jsonl").events, load_run(f"again{number}.jsonl").events))
+    assert len(server.bodies) == asked
+    miss = kgot_lab("ask", "Who was Ada?", "--documents", "my papers", "--model", "recorded:tape.jsonl")
+    assert miss.code == 1 and "tape.jsonl has no reply" in miss.err and len(server.bodies) == asked
+
+
+def test_a_tape_is_of_one_model(kgot_lab, server):
+    refused = kgot_lab(*asking(server, "--tape", "tape.jsonl", "--execution-model", "openai:other"))
+    assert refused.code == 1 and "a tape holds the replies of one model" in refused.err and not Path("tape.jsonl").exists()
+
+
+def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
+    assert limits_for("auto", f"recorded:{bundled('traces/winter_storm.jsonl')}").preset == "local"
 
 
 def stands_alone(page: str) -> bool:
@@ -354,9 +381,9 @@ def test_a_page_that_loads_something_would_be_seen():
         assert not stands_alone(f"<!DOCTYPE html><head></head>{loads}</html>")
 
 
-@pytest.mark.parametrize("tape", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
-def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, tape):
-    path = bundled(f"tapes/{tape}.jsonl")
+@pytest.mark.parametrize("trace", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
+def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, trace):
+    path = bundled(f"traces/{trace}.jsonl")
     ran = kgot_lab("verify", path)
     assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
 

@@ -26,7 +26,7 @@ def kgot_lab(monkeypatch, capsys, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("source", ["tapes/hotpotqa_demo.jsonl", "kgot-snapshots/data_1.json"])
+@pytest.mark.parametrize("source", ["traces/hotpotqa_demo.jsonl", "kgot-snapshots/data_1.json"])
 def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp_path, source):
     code, out, _ = kgot_lab("export", bundled(source), "--out", "graph.html")
     text = (tmp_path / "graph.html").read_text(encoding="utf-8")

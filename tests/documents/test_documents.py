@@ -210,7 +210,7 @@ def test_without_the_converter_the_error_names_the_extra_but_plain_text_needs_no
     folder_of(tmp_path, a_DOT_txt=b"A.")
     assert len(read_documents(tmp_path)) == 1
     folder_of(tmp_path, b_DOT_pdf=pdf("B"))
-    with pytest.raises(NotInstalled, match=r"kgot_lab\[documents\]"):
+    with pytest.raises(NotInstalled, match=r"kgot_lab\[lab\]"):
         read_documents(tmp_path)
 
 

@@ -134,7 +134,7 @@ def test_without_the_package_labels_or_connected_parts_make_the_communities_and_
     assert np.bincount(communities(two).of).tolist() == [4, 3, 3] and communities(two).kinds == ("without edges", "", "")
     view = collapsed(LARGE)
     assert [(each.size, each.labels[0][0]) for each in view.communities] == [(1029, "Person"), (1028, "City")]
-    assert "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[notebooks]'" in view.note
+    assert "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[lab]'" in view.note
 
 
 # --- a view ---

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
-from kgot_lab.draw.lines import line
 from kgot_lab.loop.events import (
     EVENTS,
     Answered,
@@ -26,6 +27,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )  # fmt: skip
+from kgot_lab.loop.telling import line, tell
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
 
@@ -87,3 +89,25 @@ def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
 
 def test_words_of_other_scripts_stay_whole():
     assert harmless("می‌خواهم 日本 naïve …") == "می‌خواهم 日本 naïve …"
+
+
+def test_an_event_prints_as_its_line_alone_and_in_a_list():
+    for event in each_kind("something"):
+        assert repr(event) == str(event) == line(event)
+    read = Read(statement="facts()", rows=("a fact",))
+    assert repr([read]) == "[read       facts() -> 1 row]"
+
+
+def test_a_printed_event_is_still_compared_by_all_its_fields():
+    one, other = Read(statement="facts()", rows=("a fact",)), Read(statement="facts()", rows=("another fact",))
+    assert repr(one) == repr(other) and one != other and one == pickle.loads(pickle.dumps(one))
+
+
+def test_an_event_whose_fields_are_of_another_type_still_prints():
+    assert repr(Answered(text=5, forced=False)) == "answer     5" and "None" in repr(Read(statement=None, rows=()))
+
+
+def test_caption_line_and_parts_say_the_same_of_a_vote():
+    told = tell(Voted(choice="INSERT", inserts=2, retrieves=1, invalid=1, possible=5))
+    counts = "2 INSERT, 1 RETRIEVE, 1 invalid"
+    assert told.caption == "vote: INSERT" and counts in told.said and counts in told.parts[1].content

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.doctor.pieces import find_chromium
 from kgot_lab.draw.outside import links, notebook_references, references
 from kgot_lab.errors import BadInput, LabError
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
 from kgot_lab.viz import page, svg, table

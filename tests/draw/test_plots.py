@@ -33,8 +33,8 @@ from kgot_lab.viz import plots
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
-TAPES = {name: load_run(bundled("tapes") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
-HOPS = TAPES["hotpotqa_two_hops"]
+TRACES = {name: load_run(bundled("traces") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
+HOPS = TRACES["hotpotqa_two_hops"]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
         "from kgot_lab.bundled import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.costs(load_run(bundled('tapes') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "sys.stdout.write(plots.costs(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8", timeout=600).stdout
     assert there == spent.svg
@@ -257,8 +257,8 @@ def test_costs_of_calls_with_a_price_show_dollars():
 
 
 def test_costs_of_several_runs_have_a_bar_for_each():
-    drawn = plots.costs(TAPES)
-    assert TAPES.keys() <= set(texts(drawn)) and "3 runs: 46 calls" in drawn.alt
+    drawn = plots.costs(TRACES)
+    assert TRACES.keys() <= set(texts(drawn)) and "3 runs: 46 calls" in drawn.alt
     asked = [event for event in HOPS.events if isinstance(event, happened.Asked)][:1]
     many = plots.costs({f"run {number:02}": asked for number in range(40)})
     assert "the first 30 are drawn" in many.alt and len(many.numbers) == 40 and "run 29" in texts(many) and "run 30" not in texts(many)
@@ -282,7 +282,7 @@ def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
 
 def test_ballots_of_several_runs_are_gathered_by_outcome():
     split = happened.Voted(step=1, choice="INSERT", inserts=2, retrieves=1, invalid=0, possible=3)
-    drawn = plots.ballots({**TAPES, "split": [split]})
+    drawn = plots.ballots({**TRACES, "split": [split]})
     assert {"3 votes", "1 vote", "INSERT, 67% agreed"} <= set(texts(drawn)) and len(drawn.numbers) == 4
 
 
@@ -308,7 +308,7 @@ def test_calls_that_took_no_time_can_be_drawn():
 
 
 def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
-    assert TAPES.keys() <= set(texts(plots.growth(TAPES)))
+    assert TRACES.keys() <= set(texts(plots.growth(TRACES)))
     many = plots.growth({f"run {number}": HOPS for number in range(9)})
     assert any(text.startswith("median") for text in texts(many)) and "9 graphs" in many.alt
 
@@ -319,7 +319,7 @@ def test_tools_are_counted_with_what_failed_and_what_was_not_called_again():
     drawn = plots.tool_use([*HOPS.events, *events])
     assert drawn.numbers[0] == {"tool": "search", "returned": 3, "failed": 1, "asked for again, not called": 1, "runs": 1}
     assert drawn.numbers[1]["tool"] == "zip" and {"returned", "failed", "asked for again, not called"} <= set(texts(drawn))
-    assert "7 in 3 of 3 runs" in texts(plots.tool_use(TAPES))
+    assert "7 in 3 of 3 runs" in texts(plots.tool_use(TRACES))
 
 
 @pytest.mark.parametrize("verb", [plots.costs, plots.speed, plots.ballots, plots.growth, plots.tool_use])
@@ -338,7 +338,7 @@ def test_what_is_no_run_is_refused_with_what_would_do(verb):
 
 
 def test_runs_go_by_the_name_of_their_trace():
-    assert list(runs_of(TAPES.values())) == [trace.run for trace in TAPES.values()] and runs_of(HOPS.events) == {"": HOPS.events}
+    assert list(runs_of(TRACES.values())) == [trace.run for trace in TRACES.values()] and runs_of(HOPS.events) == {"": HOPS.events}
 
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------

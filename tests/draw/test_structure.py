@@ -12,8 +12,9 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.structure.gauge import gauge
-from kgot_lab.draw.structure.picture import COLUMN, FONT, fitted, wrapped
+from kgot_lab.draw.structure.picture import COLUMN, FONT
 from kgot_lab.draw.structure.view import structure
+from kgot_lab.draw.wrapping import fitted, wrapped
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import load_dataset

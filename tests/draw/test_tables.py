@@ -13,6 +13,7 @@ from kgot_lab.draw import plots
 from kgot_lab.draw.drawing import drawing
 from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.pipeline import pipeline
+from kgot_lab.draw.table import table
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.forks import recorded_fork
@@ -23,8 +24,8 @@ from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
 
-RUN = load_run(bundled("tapes/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled("traces/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document("a", "a machine", "A"), Document("b", "another machine", "B")]
 BEFORE = PropertyGraph.of([Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")])
 AFTER = PropertyGraph.of([Node("ada", (), {"born": 1815}), Node("bob"), Node(EVIL)], [Edge("ada", "knew", EVIL)])
@@ -100,3 +101,10 @@ def test_a_pipeline_has_a_row_for_each_box_which_says_what_it_comes_after():
 
 def test_a_drawing_without_rows_of_its_own_is_told_in_a_sentence():
     assert sheets(drawing("Two boxes and an arrow", 10, 10)) == {"The picture": (("Two boxes and an arrow",),)}
+
+
+def test_a_table_of_texts_says_the_same_in_markdown_and_latex_and_is_harmless_there():
+    made = table([{"name": "Ada", "year": 1815}, {"name": EVIL, "year": None}])
+    assert made.markdown.splitlines()[:5] == ["**2 rows**", "", "| name | year |", "| --- | --- |", "| Ada | 1815 |"]
+    assert r"\begin{tabular}{ll}" in made.latex and r"Ada & 1815 \\" in made.latex
+    assert "<script" not in made.markdown.replace("\\<", "") and "\u202e" not in made.markdown + made.latex + repr(made)

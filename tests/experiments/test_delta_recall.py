@@ -2,7 +2,7 @@
 
 import json
 import runpy
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.experiments.delta import graphs as delta_graphs
+from kgot_lab.experiments.delta import walks as delta_recall
 from kgot_lab.experiments.recall.datasets import content_id
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.structure.analogies import items
@@ -19,7 +21,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, ranked
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 TEXTS = {
     "a": "The guard locked the gate.",
     "b": "The clerk sealed the envelope.",
@@ -30,14 +32,9 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def scripts():
-    """What the three files define, by name."""
-    before = sys.path
-    sys.path = [str(BENCHMARKS), *before]
-    try:
-        named = {name: runpy.run_path(str(BENCHMARKS / f"{name}.py")) for name in ("delta_graphs", "make_delta_edges", "delta_recall")}
-    finally:
-        sys.path = before
-    return {**named["delta_graphs"], **named["make_delta_edges"], **named["delta_recall"]}
+    """What the two modules and the two commands define, by name."""
+    commands = [runpy.run_path(str(ROOT / name)) for name in ("data/make/delta_edges.py", "benchmarks/delta_recall.py")]
+    return {**vars(delta_graphs), **commands[0], **commands[1], **vars(delta_recall)}
 
 
 def texts():
@@ -70,23 +67,23 @@ def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
     assert not analogous & ends or name == "storyanalogy-mc"  # where a text of one part may be a choice of the other
 
 
-def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(scripts):
+def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(scripts, monkeypatch):
     order = {"a": 1.0, "c": 0.5, "d": 0.3, "b": 0.1}
     entry = Stage("fixed", lambda ranking: ranked(ranking.query, order))
     part = scripts["Dataset"]("toy", (), (Query(TEXTS["a"], "a"),), {"a": {"b": 1}})
-    case = scripts["Case"](None, {"develop": part}, texts(), scripts["noun_graph"](texts(), nouns), entry, {"a": frozenset({"a"})})
-    scripts["stages"].__globals__["WALK"] = scripts["replace"](scripts["WALK"], entry=1)
+    case = scripts["StoryCase"](None, {"develop": part}, texts(), scripts["noun_graph"](texts(), nouns), entry, {"a": frozenset({"a"})})
+    monkeypatch.setattr(delta_recall, "WALK", replace(delta_recall.WALK, entry=1))
     joined = [Edge("a", DELTA, "b")]
-    walk = dict(scripts["stages"](case, {scripts["ALONE"]: joined, scripts["CHOSEN"]: joined}, joined))
+    walk = dict(scripts["delta_stages"](case, {scripts["DELTA_ALONE"]: joined, scripts["CHOSEN"]: joined}, joined))
     shown = {system: scripts["leaving_out"](stages[0], case.dropped).search(part.queries[0]).ids for system, stages in walk.items()}
     assert shown["entry only"] == shown["traverse"] == ["c", "d", "b"]
     assert shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]  # c by similarity before b, each reached in one way
-    assert shown[scripts["ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
+    assert shown[scripts["DELTA_ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
 
 
 def test_a_verdict_is_asked_for_once(scripts):
     aligner = Aligner(SyntheticVectors(32))
-    verdicts = scripts["Verdicts"](aligner)
+    verdicts = scripts["KeptVerdicts"](aligner)
     first = verdicts.align(TEXTS["a"], TEXTS["b"])
     said = aligner.align(TEXTS["a"], TEXTS["b"])
     assert (first.score, first.veto) == (said.score, said.veto) and verdicts.align(TEXTS["a"], TEXTS["b"]) is first
@@ -96,7 +93,7 @@ def test_a_verdict_is_asked_for_once(scripts):
 def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     embedder = SyntheticVectors(32)
     made = Skeletons(dict(zip(TEXTS.values(), Linguistic()(list(TEXTS.values())), strict=True)), "linguistic")
-    verdicts = scripts["Verdicts"](Aligner(embedder))
+    verdicts = scripts["KeptVerdicts"](Aligner(embedder))
     alike = scripts["most_alike"](texts(), embedder, 4)
     weights = [edge.properties["weight"] for edge in alike]
     assert len(alike) == 4 and weights == sorted(weights, reverse=True) and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
@@ -117,10 +114,10 @@ def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts
 def test_the_figures_follow_from_the_values_of_the_queries(scripts):
     result = json.loads(scripts["RESULT"].read_text(encoding="utf-8"))
     kept = {part: [row for row in result[part] if row["measure"] == "recall@10"] for part in ("systems", "differences", "primary")}
-    rows, gaps = scripts["derived"](kept["systems"])
-    assert json.loads(json.dumps([rows, gaps, scripts["primary"](gaps)])) == list(kept.values())
-    assert [gap["dataset"] for gap in result["primary"]][:3] == list(scripts["SETS"])
-    assert scripts["table"](result).count("\n") > len(result["primary"])
+    rows, gaps = scripts["delta_figures"](kept["systems"])
+    assert json.loads(json.dumps([rows, gaps, scripts["delta_primary"](gaps)])) == list(kept.values())
+    assert [gap["dataset"] for gap in result["primary"]][:3] == list(scripts["DELTA_SETS"])
+    assert scripts["delta_table"](result).count("\n") > len(result["primary"])
 
 
 def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scripts):
@@ -128,10 +125,10 @@ def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scrip
         told = {"dataset": "toy", "part": part, "system": system, "measure": "recall@10"}
         return {**told, "questions": list(values)}
 
-    systems = [scripts[name] for name in ("TRAVERSE", "ENTRY", "CHOSEN", "ALONE")] + [*scripts["CONTROLS"]]
+    systems = [scripts[name] for name in ("TRAVERSE", "ENTRY_ONLY", "CHOSEN", "DELTA_ALONE")] + [*scripts["CONTROLS"]]
     rows = [row(part, system, 0.0, float(system == scripts["CHOSEN"])) for part in ("develop", "locked") for system in systems]
-    _, gaps = scripts["derived"](rows)
-    found = {gap["part"]: gap for gap in scripts["primary"](gaps)}
+    _, gaps = scripts["delta_figures"](rows)
+    found = {gap["part"]: gap for gap in scripts["delta_primary"](gaps)}
     assert {part: (gap["n"], gap["mean"], gap["wins"]) for part, gap in found.items()} == {
         "develop": (2, 0.5, 1), "locked": (2, 0.5, 1), "all": (4, 0.5, 2),
     }  # fmt: skip

@@ -15,8 +15,10 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.experiments.recall import bench as runner
 from kgot_lab.experiments.recall import benchmark as room
-from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, benchmark, file_name, indexing
+from kgot_lab.experiments.recall.bench import file_name
+from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.growth import LANES, measured
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
@@ -57,7 +59,7 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
     assert receipts(tmp_path / "out") == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.WRITTEN_BEFORE == Plan.load(tmp_path / "out" / "plan.json")
-    monkeypatch.setattr(room, "run_to", lambda *_, **__: pytest.fail("run again"))
+    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run again"))
     [again] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert again.csv() == first.csv() and again.markdown() == first.markdown() and f"{again}" == f"{first}"
 
@@ -96,11 +98,11 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
 
     asked = []
 
-    def stopping(stage, query, keep):
+    def stopping(stage, query, *how):
         asked.append(query.id)
         if len(asked) == 5:
             raise KeyboardInterrupt
-        return original(stage, query, keep)
+        return original(stage, query, *how)
 
     original = kept.asked
     monkeypatch.setattr(kept, "asked", stopping)
@@ -158,7 +160,7 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         (own / "qrels" / "test.tsv").write_text((own / "qrels" / "test.tsv").read_text().replace("q7\td04", "q7\td05"))
     else:
         file.write_text(file.read_text().replace("radium", "polonium"))
-    monkeypatch.setattr(room, "run_to", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other data)"):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from kgot_lab.experiments.stores.graphs import power_law_graph
+from kgot_lab.experiments.stores.measured import Ours, Task
+from kgot_lab.experiments.stores.raw import RAW_DRIVERS
+from kgot_lab.experiments.stores.tables import short, store_tables
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ROOT / "benchmarks" / "stores.py"
@@ -19,13 +23,6 @@ RESULTS = ROOT / "benchmarks" / "results" / "stores.jsonl"
 def run(*options: str | Path) -> str:
     command = [sys.executable, str(COMMAND), *map(str, options)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
-
-
-@pytest.fixture
-def scripts(monkeypatch):
-    """The benchmark's files, by name."""
-    monkeypatch.setattr(sys, "path", [str(COMMAND.parent), *sys.path])
-    return lambda name: runpy.run_path(str(COMMAND.parent / f"{name}.py"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a statement in Python needs a sandbox")
@@ -42,19 +39,18 @@ def test_a_tiny_graph_is_measured_kept_shown_and_not_measured_again(tmp_path):
     assert run("--table", "--file", file) in shown
 
 
-def test_a_store_over_its_time_keeps_what_was_measured_and_the_table_says_so(tmp_path, scripts):
+def test_a_store_over_its_time_keeps_what_was_measured_and_the_table_says_so(tmp_path):
     row = {"store": "sqlite", "graph": "1k", "limit_s": 240.0, "date": "2026-01-01", "commit": "", "machine": dict.fromkeys(
         ("cores", "ram_gb", "system", "python"), 1), "ours": {"nodes": 435, "edges": 1000, "load": {"s": 1.5}, "over": "within 3",
         "path": {"error": "QueryFailed: took long"}}, "raw": {"load": {"s": 0.5}}}  # fmt: skip
-    table = scripts("stores_table")["tables"]([row])
+    table = store_tables([row])
     assert "| sqlite | 1.5 (3×) | over 240 s |" in table and "| failed |" in table
     assert "sqlite: the store was over 240 s while at within 3" in table and "QueryFailed: took long" in table
 
 
-def test_a_graph_is_the_same_for_a_seed_and_its_degrees_follow_a_power_law(scripts):
-    synthetic = scripts("stores_measured")["synthetic"]
-    graph = synthetic(2_300)
-    assert graph == synthetic(2_300) and (len(graph.added_nodes), len(graph.added_edges)) == (1_000, 2_300)
+def test_a_graph_is_the_same_for_a_seed_and_its_degrees_follow_a_power_law():
+    graph = power_law_graph(2_300)
+    assert graph == power_law_graph(2_300) and (len(graph.added_nodes), len(graph.added_edges)) == (1_000, 2_300)
     degrees = {node.id: 0 for node in graph.added_nodes}
     for edge in graph.added_edges:
         degrees[edge.source] += 1
@@ -64,15 +60,14 @@ def test_a_graph_is_the_same_for_a_seed_and_its_degrees_follow_a_power_law(scrip
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "sqlite", "sparql_embedded"])
-def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path, scripts):
-    measured, raw = scripts("stores_measured"), scripts("stores_raw")["RAW"]
-    diff = measured["synthetic"](400)
+def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
+    diff = power_law_graph(400)
     if kind == "sparql_embedded":
         pytest.importorskip("pyoxigraph")
-    ours, theirs = measured["Ours"](kind, {"path": str(tmp_path / "graph.log")}), raw[kind]({"path": str(tmp_path / "graph.log")})
+    ours, theirs = Ours(kind, {"path": str(tmp_path / "graph.log")}), RAW_DRIVERS[kind]({"path": str(tmp_path / "graph.log")})
     for one in (ours, theirs):
         one.load(diff)
-    for id in measured["Task"].about(diff).ids[:10]:
+    for id in Task.about(diff).ids[:10]:
         assert len(ours.neighbours(id)) == len(theirs.neighbours(id))
         assert [len(ours.within(id, hops)) for hops in (1, 2, 3)] == [len(theirs.within(id, hops)) for hops in (1, 2, 3)]
     assert len(ours.read("n7")) == len(theirs.read("n7"))
@@ -81,9 +76,8 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path, scripts):
 
 
 @pytest.mark.skipif(not RESULTS.exists(), reason="not measured yet")
-def test_every_figure_of_the_tables_is_in_the_receipts(scripts):
+def test_every_figure_of_the_tables_is_in_the_receipts():
     rows = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
-    short = scripts("stores_table")["short"]
     known = {short(each.get("ms", each.get("s", 0))) for row in rows for each in row["ours"].values() if isinstance(each, dict)}
     cells = [cell for line in run("--table").splitlines() for cell in line.split(" | ")[1:-1] if line.count(" | ") > 10]
     shown = {found[0] for cell in cells if (found := re.match(r"<?[\d.,]+(?=\*?( \(|$))", cell))}

@@ -10,7 +10,8 @@ from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
-from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE, file_name
+from kgot_lab.experiments.recall.bench import file_name
+from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
 from kgot_lab.experiments.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors

@@ -6,10 +6,11 @@ import pytest
 from support.tiny_collection import tiny
 
 from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.plan import MARGIN
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import systems
-from kgot_lab.experiments.recall.tuned import FEWEST, MARGIN, admitted, best_weight, cross_fitted, halves, mean_recall
+from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves, mean_recall
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import rrf, weighted

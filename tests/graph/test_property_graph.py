@@ -52,8 +52,8 @@ def test_nodes_and_edges_come_back_as_they_were_given():
 
 
 def test_the_repr_counts_in_words():
-    assert repr(SMALL) == "<PropertyGraph: 3 nodes, 4 edges, 3 labels, 3 relations>"
-    assert repr(PropertyGraph.from_triples([Triple("a", "b", "a")])) == "<PropertyGraph: 1 node, 1 edge, 0 labels, 1 relation>"
+    assert str(SMALL) == repr(SMALL).splitlines()[0] == "<PropertyGraph: 3 nodes, 4 edges, 3 labels, 3 relations>"
+    assert str(PropertyGraph.from_triples([Triple("a", "b", "a")])) == "<PropertyGraph: 1 node, 1 edge, 0 labels, 1 relation>"
     assert repr(SMALL.nodes).endswith("Node(id='bare', labels=(), properties={})]")
 
 
@@ -291,3 +291,18 @@ def test_a_data_frame_without_ids_is_refused():
         PropertyGraph.from_pandas(pd.DataFrame({"name": ["Ada"]}), pd.DataFrame({"source": [], "target": []}))
     with pytest.raises(BadInput, match="has no id"):
         PropertyGraph.from_pandas(pd.DataFrame({"id": [None]}), pd.DataFrame({"source": [], "target": []}))
+
+
+def test_a_graph_prints_its_counts_what_is_used_most_and_its_first_facts():
+    printed = repr(SMALL).splitlines()
+    assert printed[1].startswith("  labels: ") and printed[2].startswith("  relations: ") and "part_of 1" in printed[2]
+    assert printed[3:] == [f"  {edge.source} --[{edge.type}]--> {edge.target}" for edge in SMALL.edges]
+    many = PropertyGraph.from_triples(Triple("hub", f"to {n}", f"leaf {n}") for n in range(1200))
+    assert repr(many).splitlines()[-1] == "  … and 1,195 more" and "… and 1,195 more" in repr(many).splitlines()[1]
+    assert len(repr(PropertyGraph.of())) < 80
+
+
+def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_printed():
+    evil = "a\nb\x1b[2J\u202e\ud800" * 50
+    printed = repr(PropertyGraph.of([Node(evil, (evil,))], [Edge(evil, evil, evil)]))
+    assert printed.count("\n") == 3 and all(line.isprintable() for line in printed.split("\n")) and len(printed) < 600

@@ -14,8 +14,7 @@ class Metered:
     """A model with a price that takes two seconds a call and uses less than it might."""
 
     name = "metered"
-    price = Price(1.0, 10.0)
-    cost_known = True
+    price: Price | None = Price(1.0, 10.0)
 
     def __init__(self) -> None:
         self.calls = 0
@@ -55,7 +54,7 @@ def test_without_limits_everything_is_asked_and_counted() -> None:
 
 def test_dollars_cannot_be_limited_without_a_price() -> None:
     live = Metered()
-    live.cost_known = False
+    live.price = None
     with pytest.raises(OverBudget, match="price of metered is not known"):
         Budgeted(live, Budget(dollars=1))(PROMPT)
     assert live.calls == 0

@@ -1,12 +1,12 @@
-"""Tapes: what was recorded is replayed, reply by reply, and nothing else is."""
+"""Tapes and the replies in traces: what was recorded is replayed, reply by reply, and nothing else is."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from kgot_lab.errors import ReplayMiss, TraceError
+from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_key
@@ -138,6 +138,96 @@ def test_what_is_not_a_tape_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "tape.jsonl").write_text(text)
     with pytest.raises(TraceError):
         Recorded(tmp_path / "tape.jsonl")
+
+
+def test_a_recorder_writes_to_no_trace_and_to_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(text := trace_of(asked("a", "INSERT")))
+    with pytest.raises(TraceError, match="is a trace"):
+        Recorder(Live(), tmp_path / "run.jsonl")
+    with pytest.raises(TraceError, match="cannot write"):
+        Recorder(Live(), tmp_path / "run.jsonl" / "tape.jsonl")
+    assert (tmp_path / "run.jsonl").read_text() == text
+
+
+# --- traces ---
+
+
+def asked(model: str, reply: str, role: str = "vote") -> dict[str, object]:
+    prompt = {**asdict(VOTE), "messages": [asdict(message) for message in VOTE.messages]}
+    return {"event": "Asked", "step": 0, "role": role, "model": model, "prompt": prompt, "reply": reply, "usage": {"prompt_tokens": 3}}
+
+
+def trace_of(*events: dict[str, object]) -> str:
+    head = {"trace": 1, "run": "r", "created": "2026-11-21T10:00:00+00:00", "about": {"engine": "an engine 1.0"}}
+    return "".join(json.dumps(line) + "\n" for line in (head, *events))
+
+
+def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(
+        trace_of(asked("a", "INSERT"), {"event": "Ballot"}, asked("a", "RETRIEVE"), asked("b", "?", "inside tool"))
+    )
+    tape = connect(f"recorded:{tmp_path / 'run.jsonl'}")
+    assert isinstance(tape, Recorded) and tape.head == Head("a", "", "an engine 1.0", "2026-11-21", "run r")
+    assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
+    with pytest.raises(
+        ReplayMiss, match=r"run\.jsonl has no reply .*-3 to the prompt .*ask as it was, use a live model, or record it again"
+    ):
+        tape(VOTE)
+
+
+def test_of_a_trace_with_two_models_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run#1.jsonl"
+    path.write_text(trace_of(asked("a", "INSERT"), asked("b", "RETRIEVE"), asked("b", "?")))
+    with pytest.raises(TraceError, match=r"holds replies of a and b: say whose, as in recorded:.*run#1\.jsonl#a"):
+        connect(f"recorded:{path}")
+    with pytest.raises(UnknownName, match="a, b"):
+        connect(f"recorded:{path}", model="c")
+    (tmp_path / "run.jsonl").write_text(path.read_text())
+    for tape in (connect(f"recorded:{path}", model="b"), connect(f"recorded:{tmp_path / 'run.jsonl'}#b")):
+        assert isinstance(tape, Recorded)
+        assert (tape.name, [tape(VOTE).text for _ in range(2)]) == ("b", ["RETRIEVE", "?"])
+
+
+def test_a_tape_has_the_replies_of_its_own_model_only() -> None:
+    entries = [{"tape": 1, "model": "m"}]
+    assert Recorded(entries, model="m").name == "m"
+    with pytest.raises(UnknownName, match="model of a tape in memory"):
+        Recorded(entries, model="n")
+
+
+def test_a_trace_that_a_kill_cut_short_gives_the_replies_it_has(tmp_path: Path) -> None:
+    whole = trace_of(asked("a", "INSERT"), asked("a", "ü")).encode()
+    for cut in (1, 5, 100):
+        (tmp_path / "run.jsonl").write_bytes(whole[:-cut])
+        assert len(Recorded(tmp_path / "run.jsonl").replies) == (2 if cut == 1 else 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        trace_of(),
+        trace_of({"event": "Answered"}),
+        trace_of(asked("a", "x", "inside tool")),
+        trace_of({**asked("a", "x"), "prompt": {"messages": [{"role": "user"}]}}),
+        trace_of({**asked("a", "x"), "prompt": 3}),
+        trace_of({**asked("a", "x"), "usage": {"tokens": 3}}),
+        trace_of(asked("a", "x")).replace('{"event"', "[", 1),
+        "[]\n",
+        "3",
+    ],
+)
+def test_a_trace_without_a_reply_or_with_a_damaged_one_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.jsonl").write_text(text)
+    with pytest.raises(TraceError):
+        Recorded(tmp_path / "run.jsonl")
+
+
+def test_a_model_can_be_connected_so_that_its_replies_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(trace_of(asked("a", "INSERT"), asked("a", "RETRIEVE")))
+    kept = connect(f"recorded:{tmp_path / 'run.jsonl'}", tape=tmp_path / "tape.jsonl")
+    assert kept(VOTE).text == "INSERT"
+    tape = Recorded(tmp_path / "tape.jsonl")
+    assert not tape.is_trace and tape(VOTE).text == "INSERT" and len(tape.replies) == 1
 
 
 def test_a_missing_tape_says_how_to_record_it(tmp_path: Path) -> None:

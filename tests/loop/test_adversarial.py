@@ -66,7 +66,7 @@ def model(name="scripted", **changed):
 
 
 def tool_of(function, name="search"):
-    return TextTool(name, "Looks things up.", {"query": "what"}, function)
+    return TextTool(name, "Looks things up.", {"query": "what"}, function, finds="query")
 
 
 def run(store, tool=TOOL, limits=FEW, llm=None, **options):

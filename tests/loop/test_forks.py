@@ -62,8 +62,8 @@ def other(original):
 
 @pytest.fixture(params=sorted(FORKS))
 def bundle(request):
-    """A bundled fork and the tape it was made from."""
-    return load_run(bundled(f"tapes/{FORKS[request.param]}.jsonl")), load_run(bundled(f"tapes/{request.param}.jsonl"))
+    """A bundled fork and the trace it was made from."""
+    return load_run(bundled(f"traces/{FORKS[request.param]}.jsonl")), load_run(bundled(f"traces/{request.param}.jsonl"))
 
 
 def first(trace, kind):
@@ -173,8 +173,8 @@ def test_a_bundled_fork_says_that_its_change_was_written_by_hand(bundle):
 
 
 def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
-    original = load_run(bundled("tapes/hotpotqa_two_hops.jsonl"))
-    other = recorded_fork(original, load_run(bundled("tapes/hotpotqa_two_hops_fork_oregon.jsonl")))
+    original = load_run(bundled("traces/hotpotqa_two_hops.jsonl"))
+    other = recorded_fork(original, load_run(bundled("traces/hotpotqa_two_hops_fork_oregon.jsonl")))
     assert (original.events[-1].text, other.answer) == ("Portland", "Oregon")
     assert (other.avoided, other.asked) == (14, 4)  # and one reply was written by hand
 

@@ -14,7 +14,9 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.waiting import until
 
+from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
+from kgot_lab.llm import connect
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
 from kgot_lab.loop.replay import Resources, again, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, graph_after, load_run, record, save_run
@@ -230,3 +232,37 @@ def test_a_file_that_is_no_trace_is_refused_with_the_place(tmp_path, text, match
 def test_a_missing_trace_is_refused(tmp_path):
     with pytest.raises(TraceError, match="cannot read"):
         load_run(tmp_path / "nowhere.jsonl")
+
+
+def test_a_trace_prints_question_answer_steps_cost_model_and_date():
+    made = load_run(bundled("traces/winter_storm.jsonl"))
+    assert made.answer.startswith("La Nina contributed")
+    assert repr(made).splitlines() == [
+        f"<trace winter_storm: {len(made.events)} events, answered>",
+        "  question  Why did the US have a winter storm in late January 2026?",
+        f"  answer    {made.answer}",
+        "  1 step; 11 model calls, 2,716 + 356 tokens, 73 s, $0.0000",
+        f"  local:qwen2.5-coder-1.5b-instruct-q4_k_m, {made.created}",
+    ]
+    stopped = replace(made, events=made.events[:3])
+    assert stopped.answer == "" and "not finished" in repr(stopped) and "answer  " not in repr(stopped)
+    assert Trace("r", "", ()).answer == "" and repr(Trace("r", "", ())).startswith("<trace r: 0 events")
+
+
+OLD = """{"trace":1,"run":"old","created":"2026-11-21T10:00:00+00:00","version":"0.1.0"}
+{"event":"Started","step":0,"question":"Where?","preset":"local","limits":{},"planning":"m","execution":"m"}
+{"event":"Asked","step":0,"role":"vote","model":"m","prompt":{"messages":[{"role":"user","text":"Where?"}]},"reply":"R","usage":{}}
+{"event":"Ballot","step":0,"number":1,"choice":"RETRIEVE","text":"facts()"}
+{"event":"Wrote","step":0,"statement":"add()","diff":{"added_nodes":[{"id":"Ada","labels":["Person"],"properties":{}}],"removed_nodes":[],\
+"changed_nodes":[],"added_edges":[],"removed_edges":[],"changed_edges":[]}}
+{"event":"Read","step":0,"statement":"facts()","rows":["Ada"]}
+{"event":"Answered","step":0,"text":"London","forced":false}
+"""
+
+
+def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
+    (tmp_path / "old.jsonl").write_text(OLD)
+    old = load_run(tmp_path / "old.jsonl")
+    assert (old.run, old.about, old.question, old.answer, old.finished) == ("old", {}, "Where?", "London", True)
+    assert old.events[0].readers == () and old.events[-1].evidence == () and graph_after(old.events).ids == ("Ada",)
+    assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"

@@ -9,11 +9,13 @@ from threadpoolctl import threadpool_info
 from kgot_lab.errors import BadInput
 from kgot_lab.pairs.bands import Thresholds
 from kgot_lab.pairs.blocks import WantedPairs
-from kgot_lab.pairs.join import Stopped, delta_pairs, nearest, similar_pairs
-from kgot_lab.pairs.nearby import approximate, approximate_delta
+from kgot_lab.pairs.join import Effort, Stopped, delta_pairs, nearest, similar_pairs
+from kgot_lab.pairs.nearby import IndexEffort, approximate, approximate_delta
 from kgot_lab.pairs.work import best_threads
 
 # --- vectors of chance, and what a search without blocks finds among them ------------------------------------------------
+
+ALONE = Effort(threads=1)
 
 
 def unit(vectors):
@@ -120,7 +122,7 @@ def which(seed, size):
 def test_similar_pairs_are_those_of_the_whole_square(seed):
     matrix, some = chance_vectors(seed), which(seed, len(chance_vectors(seed)))
     for threshold, most in ((-1, 10**6), (0.3, 70), (0.9, 10**6), (0, 1)):
-        assert same(similar_pairs(matrix, threshold, most=most, threads=1, **some), brute_similar(matrix, threshold, most, **some))
+        assert same(similar_pairs(matrix, threshold, most=most, effort=ALONE, **some), brute_similar(matrix, threshold, most, **some))
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -129,7 +131,8 @@ def test_delta_pairs_are_those_of_the_whole_square(seed):
     raw, some = shaken(skeleton, seed), which(seed, len(skeleton))
     for thresholds, most in ((Thresholds(), 10**6), (Thresholds(-1, -2), 300), (Thresholds(0.1, 0), 10**6), (Thresholds(0.5, -0.1), 5)):
         assert same_pairs(
-            delta_pairs(raw, skeleton, thresholds, most=most, threads=1, **some), brute_delta(raw, skeleton, thresholds, most, **some)
+            delta_pairs(raw, skeleton, thresholds, most=most, effort=ALONE, **some),
+            brute_delta(raw, skeleton, thresholds, most, **some),
         )
 
 
@@ -138,15 +141,15 @@ def test_the_nearest_rows_are_those_of_the_whole_square(seed):
     matrix = chance_vectors(seed)
     new = which(seed, len(matrix))["new"]
     for k in (1, 10, 150):
-        assert listed(nearest(matrix, k, new=new, threads=1)) == brute_nearest(matrix, k, new)
+        assert listed(nearest(matrix, k, new=new, effort=ALONE)) == brute_nearest(matrix, k, new)
 
 
 def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
     skeleton = chance_vectors(3, 1500, 40)
     raw = unit(np.concatenate((shaken(skeleton, 3), shaken(skeleton, 4)), axis=1))
     for thresholds in (Thresholds(), Thresholds(0.2, 0.1)):  # few candidates in a block, and many
-        assert same_pairs(delta_pairs(raw, skeleton, thresholds, most=500, threads=1), brute_delta(raw, skeleton, thresholds, 500))
-    assert listed(nearest(skeleton, 4, threads=1)) == brute_nearest(skeleton, 4)
+        assert same_pairs(delta_pairs(raw, skeleton, thresholds, most=500, effort=ALONE), brute_delta(raw, skeleton, thresholds, 500))
+    assert listed(nearest(skeleton, 4, effort=ALONE)) == brute_nearest(skeleton, 4)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
@@ -230,12 +233,12 @@ def test_memory_and_threads_do_not_show_in_the_result():
     skeleton = chance_vectors(8, 900, 33)
     raw, thresholds = shaken(skeleton, 8), Thresholds(0.1, 0)
     usual = (
-        delta_pairs(raw, skeleton, thresholds, most=5000, threads=1),
-        nearest(skeleton, 7, threads=1),
-        similar_pairs(raw, 0.3, threads=1),
+        delta_pairs(raw, skeleton, thresholds, most=5000, effort=ALONE),
+        nearest(skeleton, 7, effort=ALONE),
+        similar_pairs(raw, 0.3, effort=ALONE),
     )
     for memory, threads in ((4 << 20, 1), (8 << 20, 2), (64 << 20, 2)):
-        options = {"memory": memory, "threads": threads}
+        options = {"effort": Effort(memory, threads)}
         again = (
             delta_pairs(raw, skeleton, thresholds, most=5000, **options),
             nearest(skeleton, 7, **options),
@@ -259,7 +262,8 @@ def test_no_more_memory_is_held_than_allowed(megabytes):
     skeleton = chance_vectors(9, 1200, 64)
     raw, copies, everything = shaken(skeleton, 9), unit(np.ones((500, 64))), Thresholds(-1, -2)
     similar_pairs(raw[:9], 0.5)  # what is imported and measured only once
-    bound, some = {"memory": megabytes << 20}, {"memory": megabytes << 20, "most": 10_000}
+    delta_pairs(raw[:9], skeleton[:9], everything, new=np.arange(5))
+    bound, some = {"effort": Effort(megabytes << 20)}, {"effort": Effort(megabytes << 20), "most": 10_000}
     assert peak_of(similar_pairs, skeleton, -1, **some) <= megabytes << 20
     assert peak_of(delta_pairs, raw, skeleton, everything, **some) <= megabytes << 20
     assert peak_of(delta_pairs, raw, skeleton, everything, new=np.arange(1000), **some) <= megabytes << 20
@@ -269,7 +273,10 @@ def test_no_more_memory_is_held_than_allowed(megabytes):
 
 def test_too_little_memory_is_refused_with_the_least_possible():
     matrix = chance_vectors(1, 300, 20)
-    for join in (lambda memory: similar_pairs(matrix, 0.5, most=1000, memory=memory), lambda memory: nearest(matrix, 3, memory=memory)):
+    for join in (
+        lambda memory: similar_pairs(matrix, 0.5, most=1000, effort=Effort(memory)),
+        lambda memory: nearest(matrix, 3, effort=Effort(memory)),
+    ):
         with pytest.raises(BadInput, match="is the least possible") as refused:
             join(1)
         least = int(str(refused.value).split("; ")[1].split(" ")[0].replace(",", ""))
@@ -316,7 +323,7 @@ FINE = unit(np.eye(4))
         (lambda: similar_pairs(FINE, 1.5), "between -1 and 1"),
         (lambda: similar_pairs(FINE, float("nan")), "between -1 and 1"),
         (lambda: similar_pairs(FINE, 0.5, most=0), "1 or more, not 0"),
-        (lambda: similar_pairs(FINE, 0.5, threads=0), "1 thread or more, not 0"),
+        (lambda: similar_pairs(FINE, 0.5, effort=Effort(threads=0)), "1 thread or more, not 0"),
         (lambda: similar_pairs(FINE, 0.5, new=[4]), "from 0 to 3, not 4"),
         (lambda: similar_pairs(FINE, 0.5, new=[-1, 2]), "from 0 to 3, not -1"),
         (lambda: similar_pairs(FINE, 0.5, new=[0.5]), "whole numbers"),
@@ -324,7 +331,7 @@ FINE = unit(np.eye(4))
         (lambda: delta_pairs(FINE[:3], FINE), "4 and 3 rows"),
         (lambda: nearest(FINE, 0), "1 or more, not 0"),
         (lambda: approximate(FINE, 0), "1 or more"),
-        (lambda: approximate(FINE, 1, effort=0), "1 or more"),
+        (lambda: approximate(FINE, 1, effort=IndexEffort(weighed=0)), "1 or more"),
         (lambda: approximate_delta(FINE[:3], FINE), "4 and 3 rows"),
     ],
 )
@@ -373,9 +380,9 @@ JOINS = {
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
     matrix, limits = chance_vectors(4, 1100, 20), blas_limits()
-    whole, pressed = join(matrix, threads=1), Interrupting(3, 8)
+    whole, pressed = join(matrix, effort=ALONE), Interrupting(3, 8)
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        join(matrix, threads=1, progress=pressed)
+        join(matrix, effort=Effort(threads=1, progress=pressed))
     stopped = interrupted.value
     assert isinstance(stopped, Stopped) and "after 3 of" in str(stopped) and blas_limits() == limits
     assert len(stopped.so_far()) <= len(whole)
@@ -389,7 +396,7 @@ def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
 def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
     matrix = chance_vectors(4, 1100, 20)
     with pytest.raises(Stopped) as interrupted:
-        similar_pairs(matrix, 0.4, progress=Interrupting(12))
+        similar_pairs(matrix, 0.4, effort=Effort(progress=Interrupting(12)))
     so_far = listed(interrupted.value.so_far())
     assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
 
@@ -409,21 +416,26 @@ def client(request):
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_workers_find_what_one_process_finds(join, client):
     matrix, told = chance_vectors(6, 1200, 24), []
-    assert identical(join(matrix, client=client, progress=lambda *counts: told.append(counts)), join(matrix))
+    assert identical(join(matrix, effort=Effort(client=client, progress=lambda *counts: told.append(counts))), join(matrix))
     assert told[-1][0] == told[-1][1] and [done for done, _ in told] == sorted(done for done, _ in told)
-    assert identical(join(matrix, client=client, new=[3, 900]), join(matrix, new=[3, 900]))
+    assert identical(join(matrix, effort=Effort(client=client), new=[3, 900]), join(matrix, new=[3, 900]))
 
 
 def test_workers_drop_what_one_process_drops(client):
     matrix = chance_vectors(6, 700, 3)
-    assert identical(similar_pairs(matrix, 0.1, most=25, client=client), similar_pairs(matrix, 0.1, most=25))
-    assert not len(similar_pairs(matrix[:0], 0.1, client=client))
+    assert identical(similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25))
+    assert not len(similar_pairs(matrix[:0], 0.1, effort=Effort(client=client)))
 
 
 def test_an_interrupted_join_of_workers_goes_on(client):
     matrix = chance_vectors(7, 1100, 20)
+
+    def stop_soon(done, total):
+        if done < total:
+            signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(Stopped) as interrupted:
-        similar_pairs(matrix, 0.3, client=client, progress=lambda done, total: signal.raise_signal(signal.SIGINT) if done < total else None)
+        similar_pairs(matrix, 0.3, effort=Effort(client=client, progress=stop_soon))
     stopped = interrupted.value
     for _ in range(20):
         try:
@@ -448,7 +460,7 @@ def clustered(seed, size=1500, dimension=24):
 def test_the_approximately_nearest_have_exact_similarities_and_a_true_recall():
     matrix = clustered(1)
     matrix[[4, 90]] = 0
-    found = approximate(matrix, 8, sample=1500)
+    found = approximate(matrix, 8, effort=IndexEffort(sample=1500))
     exact = nearest(matrix, 8)
     values = cosines(matrix)
     assert np.array_equal(found.pairs.similarity, values[found.pairs.rows, found.pairs.columns])
@@ -460,14 +472,14 @@ def test_the_approximately_nearest_have_exact_similarities_and_a_true_recall():
 
 def test_a_sample_of_rows_says_about_what_all_rows_say():
     matrix = clustered(2)
-    whole, some = (approximate(matrix, 8, effort=4, sample=sample, seed=3) for sample in (1500, 400))
+    whole, some = (approximate(matrix, 8, effort=IndexEffort(4, sample, seed=3)) for sample in (1500, 400))
     assert whole.recall < 1 and abs(whole.recall - some.recall) < 0.03 and some.expected == 3200
     assert "found in a sample of 400 rows" in repr(some)
 
 
 def test_more_effort_misses_less_and_two_runs_are_the_same():
     matrix = clustered(3)
-    little, again, much = (approximate(matrix, 8, effort=effort, sample=1500) for effort in (2, 2, 100))
+    little, again, much = (approximate(matrix, 8, effort=IndexEffort(effort, 1500)) for effort in (2, 2, 100))
     assert little.recall < much.recall and identical(little.pairs, again.pairs)
 
 
@@ -475,24 +487,24 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
     skeleton = clustered(4)
     raw = shaken(skeleton, 4, 1.5)
     exact, groups = delta_pairs(raw, skeleton), np.arange(1500) // 2
-    found = approximate_delta(raw, skeleton, k=30, sample=1500)
+    found = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500))
     values = dict(zip(listed(exact), exact.delta.tolist(), strict=True))
     assert all(values[pair] == delta for pair, delta in zip(listed(found.pairs), found.pairs.delta.tolist(), strict=True))
     assert (found.found, found.expected) == (len(found.pairs), len(exact)) and 0.3 < found.recall < 1
-    apart = approximate_delta(raw, skeleton, k=30, sample=1500, groups=groups)
+    apart = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500), groups=groups)
     assert apart.expected == len(delta_pairs(raw, skeleton, groups=groups)) and (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
 
 
 def test_an_approximate_search_that_weighs_all_others_finds_all_delta_pairs():
     skeleton = clustered(5, 200, 6)
     raw = shaken(skeleton, 5, 1.5)
-    found = approximate_delta(raw, skeleton, k=199, effort=400)
+    found = approximate_delta(raw, skeleton, k=199, effort=IndexEffort(400))
     assert identical(found.pairs, delta_pairs(raw, skeleton)) and found.recall == 1
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     matrix, told = FINE[:size], []
-    found = approximate(matrix, 3, progress=lambda *counts: told.append(counts))
+    found = approximate(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))
     assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2) and told[-1:] == [(2 * size, 2 * size)] * (size > 0)
     assert found.recall == 1 if size == 2 else np.isnan(found.recall)

@@ -133,3 +133,15 @@ def test_no_documents_or_two_with_one_id_are_refused():
         bm25([])
     with pytest.raises(BadInput, match="'rome'"):
         bm25([*DOCUMENTS, DOCUMENTS[0]])
+
+
+def test_a_stage_is_equal_to_itself_alone():
+    some, others = bm25(DOCUMENTS), bm25(DOCUMENTS[:2])
+    assert some.name == others.name and some != others and some == some and len({some, others, some}) == 2
+    assert some % 3 != some % 3
+
+
+@pytest.mark.parametrize("given", [None, ["rome"], {"rome": 1.0}])
+def test_a_step_that_gives_no_ranking_is_named(given):
+    with pytest.raises(BadInput, match=f"the stage 'mine' gave a {type(given).__name__}, not a Ranking; make one with ranked"):
+        Stage("mine", lambda ranking: given).search("Norway")

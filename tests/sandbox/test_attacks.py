@@ -9,34 +9,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.benchmark_files import load_benchmark
 
+from kgot_lab.errors import QueryFailed
+from kgot_lab.experiments.stores.hostile import SECRET
+from kgot_lab.experiments.stores.hostile_code import CODE_ATTACKS
+from kgot_lab.experiments.stores.sandbox_attacks import ATTACKED_BY_CODE, host_of_code, what_code_got
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory, Schema
 from kgot_lab.types import Edge, Node
 
-attacks = load_benchmark("sandbox_attacks")
+PROJECT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
 
 
 @pytest.fixture(scope="module")
 def scene() -> Iterator[tuple]:
-    with attacks.target() as (places, connected):
+    with host_of_code(PROJECT) as (places, connected):
         sandbox = open_sandbox(memory_mb=192)
         with InMemory(sandbox) as store:
-            store.write(attacks.GRAPH)
+            store.write(ATTACKED_BY_CODE)
             yield store, sandbox, places, connected
 
 
-@pytest.mark.parametrize("attack", attacks.ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
+@pytest.mark.parametrize("attack", CODE_ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
 def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, attack):
     store, sandbox, places, connected = scene
     if attack.kind == "system calls" and platform.machine() != "x86_64":
         pytest.skip("the numbers are those of x86_64")
-    got = attacks.outcome(store, sandbox, attack, places)
+    got = what_code_got(store, sandbox, attack, places)
     assert re.search(attack.gets, got, re.S), got
-    assert attacks.SECRET not in got
+    assert SECRET not in got
     assert not connected
     sandbox.seconds = 120.0
     assert_whole(store, sandbox)
@@ -58,15 +61,15 @@ def assert_whole(store, sandbox):
 def test_the_host_could_have_been_read_without_a_sandbox(scene):
     """The attacks fail because of the sandbox and not because they aim at nothing."""
     _, _, places, _ = scene
-    assert Path(places["SECRET_FILE"]).read_text() == attacks.SECRET
+    assert Path(places["SECRET_FILE"]).read_text() == SECRET
     with open_sandbox("unsafe", unsafe=True) as bare:
-        assert bare.read(f"result = open({places['SECRET_FILE']!r}).read()") == (attacks.SECRET,)
+        assert bare.read(f"result = open({places['SECRET_FILE']!r}).read()") == (SECRET,)
 
 
 def test_a_sandbox_that_is_attacked_all_the_time_stays_one_process(scene):
     store, sandbox, _, _ = scene
     before = sandbox._worker.process.pid
     for code in ("import os; os._exit(1)", "1/0", "import ctypes; ctypes.string_at(0)"):
-        with pytest.raises(attacks.QueryFailed):
+        with pytest.raises(QueryFailed):
             store.read(code)
     assert sandbox._worker.process.pid == before

@@ -216,7 +216,7 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox) as none:
         open_sandbox()
-    for part in ("apt install bubblewrap", "kgot_lab[sandbox]", "Docker", "no namespaces here"):
+    for part in ("apt install bubblewrap", "kgot_lab[local]", "Docker", "no namespaces here"):
         assert part in str(none.value)
     with open_sandbox(unsafe=True) as sandbox:
         assert sandbox.launch.kind == "unsafe"

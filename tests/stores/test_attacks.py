@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
-from support.benchmark_files import load_benchmark
 
-attacks = load_benchmark("statement_attacks")
+from kgot_lab.experiments.stores import attacks
+from kgot_lab.experiments.stores.hostile import SECRET
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 EVERY = [
     pytest.param(kind, attack, id=f"{kind}: {attack.kind}: {attack.name}") for kind, known in attacks.ATTACKS.items() for attack in known
@@ -50,7 +51,7 @@ def stores(request, tmp_path_factory):
 @pytest.mark.parametrize(("kind", "attack"), EVERY)
 def test_an_attack_is_refused_or_without_effect(stores, host, kind, attack):
     places, connected = host
-    got = attacks.outcome(stores(kind), attack, places)
+    got = attacks.what_it_got(stores(kind), attack, places)
     assert attacks.failings(stores(kind), kind, got, places, connected) == [], got
 
 
@@ -60,6 +61,6 @@ def test_the_check_of_an_attack_would_notice_one_that_succeeds(stores, host, kin
     store = stores(kind)
     graph = store.graph()
     store.apply(graph.diff(graph.subgraph(["London"])))
-    found = attacks.failings(store, kind, f"read 0.1 s: {attacks.SECRET}", places, [object()])
+    found = attacks.failings(store, kind, f"read 0.1 s: {SECRET}", places, [object()])
     assert len(found) == 3 and any("the graph has changed" in each for each in found)
     assert not attacks.failings(store, kind, "read 0.1 s: []", places, [])

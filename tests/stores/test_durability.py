@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from support.benchmark_files import load_benchmark
 
-durability = load_benchmark("durability")
+from kgot_lab.experiments.stores.durability import survival
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 
 
@@ -17,7 +17,7 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(kind, tmp_path, req
         where = {"path": str(tmp_path / f"graph {attempt}")}
         if kind == "postgres":
             where = {"url": request.getfixturevalue("postgres_url"), "namespace": f"killed {attempt}"}
-        outcome = durability.measure(kind, where, kills=3)
+        outcome = survival(kind, where, kills=3)
         assert outcome.sound and outcome.acknowledged, outcome
         if outcome.inside:
             return

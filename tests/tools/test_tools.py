@@ -109,7 +109,7 @@ def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_sh
 
 def test_without_the_embedding_model_search_goes_by_words_and_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.warns(UserWarning, match=r"by words alone.*kgot_lab\[embeddings\]"):
+    with pytest.warns(UserWarning, match=r"by words alone.*kgot_lab\[local\]"):
         tool = search(DOCUMENTS)
     assert tool(query="capital of Italy").sources[0].id == "rome"
     assert tool.description == search(DOCUMENTS, bm25(DOCUMENTS)).description

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.doctor.pieces import find_chromium
 from kgot_lab.draw.graph.large_layout import large_layout
 from kgot_lab.draw.outside import links, references
 from kgot_lab.draw.tags import tags
 from kgot_lab.errors import BadInput, LabError, NotInstalled
+from kgot_lab.examine.pieces import find_chromium
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.types import Edge, Node
@@ -131,7 +131,7 @@ def test_a_page_that_would_fetch_is_refused(monkeypatch, tmp_path):
 
 def test_without_pyvis_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyvis.network", None)
-    with pytest.raises(NotInstalled, match=r"pyvis: pip install 'kgot_lab\[notebooks\]'"):
+    with pytest.raises(NotInstalled, match=r"pyvis: pip install 'kgot_lab\[lab\]'"):
         export_page(SMALL)
 
 

@@ -143,7 +143,7 @@ def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
 
 @pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
-    run = load_run(bundled(f"tapes/{name}.jsonl"))
+    run = load_run(bundled(f"traces/{name}.jsonl"))
     text = html(run).text
     assert origin(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
     shown = stepper(run)
@@ -153,7 +153,7 @@ def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
 
 
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
-    run = load_run(bundled("tapes/winter_storm.jsonl"))
+    run = load_run(bundled("traces/winter_storm.jsonl"))
     assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text
 
 

@@ -184,7 +184,7 @@ def test_a_missing_notebook_and_a_missing_attachment_are_refused(tmp_path):
 
 def test_without_nbconvert_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "nbconvert", None)
-    with pytest.raises(NotInstalled, match=r"nbconvert: pip install 'kgot_lab\[notebooks\]'"):
+    with pytest.raises(NotInstalled, match=r"nbconvert: pip install 'kgot_lab\[lab\]'"):
         notebook_page(notebook(tmp_path, text("# One")))
 
 

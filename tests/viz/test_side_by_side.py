@@ -17,7 +17,7 @@ EVIL = '<img src=x onerror="alert(1)">'
 
 @pytest.fixture(scope="module")
 def shown():
-    return side_by_side([load_run(bundled(f"tapes/same_question_{kind}.jsonl")) for kind in KINDS])
+    return side_by_side([load_run(bundled(f"traces/same_question_{kind}.jsonl")) for kind in KINDS])
 
 
 def test_each_run_has_a_column_with_its_graph_and_its_words(shown):

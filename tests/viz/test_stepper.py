@@ -18,6 +18,7 @@ from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forks import recorded_fork
 from kgot_lab.loop.replay import Fork, Resources
+from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -25,20 +26,19 @@ from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
-from kgot_lab.viz.captions import caption
 from kgot_lab.viz.live import place
 from kgot_lab.viz.run_data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepper import Stepper, stepper
 
-TAPES = sorted(bundled("tapes").glob("*.jsonl"))
+TRACES = sorted(bundled("traces").glob("*.jsonl"))
 TOOL = search(ADA, bm25(ADA), k=2)
-DEMO = load_run(bundled("tapes/hotpotqa_demo.jsonl"))
-STORM = load_run(bundled("tapes/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_run(bundled("tapes/winter_storm_fork_volcano.jsonl")))
+DEMO = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+STORM = load_run(bundled("traces/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 
 
-@pytest.fixture(params=TAPES, ids=lambda path: path.stem)
-def tape(request):
+@pytest.fixture(params=TRACES, ids=lambda path: path.stem)
+def trace(request):
     return load_run(request.param)
 
 
@@ -81,27 +81,27 @@ class Tags(HTMLParser):
 # --- the data ---
 
 
-def test_every_event_of_every_tape_is_told(tape):
-    run = stepper(tape).live.data["run"]
-    assert len(run["events"]) == len(run["graph_at"]) == len(tape.events)
-    for event, told in zip(tape.events, run["events"], strict=True):
+def test_every_event_of_every_trace_is_told(trace):
+    run = stepper(trace).live.data["run"]
+    assert len(run["events"]) == len(run["graph_at"]) == len(trace.events)
+    for event, told in zip(trace.events, run["events"], strict=True):
         assert told["kind"] == type(event).__name__ and told["step"] == event.step
         assert 0 < len(told["caption"]) <= 60 and "<" in told["words"]
-    assert run["answer"] == tape.events[-1].text and run["finished"]
+    assert run["answer"] == trace.events[-1].text and run["finished"]
 
 
-def test_prompt_and_reply_of_every_question_are_there_word_for_word(tape):
-    run = stepper(tape).live.data["run"]
-    for event, told in zip(tape.events, run["events"], strict=True):
+def test_prompt_and_reply_of_every_question_are_there_word_for_word(trace):
+    run = stepper(trace).live.data["run"]
+    for event, told in zip(trace.events, run["events"], strict=True):
         if isinstance(event, Asked):
             assert [(role, run["texts"][text]) for role, text in told["prompt"]] == [(m.role, m.text) for m in event.prompt.messages]
             assert run["texts"][told["reply"]] == event.reply
 
 
-def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(tape):
-    run = stepper(tape).live.data["run"]
-    for number, event in enumerate(tape.events):
-        graph = graph_after(tape.events[: number + 1])
+def test_the_graph_at_each_event_is_the_graph_that_the_writes_gave(trace):
+    run = stepper(trace).live.data["run"]
+    for number, event in enumerate(trace.events):
+        graph = graph_after(trace.events[: number + 1])
         nodes, edges, node_marks, edge_marks = drawn(run, run["graph_at"][number])
         gone = set() if not isinstance(event, Wrote) else {node.id for node in event.diff.removed_nodes}
         assert set(nodes) == set(graph.ids) | gone
@@ -152,8 +152,8 @@ def test_places_keep_what_has_a_place_already():
     assert {id: after[id] for id in before} == before and "c" in after
 
 
-def test_the_data_of_a_run_stays_small(tape):
-    assert len(json.dumps(stepper(tape).live.data)) < 300_000
+def test_the_data_of_a_run_stays_small(trace):
+    assert len(json.dumps(stepper(trace).live.data)) < 300_000
 
 
 # --- votes, reads, repairs ---
@@ -177,10 +177,10 @@ def test_a_vote_in_which_the_run_stops_is_open(mended):
     assert poll["end"] == -1 and len(poll["ballots"]) == 1 and poll["possible"] == 5
 
 
-def test_reads_say_whether_they_found_rows(tape):
-    run = stepper(tape).live.data["run"]
+def test_reads_say_whether_they_found_rows(trace):
+    run = stepper(trace).live.data["run"]
     assert {read["event"]: read["found"] for read in run["reads"]} == {
-        number: bool(event.rows) for number, event in enumerate(tape.events) if isinstance(event, Read)
+        number: bool(event.rows) for number, event in enumerate(trace.events) if isinstance(event, Read)
     }
 
 
@@ -249,12 +249,12 @@ def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
 # --- the picture ---
 
 
-def test_the_picture_holds_question_steps_answer_and_the_last_graph(tape):
-    picture = stepper(tape).picture
+def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace):
+    picture = stepper(trace).picture
     said = " ".join(node.text or "" for node in ET.fromstring(picture.svg).iter() if node.tag.endswith("}text"))
-    assert "Answer: " in said and "Step 1: search(" in said and tape.question.split()[0] in said and "wrote +" in said
-    assert picture.nodes == len(graph_after(tape.events)) and key_of(picture.svg) and picture.svg.count("data-picture") == 1
-    assert tape.question.split()[-1] in picture.alt and picture._repr_html_().startswith("<img src=")
+    assert "Answer: " in said and "Step 1: search(" in said and trace.question.split()[0] in said and "wrote +" in said
+    assert picture.nodes == len(graph_after(trace.events)) and key_of(picture.svg) and picture.svg.count("data-picture") == 1
+    assert trace.question.split()[-1] in picture.alt and picture._repr_html_().startswith("<img src=")
 
 
 def test_the_picture_of_a_long_run_names_the_first_steps_and_counts_the_others():
@@ -381,7 +381,9 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
         raise ZeroDivisionError("the tool is broken")
 
     llm = scripted(tools=call("Paris"), vote=votes("I", "I", "I"))
-    view = stepper(mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken)], llm))
+    view = stepper(
+        mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm)
+    )
     tools = next(number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools")
     assert view._heard({"fork": tools, "change": json.dumps(call("Paris"))}) == {"refused": "ZeroDivisionError: the tool is broken"}
     assert view.forks == []

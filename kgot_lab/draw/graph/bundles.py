@@ -12,6 +12,7 @@ from kgot_lab.draw.markup import shortened
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.graph.truth import Identity
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 MOST_LINES = 5_000
@@ -77,11 +78,6 @@ def lines(graph: PropertyGraph, at: NodeNumbers, singles: int, names: Sequence[s
     drawn = np.isin(bundle_of, drawn_bundles)
     made = _bundles(codes, bundle_of[drawn], (one < other)[crossing[drawn]], graph.type_codes[crossing[drawn]], graph.type_names, names)
     return Lines(frozen(drawn_edges.astype(np.int32)), made, np.bincount(one[within], minlength=len(names)), left_out)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, as in "1 node" or "2,057 nodes"."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.draw.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, brief, counted, lines, uses
+from kgot_lab.draw.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, brief, lines, uses
 from kgot_lab.draw.graph.communities import MOST_COMMUNITIES, Communities, carried, communities, first_labels, members
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.graph.truth import Identity
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Node
 
 MOST_NODES = 2_000

@@ -98,7 +98,7 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
         from scipy.sparse import csr_matrix
         from sknetwork.clustering import Louvain
     except ImportError:
-        raise NotInstalled("notebooks", "scikit-network") from None
+        raise NotInstalled("lab", "scikit-network") from None
     found = np.full(len(lonely), -1, dtype=np.int64)
     if not links.size:
         return found

@@ -34,6 +34,7 @@ from kgot_lab.draw.markup import Markup, element, image, joined, keyed, shortene
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Json, Node
 
 TOP, _SIDE, BOTTOM = 62.0, 60.0, 46.0  # the legend, half a caption, the caption of the lowest node and the note
@@ -270,7 +271,7 @@ def _text(text: str, x: float, y: float, size: float, colour: str, anchor: str =
 def _title(scene: Scene) -> str:
     if not scene.all_nodes:
         return "An empty graph"
-    return f"A graph with {_counted(scene.all_nodes, 'node')} and {_counted(scene.all_edges, 'edge')}"
+    return f"A graph with {counted(scene.all_nodes, 'node')} and {counted(scene.all_edges, 'edge')}"
 
 
 def _description(scene: Scene) -> str:
@@ -302,7 +303,3 @@ def _full_edge(edge: Edge, mark: str, most: int) -> str:
 def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
     values = (f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items())
     return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + "s" * (number != 1)

@@ -14,11 +14,32 @@ What becomes here of the ten plots of the published code's benchmark (it has oth
 10. cost, calls, duration and their rates by function: `costs` (by step and role) and `speed` (a call: mean, least and most).
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from kgot_lab.draw.plots.costs import costs, speed
 from kgot_lab.draw.plots.deltas import bands
 from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
 from kgot_lab.draw.plots.runs import ballots, growth, tool_use
+from kgot_lab.draw.plots.spans import lane_ranks, spans
+from kgot_lab.errors import UnknownName
 
-__all__ = ["Plot", "ballots", "bands", "costs", "growth", "outcomes", "pace", "recall_curves", "scatter", "speed", "steps", "tool_use"]
+PLOTS: Mapping[str, Callable[..., Plot]] = {
+    each.__name__: each
+    for each in (ballots, bands, costs, growth, lane_ranks, outcomes, pace, recall_curves, scatter, spans, speed, steps, tool_use)
+}
+
+
+def plot_named(name: str, *what: Any, **options: Any) -> Plot:
+    """The plot of this name, one of PLOTS, of what that plot draws, with its options; raises UnknownName, and what the plot raises."""
+    if name not in PLOTS:
+        raise UnknownName("plot", name, PLOTS)
+    return PLOTS[name](*what, **options)
+
+
+__all__ = [
+    "PLOTS", "Plot", "ballots", "bands", "costs", "growth", "lane_ranks", "outcomes", "pace", "plot_named", "recall_curves", "scatter",
+    "spans", "speed", "steps", "tool_use",
+]  # fmt: skip

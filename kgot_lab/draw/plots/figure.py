@@ -204,7 +204,7 @@ def _style() -> Iterator[None]:
     try:
         import matplotlib
     except ImportError:
-        raise NotInstalled("benchmark", "matplotlib") from None
+        raise NotInstalled("lab", "matplotlib") from None
     ours: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif"}
     ours |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100}  # that font comes with matplotlib
     ours |= {"text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED}  # a pair of dollars is no mathematics

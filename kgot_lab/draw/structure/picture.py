@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from kgot_lab.analogy.roles import Counterpart
-from kgot_lab.draw.markup import Markup, element, joined, keyed, shortened, text_width
+from kgot_lab.draw.markup import Markup, element, joined, keyed, shortened
 from kgot_lab.draw.structure.gauge import gauge
+from kgot_lab.draw.wrapping import fitted
 
 _WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
@@ -18,7 +18,6 @@ _ROWS = 8  # rows of a section; the table has them all
 LINES = 5  # lines of a unit
 _INK, _MUTED = "#222", "#595959"
 _JOINS, DENIES, STANDS = "#0072B2", "#9C4400", "#00614A"  # Okabe and Ito's blue; their vermilion and green, dark enough for text
-BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
 _Look = Mapping[str, object]
@@ -111,36 +110,6 @@ def picture(told: Likeness, alt: str) -> Markup:
 
 
 # --- words --------------------------------------------------------------------------------------------------------------
-
-
-def wrapped(text: str, width: float, size: float) -> Iterator[str]:
-    """A text in lines of at most this width: broken at spaces, between Chinese signs, and inside a word that fills a line."""
-    flat, start = " ".join(text.split()), 0
-    while start < len(flat):
-        end, stop, used = start, 0, 0.0
-        while end < len(flat) and (used := used + _cautious(flat[end], size)) <= width:
-            end += 1
-            if flat[end : end + 1] == " " or flat[end - 1] == "-" or text_width(flat[end - 1], 1) == 1:
-                stop = end
-        cut = end if end == len(flat) else stop or max(end, start + 1)
-        yield flat[start:cut].rstrip()
-        start = cut + (flat[cut : cut + 1] == " ")
-
-
-def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], int]:
-    """The first lines of a text, and how many of its letters they leave out."""
-    lines = list(islice(wrapped(text, width, size), most + 1))
-    if len(lines) <= most:
-        return lines, 0
-    last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")  # room for the mark of what is left out
-    shown = [*lines[: most - 1], last]
-    return [*shown[:-1], f"{last} …"], sum(len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1)))
-
-
-def _cautious(letter: str, size: float) -> float:
-    """How wide a letter may be: finer than the average by which texts are measured, for lines that fill a box."""
-    finer = 0.4 if letter in BROAD else -0.24 if letter in NARROW else 0.18 if letter.isupper() else 0.0
-    return text_width(letter, size) + size * finer
 
 
 def _more(left_out: int) -> list[str]:

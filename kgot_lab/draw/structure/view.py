@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -15,7 +16,7 @@ from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.draw.markup import Markup, element, image, joined
 from kgot_lab.draw.structure.picture import Likeness, PictureRow, Section, picture
 from kgot_lab.draw.structure.words import KeptAlignment, Rules, TextSide, comparison, likeness_in_words, signed_delta
-from kgot_lab.draw.table import LEFT, Sheet, Table
+from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds
@@ -25,7 +26,7 @@ from kgot_lab.types import Edge, Json
 
 Texts = Mapping[str, str]
 _WIDE = 48  # letters of a column in plain text
-NEITHER = "a structure view shows a Pair of isomorphism.compare, a delta edge"
+NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
 def structure(
@@ -38,7 +39,7 @@ def structure(
 ) -> StructureView:
     """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what that says of an edge.
 
-    `what` is a Pair of `isomorphism.compare`, a delta edge, or several of these (a FoundEdges too): then the one with the largest delta
+    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one with the largest delta
     is shown, and `of` shows another. `texts` gives the text of each id, or is the graph they are in; a Pair of two texts needs none, and
     takes from it the names they have there. `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays
     two texts side by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that an edge keeps,
@@ -194,7 +195,7 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
         raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
     if not edges:
-        raise BadInput("there is no edge to show: isomorphism.compare(one, other, skeletons, embedder) makes a Pair of any two texts")
+        raise BadInput("there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts")
     return tuple(sorted(edges, key=lambda edge: (bool(edge.properties.get("veto")), -_pair(edge).delta, edge.source, edge.target)))
 
 
@@ -241,15 +242,16 @@ def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     return ours[0], row.between, theirs[0], "; ".join(remarks)
 
 
+_NOTHING_CUT = sys.maxsize
+
+
 class _Whole(Sheet):
     """A grid in which no cell is cut."""
 
     @property
     def html(self) -> Markup:
-        """The grid as an HTML table."""
-        names = element("tr", *(element("th", column, scope="col", style=LEFT) for column in self.columns))
-        body = (element("tr", *(element("td", cell, style=f"{LEFT};vertical-align:top") for cell in row)) for row in self.rows)
-        return element("table", element("caption", self.caption), element("thead", names), element("tbody", *body))
+        """The table in HTML."""
+        return Markup(self.grid(_NOTHING_CUT).html)
 
     @property
     def text(self) -> str:

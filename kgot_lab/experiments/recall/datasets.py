@@ -7,23 +7,41 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, require
 from kgot_lab.evaluation.dataset import Dataset, Qrels
+from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 
 def load_dataset(name: str) -> Dataset:
     """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and qrels, as "beir/scifact".
 
-    Raises UnknownName; NotInstalled("beir"); BadInput where the files cannot be fetched, which says what to put where.
+    Raises UnknownName; NotInstalled("bench"); BadInput where the files cannot be fetched, which says what to put where.
     """
+    require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
         return BUNDLED[name]()
     from kgot_lab.evaluation.fetched import fetch_dataset
 
     return fetch_dataset(name, BUNDLED)
+
+
+def opened_data(data: object) -> Dataset:
+    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even beside a folder of that name.
+
+    Raises BadInput for anything else, and what load_dataset raises.
+    """
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, str | Path):
+        raise BadInput(f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}")
+    if str(data) not in BUNDLED and Path(data).is_dir():
+        return from_beir(Path(data))
+    return load_dataset(str(data))
 
 
 # --- bundled ----------------------------------------------------------------------------------------------------------

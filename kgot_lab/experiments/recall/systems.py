@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
+from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import embedder
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.experiments.recall.datasets import opened_data
 from kgot_lab.experiments.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.bm25 import bm25
@@ -25,22 +30,36 @@ from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, page
 from kgot_lab.retrieval.passthrough import Walk, traverse
 from kgot_lab.retrieval.presets import hybrid
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge, Json
+from kgot_lab.types import Document, Edge, Json
 
 Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
+WRITTEN_BEFORE = Plan(BASELINE, expected="follow, sentences")
 TURNS = Walk(interleaved=True, rest=True)
 TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 
-def systems(dataset: Dataset, minilm: Embedder) -> Stages:
+@dataclass(frozen=True, eq=False)
+class ByPlan:
+    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a plan by ours."""
+
+    build: Callable[[Plan], Stage]
+
+    def __call__(self) -> Stage:
+        return self.build(WRITTEN_BEFORE)
+
+
+def systems(data: Dataset | str | Path, vectors: Embedder | None = None) -> Stages:
     """What builds each system for a data set, by a short name; parts that several of them share are built once.
 
+    `vectors` is by default MiniLM; those of the queries are computed when the first part that needs it is built, so that no search waits
+    for them. `data` may be a name or a folder too. Raises NotInstalled, BadInput for what is no data set.
     Every lane has real input: there is no dimension filter and no intent lane, since no bundled data set has dimensions or intents, and
     the graph of a language model only where the data hold its triples, and delta edges only where the data hold them. What is tuned is
     tuned on develop queries, in two halves crossed.
     """
-    parts = _Parts(dataset, minilm)
+    dataset = opened_data(data)
+    parts = _Parts(dataset, vectors or minilm())
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
         "fts5": lambda: parts.fts5,
@@ -77,9 +96,9 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
         "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
     }
     if len(dataset.develop.queries) >= FEWEST:
-        made["convex, tuned"] = lambda: cross_fitted(dataset, lambda part: best_weight(parts.meaning, parts.words, part), "tuned convex")
-        made["gate"] = lambda: cross_fitted(dataset, lambda part: admitted(parts.lanes, _equal, part).stage, "gate")
-        made["gate, rrf"] = lambda: cross_fitted(dataset, lambda part: admitted(parts.lanes, _by_rank, part).stage, "gate with rrf")
+        made["convex, tuned"] = ByPlan(parts.tuned)
+        made["gate"] = ByPlan(lambda plan: parts.gated(_equal, plan, "gate"))
+        made["gate, rrf"] = ByPlan(lambda plan: parts.gated(_by_rank, plan, "gate with rrf"))
     if dataset.triples:
         made["pagerank, triples"] = lambda: parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
         made["follow, triples"] = lambda: parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
@@ -90,15 +109,15 @@ def systems(dataset: Dataset, minilm: Embedder) -> Stages:
     return made
 
 
-def gate_decisions(dataset: Dataset, minilm: Embedder) -> list[Json]:
-    """What the gate of each fusion admits when it is tuned on either half of the develop queries, and on all of them."""
-    parts = _Parts(dataset, minilm)
+def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:
+    """What the gate of each fusion admits by a plan when it is tuned on either half of the develop queries, and on all of them."""
+    parts = _Parts(dataset, vectors)
     first, second = halves(dataset)
     tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
     decided = []
     for fusion, fuse in {"equal weights": _equal, "rrf": _by_rank}.items():
         for name, part in tuned_on.items():
-            admission = admitted(parts.lanes, fuse, part)
+            admission = admitted(parts.lanes, fuse, part, plan.margin, plan.primary)
             trials = [asdict(trial) for trial in admission.trials]
             decided.append({"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials})
     return decided
@@ -119,9 +138,21 @@ def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
 class _Parts:
     """What the systems of one data set share, each built when it is first asked for."""
 
-    def __init__(self, dataset: Dataset, minilm: Embedder) -> None:
-        self._dataset, self._documents, self._minilm = dataset, dataset.documents, minilm
-        self.own = dataset.documents, minilm
+    def __init__(self, dataset: Dataset, vectors: Embedder) -> None:
+        self._dataset, self._documents, self._given = dataset, dataset.documents, vectors
+
+    @cached_property
+    def _minilm(self) -> Embedder:
+        """The embedder, with the vectors of the queries: a benchmark times the search, not the model."""
+        if isinstance(self._given, Remembered):
+            return self._given
+        remembered = Remembered(self._given)
+        remembered.remember([query.text for query in self._dataset.queries])
+        return remembered
+
+    @property
+    def own(self) -> tuple[tuple[Document, ...], Embedder]:
+        return self._documents, self._minilm
 
     # lanes
 
@@ -225,6 +256,14 @@ class _Parts:
     @cached_property
     def follow(self) -> Stage:
         return follow(*self.own, graph=self.names)
+
+    def tuned(self, plan: Plan) -> Stage:
+        """The convex fusion of both lanes with the weights that do best by the plan."""
+        return cross_fitted(self._dataset, lambda part: best_weight(self.meaning, self.words, part, plan.primary), "tuned convex")
+
+    def gated(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
+        """The lanes that the gate admits by the plan, fused."""
+        return cross_fitted(self._dataset, lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage, name)
 
     @cached_property
     def six(self) -> dict[str, Stage]:

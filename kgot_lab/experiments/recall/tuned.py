@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.measures import depth, score
+from kgot_lab.evaluation.plan import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.gate import Admission, gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking
 
-MARGIN = 0.02  # fixed before the first run
 FEWEST = 4  # develop queries, below which nothing is tuned
+_PRIMARY = Plan.primary  # what is tuned for, unless a plan says otherwise
+_WHOLE = 100  # hits kept for a measure that looks at all of them
 _GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
 
 
@@ -46,21 +48,29 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
 
 def mean_recall(part: Dataset) -> Callable[[Stage], float]:
     """The mean recall@5 of a stage on the queries of a data set."""
-    return lambda stage: score(run(stage, part.queries, keep=5), part.qrels, ["recall@5"]).mean("recall@5")
+    return mean_score(part, "recall@5")
 
 
-def best_weight(first: Stage, second: Stage, part: Dataset) -> Stage:
+def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
+    """The mean of a measure of a stage on the queries of a data set."""
+    keep = depth(measure) or _WHOLE
+    return lambda stage: score(run(stage, part.queries, keep=keep), part.qrels, [measure]).mean(measure)
+
+
+def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIMARY) -> Stage:
     """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one nearest to a half."""
     known = _remembering({"first": first, "second": second})
-    measure = mean_recall(part)
-    found = {weight: measure(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID}
+    reached = mean_score(part, measure)
+    found = {weight: reached(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID}
     weight = max(found, key=lambda weight: (found[weight], -abs(weight - 0.5)))
     return weighted((weight, first), (round(1 - weight, 1), second))
 
 
-def admitted(lanes: Mapping[str, Stage], fuse: Callable[[Sequence[Stage]], Stage], part: Dataset, margin: float = MARGIN) -> Admission:
+def admitted(
+    lanes: Mapping[str, Stage], fuse: Callable[[Sequence[Stage]], Stage], part: Dataset, margin: float = MARGIN, measure: str = _PRIMARY
+) -> Admission:
     """What the gate lets into a fusion on the queries of a data set; the pipeline is made of the lanes themselves."""
-    decided = gate(_remembering(lanes), fuse, mean_recall(part), margin=margin)
+    decided = gate(_remembering(lanes), fuse, mean_score(part, measure), margin=margin)
     chosen = [lanes[name] for name in decided.admitted]
     return Admission(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
 

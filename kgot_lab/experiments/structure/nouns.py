@@ -20,7 +20,7 @@ class Nouns:
         try:
             package: Any = importlib.import_module(PIPELINE)
         except ImportError:
-            raise NotInstalled("structure", PIPELINE) from None
+            raise NotInstalled("lab", PIPELINE) from None
         self._read = package.load(exclude=["ner", "parser"])
         self._known: dict[str, frozenset[str]] = {}
 

@@ -175,7 +175,7 @@ def _driver(uri: str, user: str, password: str) -> Driver:
     try:
         import neo4j
     except ImportError:
-        raise NotInstalled("cypher", "neo4j") from None
+        raise NotInstalled("stores", "neo4j") from None
     notes = logging.getLogger("neo4j.notifications")
     if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
         notes.addHandler(logging.NullHandler())

@@ -138,5 +138,5 @@ def driver() -> Any:
         import psycopg
         import psycopg.conninfo
     except ImportError:
-        raise NotInstalled("postgres", "psycopg[binary]") from None
+        raise NotInstalled("stores", "psycopg[binary]") from None
     return psycopg

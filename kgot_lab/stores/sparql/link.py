@@ -58,7 +58,7 @@ class SparqlLink:
         try:
             import httpx  # brought by openai
         except ImportError:
-            raise NotInstalled("sparql", "httpx") from None
+            raise NotInstalled("stores", "httpx") from None
         update_url = update_url or _update_beside(query_url)
         for url in (query_url, update_url):
             if not url.startswith(("http://", "https://")):

@@ -111,7 +111,7 @@ def oxigraph() -> ModuleType:
     try:
         import pyoxigraph
     except ImportError:
-        raise NotInstalled("sparql", "pyoxigraph") from None
+        raise NotInstalled("stores", "pyoxigraph") from None
     return pyoxigraph
 
 

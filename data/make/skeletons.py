@@ -1,0 +1,47 @@
+"""Have the local model make skeletons of the analogy texts and keep them: writes data/skeletons/local-model.jsonl.gz.
+
+All sentences of AnaloBench, then stories of StoryAnalogy, question after question in the order of a hash, so that however many there was
+time for, they are a fair sample. Stops after `--minutes`; run it again and it goes on, what is made is cached. Needs `make model`.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.cli.needs import need_local_model
+from kgot_lab.experiments.structure.analogies import choices, hashed, jsonl_rows
+from kgot_lab.llm.local import Local
+
+FILE = Path(__file__).parent.parent / "skeletons" / "local-model.jsonl.gz"
+
+
+def lots() -> Iterator[list[str]]:
+    """The texts, a lot at a time."""
+    yield from ([row["s1"]] for row in jsonl_rows("analobench/corpus.jsonl.gz"))
+    for question in sorted(choices("storyanalogy-mc").questions, key=lambda question: hashed("order", question.id)):
+        yield [question.source, *question.choices]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=120, help="when to stop")
+    began, minutes = time.perf_counter(), parser.parse_args().minutes
+    need_local_model()
+    model = Local(context=4096)
+    maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
+    for texts in lots():
+        found = skeletons(texts, maker)
+        made |= found
+        failed |= found.failed
+        if time.perf_counter() - began > 60 * minutes:
+            break
+    engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
+    save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
+    print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Fix, before anything was designed on them, which bundled questions serve what.
+
+locked: 40 questions of each set, the first by hash of their id; the retrieval benchmark opens them once. The rest is for developing.
+Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop benchmark, so prompts may be tuned on the other 30 only.
+Of the analogy sets about a third is locked, in whole groups, so that no cluster, subject or pair of systems stands on both sides; a locked
+item that shares a text or a subject with one to develop on is not locked.
+Run it again and the files are the same.
+"""
+
+import argparse
+import csv
+import gzip
+import hashlib
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+DATA = Path(__file__).parent.parent
+LOCKED = 40
+SEED = 20261121
+
+
+def by_hash(folder: str) -> list[str]:
+    """The question ids of a data folder in the order of their SHA-256."""
+    with gzip.open(DATA / folder / "queries.jsonl.gz", "rt", encoding="utf-8") as lines:
+        ids = [json.loads(line)["_id"] for line in lines]
+    return sorted(ids, key=lambda id: hashlib.sha256(id.encode()).hexdigest())
+
+
+def two_parts(folder: str) -> dict[str, list[str]]:
+    """Locked questions, and those to develop on."""
+    ids = by_hash(folder)
+    return {"locked": ids[:LOCKED], "develop": ids[LOCKED:]}
+
+
+def three_parts(folder: str) -> dict[str, list[str]]:
+    """The same, with 30 of the questions to develop on drawn by seed for testing the loop."""
+    parts = two_parts(folder)
+    rest = parts["develop"]
+    random.Random(SEED).shuffle(rest)
+    return {"locked": parts["locked"], "test": rest[:30], "develop": rest[30:]}
+
+
+def lines(path: str) -> list[dict[str, str]]:
+    with gzip.open(DATA / path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def grouped(group_of: Mapping[str, str]) -> dict[str, list[str]]:
+    """A third of the groups locked, the first by hash of their name, with all that is in them."""
+    groups = sorted(set(group_of.values()), key=lambda group: hashlib.sha256(group.encode()).hexdigest())
+    locked = set(groups[: len(groups) // 3])
+    parts: dict[str, list[str]] = {"locked": [], "develop": []}
+    for id, group in group_of.items():
+        parts["locked" if group in locked else "develop"].append(id)
+    return parts
+
+
+def apart(parts: dict[str, list[str]], shared: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    """The same parts, but a locked item that shares something with an item to develop on goes there."""
+    known = set().union(*(shared[id] for id in parts["develop"]))
+    seen = {id for id in parts["locked"] if shared[id] & known}
+    if not seen:
+        return parts
+    return apart({"locked": [id for id in parts["locked"] if id not in seen], "develop": [*parts["develop"], *sorted(seen)]}, shared)
+
+
+def shared() -> dict[str, Mapping[str, frozenset[str]]]:
+    """What two items must not share across the split, beyond their group: the pair of stories, the subjects."""
+    stories = lines("storyanalogy-mc/mc.jsonl.gz")
+    processes = [*lines("parallelparc/gold.jsonl.gz"), *lines("parallelparc/silver.jsonl.gz")]
+    return {
+        "storyanalogy-mc": {row["_id"]: frozenset((row["source"], row["choices"][int(row["answer"])])) for row in stories},
+        "parallelparc": {row["_id"]: frozenset((row["source_subject"], row["target_subject"])) for row in processes},
+    }
+
+
+def analogies() -> dict[str, Mapping[str, str]]:
+    """For each analogy set, which group each item is in: itself, its cluster, its source subject, its pair of systems."""
+    with (DATA / "scan-analogies" / "SCAN_dataset.csv").open(encoding="utf-8") as file:
+        pairs = [f"{row['target']} | {row['source']}" for row in csv.DictReader(file)]
+    processes = [*lines("parallelparc/gold.jsonl.gz"), *lines("parallelparc/silver.jsonl.gz")]
+    return {
+        "storyanalogy-mc": {row["_id"]: row["_id"] for row in lines("storyanalogy-mc/mc.jsonl.gz")},
+        "analobench": {row["_id"]: str(row["cluster"]) for row in lines("analobench/corpus.jsonl.gz")},
+        "parallelparc": {row["_id"]: row["source_subject"] for row in processes},
+        "scan-analogies": {pair: pair for pair in pairs},
+    }
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    for folder in ("musique-train-100", "2wiki-fastgraphrag-101"):
+        (DATA / folder / "split.json").write_text(json.dumps(two_parts(folder), indent=1) + "\n")
+    name = "hotpotqa-train-100"
+    (DATA / name / "split.json").write_text(json.dumps({"seed": SEED, **three_parts(name)}, indent=1) + "\n")
+    for folder, group_of in analogies().items():
+        parts = apart(grouped(group_of), shared().get(folder, dict.fromkeys(group_of, frozenset())))
+        (DATA / folder / "split.json").write_text(json.dumps(parts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

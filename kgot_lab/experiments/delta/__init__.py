@@ -1,0 +1,1 @@
+"""Do edges between texts with like skeletons help a walk to find analogies?"""

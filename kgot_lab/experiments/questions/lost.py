@@ -1,0 +1,44 @@
+"""Where the loop lost the answers it got wrong: not found, not written, not read, or misread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kgot_lab.evaluation.answers import holds
+from kgot_lab.experiments.questions.answers_on_file import rows_on_file
+from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
+from kgot_lab.loop.conclude import row_text
+from kgot_lab.loop.cut import joined_lines
+from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
+from kgot_lab.loop.trace import load_run
+
+STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
+
+
+def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:
+    """The first stage at which an answer was lost; a yes-or-no answer cannot be looked for in texts."""
+    if em:
+        return "right"
+    if f1 >= 0.5:
+        return "nearly right"
+    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    if not set(question.gold) <= found:
+        return "passages not all found"
+    if question.answer.lower() in {"yes", "no"}:
+        return "a yes or no"
+    edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
+    written = joined_lines(f"{edge.source} {edge.target} {edge.properties.get('sentence', '')}" for edge in edges)
+    if not holds(written, question.answer):
+        return "not written"
+    read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+    return "misread" if holds(read, question.answer) else "not read"
+
+
+def lost_answers(answers: Path, traces: Path) -> dict[str, str]:
+    """The stage of each question on file, by its id; its trace is ID.jsonl in the folder."""
+    by_id = {question.id: question for question in hotpotqa().questions}
+    stages = {}
+    for row in rows_on_file(answers):
+        events = load_run(traces / f"{row['id']}.jsonl").events
+        stages[row["id"]] = stage_of_loss(by_id[row["id"]], events, row["f1"], row["em"])
+    return stages

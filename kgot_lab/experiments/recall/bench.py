@@ -1,0 +1,190 @@
+"""Your own systems measured beside ours, on one data set, by a plan that is written down before anything runs."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.measures import depth
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
+from kgot_lab.evaluation.reports import PLAN, Report, report
+from kgot_lab.evaluation.runs import Run, unique
+from kgot_lab.experiments.recall.datasets import opened_data
+from kgot_lab.experiments.recall.systems import BASELINE, ByPlan
+from kgot_lab.experiments.recall.systems import systems as ours
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import checked_documents
+
+BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
+Contender = Stage | Callable[[], Stage]
+_LONGEST = 200  # letters in the name of a receipt
+
+
+def bench(
+    data: Dataset | str | Path,
+    *,
+    systems: Mapping[str, Contender] | None = None,
+    plan: Plan | None = None,
+    folder: Path | str | None = None,
+    progress: BenchmarkProgress = lambda done, total, what: None,
+) -> Report:
+    """Measure systems on a data set and compare each with the plan's baseline: bench(data, systems={"mine": stage, **systems(data)}).
+
+    `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to a Stage, or to what builds
+    one when its turn comes; by default they are all of ours. Without a plan the baseline is "convex", or else the first system, and the
+    report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
+    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. Without a folder
+    nothing is kept. `progress(done, total, what)` counts systems.
+    Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
+    another plan or other data; UnknownName for the baseline; NotInstalled.
+    """
+    dataset = checked_data(data)
+    named = checked_systems(ours(dataset) if systems is None else systems)
+    if folder is None:
+        with TemporaryDirectory(prefix="kgot_lab-bench-") as made:
+            return _reported(Path(made), dataset, named, plan, progress)
+    return _reported(Path(folder), dataset, named, plan, progress)
+
+
+def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], plan: Plan | None, progress: BenchmarkProgress) -> Report:
+    known = dict.fromkeys([*systems, *(run.system for run in earlier(folder, dataset))])
+    plan = plan or plan_of(folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True))
+    begin(folder, plan, {dataset.name: known})
+    left = list(systems)
+    fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
+    progress(len(left), len(left), "the report")
+    return report(earlier(folder, dataset), dataset, plan)
+
+
+# --- before anything runs ---------------------------------------------------------------------------------------------
+
+
+def checked_data(given: object) -> Dataset:
+    """A data set that can be measured on: two queries or more, each with its qrels, and documents with ids of their own."""
+    data = opened_data(given)
+    checked_documents(data.documents)
+    if len(data.queries) < 2:
+        raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(data.queries)}")
+    unique(data.queries)
+    if not data.qrels:
+        raise BadInput(
+            f"{data.name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
+        )
+    if without := [query.id for query in data.queries if query.id not in data.qrels]:
+        raise BadInput(
+            f"{len(without)} queries of {data.name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)"
+        )
+    return data.only([query.id for query in data.queries])  # qrels of other queries are of no use here
+
+
+def checked_systems(systems: object) -> dict[str, Contender]:
+    """The systems by name, once it is sure that each can be built and has a receipt of its own; raises BadInput."""
+    if not isinstance(systems, Mapping):
+        raise BadInput(f"systems is a dictionary from a name to a Stage or to what builds one, not a {type(systems).__name__}")
+    if not systems:
+        raise BadInput('there are no systems to measure; give one or more, as systems={"mine": stage}')
+    files: dict[str, str] = {}
+    for name, system in systems.items():
+        file = file_name(name) if isinstance(name, str) else ""
+        if not 0 < len(file.encode()) <= _LONGEST:
+            raise BadInput(f"a system is named by a text with a letter or digit, at most {_LONGEST} long, not by {str(name)[:40]!r}")
+        if (same := files.setdefault(file.casefold(), name)) != name:
+            raise BadInput(f"the systems {same!r} and {name!r} have one name as a file ({file}); rename one of them")
+        if not (isinstance(system, Stage) or _builds(system)):
+            what = f"{name!r} is a {type(system).__name__}, neither a Stage nor something to call without arguments that builds one"
+            raise BadInput(f"{what}; a function of a ranking becomes one by Stage({name!r}, function)")
+    return dict(systems)
+
+
+def _builds(system: object) -> bool:
+    if not callable(system):
+        return False
+    try:
+        inspect.signature(system).bind()
+    except TypeError:  # it needs arguments
+        return False
+    except ValueError:  # it does not say what it needs
+        return True
+    return True
+
+
+def plan_of(folder: Path, usual: Plan) -> Plan:
+    """The plan that a folder holds, or else the usual one."""
+    return Plan.load(folder / PLAN) if (folder / PLAN).exists() else usual
+
+
+def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
+    """Write the plan down in a folder; `systems` are those of each data set.
+
+    Raises UnknownName for a baseline that is not among them, BadInput where the folder holds another plan.
+    """
+    for known in systems.values():
+        if plan.baseline not in known:
+            raise UnknownName("baseline", plan.baseline, known)
+    plan.write_down(folder / PLAN)
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+def fill(
+    folder: Path,
+    dataset: Dataset,
+    systems: Mapping[str, Contender],
+    plan: Plan,
+    tell: Callable[[str], object] = lambda name: None,
+    *,
+    keep: int = KEEP,
+) -> None:
+    """Run each system on a data set into its receipt and tell its name before; one that has a receipt already is not run.
+
+    Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    """
+    keep = max(keep, *map(depth, plan.measures))
+    try:
+        for name, system in systems.items():
+            tell(name)
+            path = receipt(folder, dataset, name)
+            if path.exists() and not isinstance(system, Stage):
+                continue
+            stage = _built(name, system, plan)
+            gc.collect()
+            gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
+            run_to(path, stage, dataset, name=name, keep=keep, ties=plan.ties)
+    finally:
+        gc.unfreeze()
+
+
+def _built(name: str, system: Contender, plan: Plan) -> Stage:
+    stage: object = system if isinstance(system, Stage) else system.build(plan) if isinstance(system, ByPlan) else system()
+    if not isinstance(stage, Stage):
+        raise BadInput(f"{name!r} built a {type(stage).__name__}, not a Stage")
+    return stage
+
+
+def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
+    """Where the receipt of a system on a data set stands in a folder."""
+    return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
+
+
+def file_name(name: str) -> str:
+    """A name as that of a file or a folder."""
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
+
+
+def earlier(folder: Path, dataset: Dataset) -> list[Run]:
+    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other queries, documents or qrels."""
+    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
+    for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
+        made = load_receipt(path)
+        if set(made.hits) != asked or any(made.about.get(what) != digest for what, digest in now.items()):
+            was = f"{path} was made on other data or on {len(made.hits)} queries, not these {len(asked)} of {dataset.name}"
+            raise BadInput(f"{was}; name another folder, or delete the receipts there")
+        runs.append(made)
+    return runs

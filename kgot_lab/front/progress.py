@@ -1,0 +1,63 @@
+"""Events of a run as lines in the output of a notebook cell, while they happen; nothing is shown anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kgot_lab.draw.lines import line
+from kgot_lab.loop.events import Answered, Event
+
+SHOWN = 16  # lines at once: the last ones
+
+
+def told_in_cell(events: Iterable[Event], head: str = "") -> Iterator[Event]:
+    """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that grows with the run."""
+    if not in_notebook():
+        yield from events
+        return
+    progress = CellProgress(head)
+    for event in events:
+        progress.tell(event)
+        yield event
+
+
+def in_notebook() -> bool:
+    """Whether this code runs in the kernel of a notebook; IPython is not loaded to find out."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+class CellProgress:
+    """One output of a cell that shows how far a run has come."""
+
+    def __init__(self, head: str = "") -> None:
+        self._head, self._lines, self._count = head, deque[str](maxlen=SHOWN), 0
+        self._handle: Any = None
+
+    def tell(self, event: Event) -> None:
+        """Show one more event; the answer is left to what the cell returns."""
+        self._count += 1
+        if not isinstance(event, Answered):
+            self._lines.append(line(event))
+        self._show("finished" if isinstance(event, Answered) else "working …")
+
+    @property
+    def text(self) -> str:
+        """What is shown."""
+        before = self._count - len(self._lines)
+        return "\n".join([*([self._head] if self._head else []), *([f"({before} events before)"] if before > 1 else []), *self._lines])
+
+    def _show(self, state: str) -> None:
+        from IPython.display import display
+
+        shown = {"text/plain": f"{self.text}\n{self._count} events, {state}"}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown, raw=True)

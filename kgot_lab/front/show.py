@@ -1,0 +1,115 @@
+"""Show whatever is at hand: each kind of thing has its view, found in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.draw.pipeline import pipeline
+from kgot_lab.draw.structure.view import Texts, structure
+from kgot_lab.draw.table import Sheet, Table, table
+from kgot_lab.errors import BadInput, described_value, require_count, require_options
+from kgot_lab.evaluation.reports import Report
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import is_frame, is_networkx, is_triple
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.trace import Trace
+from kgot_lab.pairs.bands import Pair
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Edge, Ranking
+from kgot_lab.viz.graph_view import show_graph
+from kgot_lab.viz.stepper import stepper
+
+
+def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
+    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of them."""
+    require_count(limit, 1, "limit")
+    rows = tuple(
+        (str(rank), hit.id, f"{hit.score:.4g}", "; ".join(map(str, ranking.why(hit.id))))
+        for rank, hit in enumerate(islice(ranking.hits, limit), start=1)
+    )
+    name = f"{ranking.query.text} ({ranking.system})" if ranking.system else ranking.query.text
+    return Table((Sheet(("rank", "document", "score", "why"), rows, len(ranking.hits), name),))
+
+
+def report_table(report: Report) -> Table:
+    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands behind what is best."""
+    sheets = [
+        Sheet(grid.columns, tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows), len(grid.rows), grid.title)
+        for grid in report.grids()
+    ]
+    return Table(tuple(sheets))
+
+
+def _fork(fork: Fork) -> object:
+    return stepper(fork.events)
+
+
+def _store(store: Any) -> object:
+    return show_graph(store.graph())
+
+
+def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None) -> object:
+    return structure(edges, texts, aligner=aligner)
+
+
+class _View(NamedTuple):
+    fits: Callable[[object], bool]
+    show: Callable[..., object]
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda what: isinstance(what, kinds)
+
+
+def _is_store(what: object) -> bool:
+    return not isinstance(what, type) and all(hasattr(what, name) for name in ("graph", "schema", "apply"))
+
+
+_VIEWS: Mapping[str, _View] = {
+    "a PropertyGraph": _View(_is(PropertyGraph), show_graph),
+    "a NetworkX graph": _View(is_networkx, show_graph),
+    "a pandas table of edges": _View(is_frame, show_graph),
+    "a store": _View(_is_store, _store),
+    "a run": _View(_is(Trace), stepper),
+    "a fork": _View(_is(Fork), _fork),
+    "a ranking": _View(_is(Ranking), ranking_table),
+    "a comparison of two texts": _View(_is(Pair), structure),
+    "delta edges": _View(_is(FoundEdges), _edges),
+    "a stage": _View(_is(Stage), pipeline),
+    "a report": _View(_is(Report), report_table),
+}
+_LISTS: Mapping[str, _View] = {  # by what the first item is
+    "a list of triples": _View(is_triple, show_graph),
+    "a list of edges": _View(_is(Edge), show_graph),
+    "a list of events": _View(_is(Event), stepper),
+    "rows of a table": _View(_is(Mapping), table),
+}
+
+
+def show(what: object, **options: Any) -> object:
+    """Show a graph, a run, a ranking, a comparison of two texts, a report or rows: what is returned draws itself in a notebook.
+
+    A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
+    fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
+    ranking or of rows. Raises BadInput for anything else, which lists what is shown, and for an option that the view does not have.
+    """
+    for name, view in _VIEWS.items():
+        if view.fits(what):
+            return _shown(name, view, what, options)
+    if isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping):
+        items = list(what)
+        if not items:
+            raise BadInput(f"there is nothing to show in an empty {type(what).__name__}")
+        for name, view in _LISTS.items():
+            if view.fits(items[0]):
+                return _shown(name, view, items, options)
+    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {described_value(what)}")
+
+
+def _shown(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:
+    require_options(view.show, options, f"the view of {name}")
+    return view.show(what, **options)

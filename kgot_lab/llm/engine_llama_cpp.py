@@ -1,0 +1,107 @@
+"""The engine compiled for this processor: llama-cpp-python, which calls llama.cpp in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import LLMError
+from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.types import Message, Prompt
+
+
+class LlamaCpp:
+    """A model file opened by llama-cpp-python; raises LLMError when it cannot be loaded."""
+
+    def __init__(self, path: Path, context: int, threads: int, chunk: int):
+        import llama_cpp
+        from llama_cpp.llama_chat_format import CHATML_CHAT_TEMPLATE, Jinja2ChatFormatter
+
+        try:
+            # unequal numbers of threads make OpenMP rebuild its team at every switch
+            self._llama = llama_cpp.Llama(
+                str(path), n_ctx=context, n_batch=chunk, n_threads=threads, n_threads_batch=threads, verbose=False
+            )
+        except ValueError as error:
+            raise LLMError(f"llama.cpp cannot load {path}: {error}. Is it a whole GGUF file?") from None
+        end = self._llama.detokenize([self._llama.token_eos()], special=True).decode()
+        template = self._llama.metadata.get("tokenizer.chat_template", CHATML_CHAT_TEMPLATE)
+        self._chat = Jinja2ChatFormatter(template, eos_token=end, bos_token="")
+        self._grammars: dict[str, Any] = {}
+
+    def tokens(self, text: str) -> list[int]:
+        return list(self._llama.tokenize(text.encode(), add_bos=False, special=False))
+
+    def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
+        chat = self._chat(messages=[{"role": message.role, "content": message.text} for message in messages])
+        tokens = self._llama.tokenize(chat.prompt.encode(), add_bos=True, special=True)
+        return list(tokens), [chat.stop] if isinstance(chat.stop, str) else list(chat.stop or [])
+
+    def read(self, tokens: list[int], done: int) -> None:
+        self._llama.n_tokens = done
+        self._llama.eval(tokens[done:-1])
+
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int]:
+        answer = self._llama.create_completion(
+            prompt=tokens,
+            max_tokens=prompt.max_tokens,
+            temperature=prompt.temperature,
+            seed=seed,
+            grammar=self._grammar(prompt),
+            stop=stop,
+            **SAMPLING,
+        )
+        return answer["choices"][0]["text"], answer["usage"]["completion_tokens"]
+
+    def park(self) -> Any:
+        import llama_cpp
+
+        size = llama_cpp.llama_state_seq_get_size(self._llama.ctx, 0)
+        memory = (ctypes.c_uint8 * size)()
+        llama_cpp.llama_state_seq_get_data(self._llama.ctx, memory, size, 0)
+        read = self._llama.n_tokens
+        return self._llama.input_ids[:read].copy(), memory
+
+    def restore(self, parked: Any) -> bool:
+        import llama_cpp
+
+        tokens, memory = parked
+        if not llama_cpp.llama_state_seq_set_data(self._llama.ctx, memory, len(memory), 0):
+            return False
+        self._llama.input_ids[: len(tokens)] = tokens
+        return True
+
+    def forget(self) -> None:
+        self._llama.reset()
+
+    def close(self) -> None:
+        self._llama.close()
+
+    def _grammar(self, prompt: Prompt) -> Any:
+        """The grammar that lets only JSON of the prompt's schema through, or none; kept, because compiling takes a while."""
+        if prompt.schema is None:
+            return None
+        from llama_cpp.llama_grammar import LlamaGrammar
+
+        schema = json.dumps(spellable(prompt.schema))  # not sorted: the order of the properties is the order of writing
+        if schema not in self._grammars:
+            self._grammars[schema] = LlamaGrammar.from_json_schema(schema, verbose=False)
+        return self._grammars[schema]
+
+
+def spellable(part: Any) -> Any:
+    """A schema in which choices with quotes or backslashes are any text.
+
+    llama-cpp-python misspells those, and a grammar that cannot be parsed kills the process.
+    """
+    if isinstance(part, list | tuple):
+        return [spellable(item) for item in part]
+    if not isinstance(part, Mapping):
+        return part
+    choices = [*part.get("enum", []), part.get("const", "")] if isinstance(part.get("enum", []), list) else []
+    if any(isinstance(choice, str) and ('"' in choice or "\\" in choice) for choice in choices):
+        return {"type": "string"}
+    return {key: spellable(value) for key, value in part.items()}

@@ -1,0 +1,165 @@
+"""The engine that comes ready: xllamacpp, a wheel that needs no compiler.
+
+It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that only this user can enter,
+so there is no network port; where Python has no such sockets, on a port of this computer that wants a key. A call that is
+interrupted closes its connection, and the server gives the reply up.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import socket
+import tempfile
+import weakref
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab.errors import LLMError
+from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.types import Json, Message, Prompt
+
+if TYPE_CHECKING:
+    import httpx
+
+_LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
+_QUIET = -1  # the server logs nothing
+
+
+class Xllamacpp:
+    """A model file opened by xllamacpp; raises LLMError when it cannot be loaded."""
+
+    def __init__(self, path: Path, context: int, threads: int, chunk: int):
+        self._folder = _private_folder()
+        key = secrets.token_urlsafe(16)
+        try:
+            server = _module().Server(_settings(path, context, threads, chunk, self._folder, key))
+        except (RuntimeError, LLMError) as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise error if isinstance(error, LLMError) else LLMError(f"llama.cpp cannot load {path}. Is it a whole GGUF file?") from None
+        self._client = _client(server.listening_address, self._folder, key)
+        self._numbers = count()
+        # also when the program ends without `close`: a server that still runs while the interpreter is taken down may abort the process
+        self._end = weakref.finalize(self, _end, [server], self._client, self._folder)
+
+    def tokens(self, text: str) -> list[int]:
+        return self._tokenize(text, add_special=False, parse_special=False)
+
+    def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
+        said = [{"role": message.role, "content": message.text} for message in messages]
+        chat = self._ask("/apply-template", {"messages": said})["prompt"]
+        return self._tokenize(chat, add_special=True, parse_special=True), []
+
+    def read(self, tokens: list[int], done: int) -> None:
+        rest = tokens[:-1]
+        if done == len(rest):
+            return
+        if done:  # the server keeps all that two prompts share: one token that the next prompt has not ends it where we want
+            self._complete([*tokens[:done], int(tokens[done] == 0)], n_predict=0)
+        self._complete(rest, n_predict=0, cache_prompt=done > 0)
+
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int]:
+        shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
+        drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
+        answer = self._complete(tokens, n_predict=prompt.max_tokens, stop=stop, **drawn, **shape)
+        return str(answer["content"]), int(answer["tokens_predicted"])
+
+    def park(self) -> Any:
+        parked = self._folder / str(next(self._numbers))
+        self._ask("/slots/0?action=save", {"filename": parked.name})
+        return _Parked(parked)
+
+    def restore(self, parked: Any) -> bool:
+        try:
+            self._ask("/slots/0?action=restore", {"filename": parked.path.name})
+        except LLMError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Nothing to do: a prompt of which nothing is reused is read without what the server keeps."""
+
+    def close(self) -> None:
+        self._end()
+
+    def _tokenize(self, text: str, **how: bool) -> list[int]:
+        return list(self._ask("/tokenize", {"content": text, **how})["tokens"])
+
+    def _complete(self, tokens: list[int], **options: Any) -> Any:
+        return self._ask("/completion", {"prompt": tokens, "cache_prompt": True, **options})
+
+    def _ask(self, path: str, body: dict[str, Json]) -> Any:
+        """What the server answers; raises LLMError with its own words."""
+        import httpx
+
+        try:
+            reply = self._client.post(path, json=body)
+            answer = reply.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise LLMError(
+                f"the engine of the local model gave no answer ({type(error).__name__}): close the model and ask again"
+            ) from None
+        if reply.is_error:
+            raise LLMError(f"the engine of the local model refused: {answer.get('error', {}).get('message', reply.status_code)}")
+        return answer
+
+
+class _Parked:
+    """A file with what a model has read; it goes when nobody holds this any more."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        weakref.finalize(self, path.unlink, missing_ok=True)
+
+
+def _private_folder() -> Path:
+    """A new folder that only this user can enter, with a path short enough for a socket in it."""
+    folder = Path(tempfile.mkdtemp(prefix="kgot-"))
+    if len(str(folder)) + len("/socket.sock") <= _LONGEST_SOCKET or not Path("/tmp").is_dir():
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="kgot-", dir="/tmp"))
+
+
+def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, key: str) -> Any:
+    """How the server is to be: one prompt in memory, whole chunks, nothing kept or reused that we do not ask for."""
+    settings = _module().CommonParams()
+    settings.model.path = str(path)
+    settings.n_ctx, settings.n_batch, settings.n_ubatch = context, chunk, chunk
+    settings.n_parallel = 1  # the context would be split among several
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    settings.cache_ram_mib, settings.cache_idle_slots, settings.n_ctx_checkpoints = 0, False, 0
+    settings.fit_params = settings.warmup = settings.ui = settings.prefill_assistant = False
+    settings.offline, settings.verbosity = True, _QUIET
+    settings.slot_save_path = f"{folder}/"
+    settings.hostnames = [str(folder / "socket.sock")] if hasattr(socket, "AF_UNIX") else ["127.0.0.1"]
+    settings.api_keys = [key]
+    return settings
+
+
+def _module() -> Any:
+    try:
+        import xllamacpp
+    except ImportError as error:  # the wheel takes OpenMP from the system, which a small container lacks
+        raise LLMError(f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1") from None
+    return xllamacpp
+
+
+def _client(address: str, folder: Path, key: str) -> httpx.Client:
+    """A client that talks to this server alone and waits as long as a reply takes."""
+    import httpx
+
+    asked = {"Authorization": f"Bearer {key}"}
+    if address.startswith("unix:"):
+        transport = httpx.HTTPTransport(uds=str(folder / "socket.sock"))
+        return httpx.Client(transport=transport, base_url="http://engine", headers=asked, timeout=None)
+    return httpx.Client(base_url=address, headers=asked, timeout=None, trust_env=False)
+
+
+def _end(server: list[Any], client: httpx.Client, folder: Path) -> None:
+    """Stop the server, by letting go of it, and leave nothing behind."""
+    client.close()
+    server.clear()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,193 @@
+"""Opening a store: by the name of its kind, by an address, or by the name of a file."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.stores.protocol import Store
+
+Where = str | Path
+
+
+@dataclass(frozen=True)
+class _Home:
+    """The module and class of a kind of store, and which of its options `at` is: for an address, and for a file or folder."""
+
+    module: str
+    name: str
+    address: str = ""
+    file: str = ""
+
+    def load(self) -> Callable[..., Store]:
+        made: Callable[..., Store] = getattr(import_module(f"kgot_lab.stores.{self.module}"), self.name)
+        return made
+
+
+_HOMES = {
+    "in_memory": _Home("in_memory", "InMemory", file="path"),
+    "cypher_embedded": _Home("cypher.embedded", "CypherEmbedded", file="path"),
+    "cypher_server": _Home("cypher.server", "CypherServer", address="uri"),
+    "sparql_embedded": _Home("sparql.embedded", "SparqlEmbedded", file="path"),
+    "sparql_server": _Home("sparql.server", "SparqlServer", address="query_url"),
+    "sqlite": _Home("sqlite.store", "Sqlite", file="path"),
+    "postgres": _Home("postgres.store", "Postgres", address="url", file="path"),
+}
+_LANGUAGES = {"Python (NetworkX)": "in_memory", "Cypher": "cypher_embedded", "SPARQL": "sparql_embedded"}
+_SCHEMES = {
+    **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "cypher_server"),
+    **dict.fromkeys(("http", "https"), "sparql_server"),
+    **dict.fromkeys(("postgresql", "postgres"), "postgres"),
+}
+_SUFFIXES = {
+    **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
+    **dict.fromkeys((".log", ".jsonl"), "in_memory"),
+}
+_ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")  # what else a store may be named by
+_TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
+_OPTIONS: Mapping[str, tuple[type, ...]] = {  # what the values of options are, where that is one and the same for all stores
+    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
+    "path": (str, Path),
+    "seconds": (int, float),
+}
+_WORDS = {str: "a text", bool: "True or False", Path: "a path", int: "a number", float: "a number"}
+
+
+def open_store(where: Where = "in_memory", *, at: Where | None = None, **options: Any) -> Store:
+    """A store by the name of its kind, by its address (bolt://, neo4j://, postgresql://, http:// of a SPARQL endpoint), or by its file.
+
+    A file that ends in .sqlite or .db is SQLite's, one in .log or .jsonl the log of a store in this process. `at` says where a store
+    named by its kind lives: an address, or a file to keep the graph in. Raises UnknownName; BadInput for a place that does not fit and
+    for an option the store does not have, naming those it has; and what opening it raises: StoreUnavailable, NotInstalled.
+    """
+    kind, place = resolved(where, at)
+    return STORES[kind](**({} if place is None else {"at": place}), **options)
+
+
+def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
+    """The kind of store that a name, an address or a file means, and where it lives; raises UnknownName and BadInput."""
+    require(where, (str, Path), "a store is named by its kind, its address or its file")
+    if at is not None:
+        require(at, (str, Path), "where a store lives is an address or a file")
+    name = str(where)
+    if name in STORES:
+        return name, at
+    scheme, is_address, _ = name.partition("://")
+    kind = _SCHEMES.get(scheme.lower()) if is_address else _SUFFIXES.get(Path(name).suffix.lower())
+    if kind is None:
+        raise UnknownName("store", name, [*STORES, *_ADDRESSES])
+    if at is not None:
+        raise BadInput(f"{name} says itself where the store is: leave at={str(at)!r} out")
+    return kind, where
+
+
+def open_fused(at: Where | None = None, **how: Any) -> Store:
+    """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all three."""
+    if at is not None:
+        raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
+    if unknown := sorted(set(how) - {"execute", "open", "path", "unsafe"}):
+        raise BadInput(f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, unsafe")
+    return open_for(*_LANGUAGES, **how)
+
+
+def open_for(language: str, *others: str, **how: Any) -> Store:
+    """An empty store in this process for a language, as a run's first event names it, with mirrors to be asked in others.
+
+    Raises UnknownName.
+    """
+    for name in (language, *others):
+        if name not in _LANGUAGES:
+            raise UnknownName("language", name, _LANGUAGES)
+    if others and how.get("path"):
+        raise BadInput("a graph in several languages lives in this process and nowhere else: leave the path out")
+    main, *mirrors = (_open(_LANGUAGES[name], **how) for name in (language, *others))
+    if not mirrors:
+        return main
+    from kgot_lab.stores.fused import Fused
+
+    return Fused(main, *mirrors)
+
+
+def _open(kind: str, at: Where | None = None, **options: Any) -> Store:
+    home = _HOMES[kind]
+    if at is not None:
+        placed = _placed(kind, home, at)
+        if both := [name for name in (home.address, home.file) if name in options]:
+            raise BadInput(f"the store {kind!r} lives at one place: give `at` or {both[0]!r}, not both")
+        options = placed | options
+    make = home.load()
+    parameters = signature(make).parameters
+    if unknown := sorted(set(options) - set(parameters)):
+        known = ", ".join(["at", *(name for name in parameters if name not in (home.address, home.file))])
+        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {known}")
+    for name, value in options.items():
+        _check_option(kind, name, value, optional=parameters[name].default is None)
+    if home.address and parameters[home.address].default is parameters[home.address].empty and home.address not in options:
+        raise BadInput(f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)")
+    return make(**options)
+
+
+def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
+    """`at` as the option that the store itself knows it by; raises BadInput where it lives at no such place."""
+    is_address = "://" in str(at)
+    option = home.address if is_address else home.file
+    if not option:
+        wanted = "an address, such as " + ("http://HOST/query" if "sparql" in kind else "bolt://HOST") if home.address else "a file"
+        raise BadInput(f"the store {kind!r} lives at {wanted}, not at {str(at)!r}")
+    if not str(at).strip():
+        raise BadInput(f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out")
+    return {option: str(at) if is_address else at}
+
+
+def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
+    kinds = _OPTIONS.get(name)
+    if kinds is None or (optional and value is None):
+        return
+    wanted = " or ".join(dict.fromkeys(_WORDS[kind] for kind in kinds))
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise BadInput(f"the option {name!r} of the store {kind!r} is {wanted}, not {described_value(value)}")
+    if isinstance(value, int | float) and bool not in kinds and not (math.isfinite(value) and value > 0):
+        raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
+
+
+STORES: dict[str, Callable[..., Store]] = {**{kind: partial(_open, kind) for kind in _HOMES}, "fused": open_fused}
+
+
+# --- for a run --------------------------------------------------------------------------------------------------------
+
+RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")  # that a model writes to
+_LOGIN = {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"}  # never on a command line
+
+
+def empty_store(
+    where: Where = "in_memory", at: Where | None = None, *, unsafe: bool = False, holding: PropertyGraph | None = None
+) -> Store:
+    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
+
+    A store that holds just this graph, as a run to be walked again left it, is emptied first, and nothing else ever is. The login of
+    Neo4j is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
+    """
+    kind, place = resolved(where, at)
+    if kind not in RUN_STORES:
+        raise UnknownName("store for a run", kind, RUN_STORES)
+    told: dict[str, Any] = {"unsafe": unsafe}
+    if kind == "cypher_server":
+        told = {name: os.environ[key] for name, key in _LOGIN.items() if key in os.environ}
+    store = open_store(kind, at=place, **told)
+    if store.schema().nodes:
+        graph = store.graph()
+        if graph != holding:
+            store.close()
+            raise BadInput(f"{place} already holds a graph, and a run begins with an empty one: name another place")
+        store.apply(graph.diff(graph.of()))
+    return store

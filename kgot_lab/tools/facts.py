@@ -1,0 +1,26 @@
+"""The tools that a question needs: search when there are documents, the attached files when there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.search import search
+from kgot_lab.tools.tool import Tool
+from kgot_lab.types import Document
+
+_MOST = 8  # passages that one search returns
+
+
+def tools_for(documents: Sequence[Document], attachments: Sequence[str | Path] = ()) -> list[Tool]:
+    """Search when there are documents, the attached files when there are some; raises BadInput for files that are not there.
+
+    Warns that the search will be worse where the embedding model is not installed.
+    """
+    tools: list[Tool] = []
+    if documents:
+        tools.append(search(documents, k=min(_MOST, len(documents))))
+    if attachments:
+        tools.append(read_attachment(attachments))
+    return tools

@@ -1,0 +1,381 @@
+"""A stranger's systems beside ours: what comes out is what one works out by hand, by the plan that was written down, or one sentence."""
+
+import gc
+import inspect
+import tempfile
+import weakref
+from dataclasses import replace
+
+import pytest
+from support.tiny_collection import tiny
+
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.evaluation.own_data import to_beir
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
+from kgot_lab.experiments.recall import bench as runner
+from kgot_lab.experiments.recall.bench import bench, receipt
+from kgot_lab.experiments.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.experiments.recall.synthetic import SyntheticVectors
+from kgot_lab.experiments.recall.systems import ByPlan, systems
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.types import Hit, Query, Ranking, ranked
+
+DATA, VECTORS = tiny(), SyntheticVectors(64)
+PLAN = Plan("base", rounds=200)
+BASE = Stage("base", lambda ranking: ranked(ranking.query, {"d07": 2.0, "d10": 1.0}))  # recall@5: .5 on q2, q3, q4 and q6, mean .25
+
+
+def titled(text):
+    return [document for document in DATA.documents if document.title in text]
+
+
+def named(ranking):  # .5 on q2, q3 and q4, 0 on the others: mean .1875
+    return ranked(ranking.query, {document.id: 1.0 for document in titled(ranking.query.text)})
+
+
+def linked(ranking):  # .5 on q0, q1 and q2, 1 on q3 and q4, 0 on the others: mean .4375
+    first = titled(ranking.query.text)
+    return ranked(ranking.query, {document.id: 1.0 for one in first for document in (one, *titled(one.text))})
+
+
+NAMED, LINKED = Stage("named", named), Stage("linked", linked)
+OWN = {"base": BASE, "mine": LINKED}
+
+
+def always(*ids: str, name: str = "always", scores: tuple[float, ...] | None = None) -> Stage:
+    """A stage that gives these hits as they are."""
+    hits = tuple(map(Hit, ids, scores or [1.0] * len(ids)))
+    return Stage(name, lambda ranking: Ranking(ranking.query, hits))
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stage_of_three_lines_wins_or_loses_as_worked_out_by_hand():
+    made = bench(DATA, systems=OWN | {"weak": NAMED}, plan=PLAN)
+    assert [run.system for run in made.runs] == ["mine", "base", "weak"]
+    assert [made.row(system).mean for system in ("mine", "base", "weak")] == [0.4375, 0.25, 0.1875]
+    mine, weak = made.comparisons["all"]["mine"], made.comparisons["all"]["weak"]
+    assert (mine.difference.mean, mine.wins, mine.ties, mine.losses) == (0.1875, 4, 3, 1)
+    assert (weak.difference.mean, weak.wins, weak.ties, weak.losses) == (-0.0625, 0, 7, 1)
+    assert mine.p == 12 / 32 and weak.p == 1.0  # every flip of five gaps of one half, and of one
+    assert made.plan is PLAN and "baseline base" in made.markdown()
+
+
+def test_a_stage_stands_beside_ours_and_ours_are_what_the_benchmark_measures():
+    ours = systems(DATA, VECTORS)
+    made = bench(DATA, systems={"mine": LINKED, **{name: ours[name] for name in ("convex", "bm25", "follow", "gate")}})
+    assert {run.system for run in made.runs} == {"mine", "convex", "bm25", "follow", "gate"}
+    assert made.plan.baseline == "convex" and made.row("mine").mean == 0.4375
+    words = bm25(DATA.documents)
+    found = {run.system: run for run in made.runs}["bm25"]
+    assert all(found.ids(query.id) == words.search(query).ids[:20] for query in DATA.queries)
+
+
+def test_all_of_ours_are_measured_where_none_is_given(monkeypatch):
+    some = ("convex", "bm25")
+    monkeypatch.setattr(runner, "ours", lambda data: {name: systems(data, VECTORS)[name] for name in some})
+    assert {run.system for run in bench(DATA).runs} == set(some)
+
+
+def test_data_are_a_data_set_a_folder_or_a_name(tmp_path):
+    folder = to_beir(DATA, tmp_path / "own")
+    for data in (folder, str(folder)):
+        made = bench(data, systems=OWN, plan=PLAN)
+        assert made.dataset.name == "own/test" and made.row("mine").mean == 0.4375
+    nothing = Stage("nothing", lambda ranking: ranked(ranking.query, {}))
+    assert len(bench("hotpotqa", systems={"nothing": nothing}).dataset.queries) == 100
+
+
+def test_systems_take_the_same_data(tmp_path):
+    folder = to_beir(DATA, tmp_path / "own")
+    assert set(systems(folder, VECTORS)) == set(systems(str(folder), VECTORS)) == set(systems(DATA, VECTORS))
+    with pytest.raises(BadInput, match="data is a Dataset, the name of one, or a folder as BEIR has them, not a list"):
+        systems([], VECTORS)
+
+
+def test_one_system_is_a_report_too():
+    made = bench(DATA, systems={"mine": LINKED}, plan=Plan("mine", rounds=200))
+    assert made.row("mine").mean == 0.4375 and "mine (baseline)" in repr(made)
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_plan_the_report_says_that_nobody_gave_one_and_which_baseline_was_taken():
+    made = bench(DATA, systems=OWN)
+    for said in (repr(made), made.markdown()):
+        assert "No plan was given; these defaults were written down before the run: baseline base" in said
+    assert "No plan was given" not in repr(bench(DATA, systems=OWN, plan=PLAN))
+    assert bench(DATA, systems=OWN | {"convex": NAMED}).plan.baseline == "convex"
+
+
+def test_measures_primary_rounds_and_seed_are_those_of_the_plan():
+    plan = Plan("mine", "all@5", ("all@5", "recall@11", "mrr"), rounds=3, seed=1)
+    made = bench(DATA, systems=OWN, plan=plan)
+    assert {row.measure for row in made.rows} == {"all@5", "recall@11", "mrr"}
+    assert made.comparisons["all"].measure == "all@5" and made.comparisons["all"].baseline == "mine"
+    assert made.comparisons["all"]["base"].p in {1 / 4, 2 / 4, 3 / 4, 1.0} and f"{plan}" in repr(made)
+
+
+def test_hits_are_kept_as_deep_as_the_plan_measures():
+    everything = always(*(document.id for document in DATA.documents))
+    deep = tiny(documents=(*DATA.documents, *(replace(DATA.documents[0], id=f"e{number:02}") for number in range(30))))
+    far = always(*(f"e{number:02}" for number in range(30)), *(document.id for document in DATA.documents))
+    plan = Plan("first", "recall@50", ("recall@50",), rounds=200)
+    assert bench(deep, systems={"first": everything, "far": far}, plan=plan).row("far").mean == 1.0
+
+
+def test_the_margin_of_the_plan_changes_what_the_gate_admits():
+    gate = systems(DATA, VECTORS)["gate"]
+    said = {
+        margin: {run.system: run.description for run in bench(DATA, systems=OWN | {"gate": gate}, plan=replace(PLAN, margin=margin)).runs}
+        for margin in (0.0, 1.0)
+    }
+    assert said[1.0]["gate"].count("0.125 ") == 3 * 8  # all eight lanes on both halves and on all: none costs more than all there is
+    assert said[0.0]["gate"].count("0.125 ") == 8 and said[0.0]["gate"].count("sentences") == 1  # both halves refuse a lane that costs
+    assert gate().name == gate.build(WRITTEN_BEFORE).name
+
+
+def test_what_is_tuned_is_tuned_for_the_primary_measure_of_the_plan():
+    heard = []
+    mine = ByPlan(lambda plan: heard.append((plan.primary, plan.margin)) or LINKED)
+    bench(DATA, systems={"mine": mine, "base": BASE}, plan=Plan("base", "ndcg@10", margin=0.5, rounds=200))
+    assert heard == [("ndcg@10", 0.5)]
+    weights = {name: systems(DATA, VECTORS)["convex, tuned"].build(Plan("x", name)).name for name in ("recall@5", "ndcg@10")}
+    assert weights["recall@5"] != weights["ndcg@10"]
+
+
+def test_ties_go_by_the_rule_of_the_plan():
+    tied = always("d11", "d10", "d09", "d08", "d07", "d06", scores=(2.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+    first = {rule: bench(DATA, systems={"base": BASE, "tied": tied}, plan=replace(PLAN, ties=rule)).runs for rule in (BY_ID, AS_RANKED)}
+    ids = {rule: next(run for run in runs if run.system == "tied").ids("q0") for rule, runs in first.items()}
+    assert ids == {BY_ID: ["d11", "d06", "d07", "d08", "d09", "d10"], AS_RANKED: ["d11", "d10", "d09", "d08", "d07", "d06"]}
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"margin": float("nan")}, "margin of a plan is a number of 0 or more, not nan"),
+        ({"margin": -0.1}, "not -0.1"),
+        ({"rounds": 0}, "1 round or more, not 0"),
+        ({"ties": "by luck"}, "unknown rule for ties 'by luck'"),
+        ({"measures": ("recall@5", "recal@2")}, "unknown measure 'recal'; did you mean 'recall'"),
+        ({"measures": ("recall@5", "recall")}, "'recall' needs a cut of 1 or more"),
+        ({"primary": "recall@7"}, "'recall@7' is not among the measures"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
+    with pytest.raises(BadInput, match=why):
+        Plan("base", **how)
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_is_written_down_before_anything_runs(tmp_path):
+    def looking(ranking):
+        assert Plan.load(tmp_path / "plan.json") == PLAN
+        return linked(ranking)
+
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", looking)}, plan=PLAN, folder=tmp_path)
+
+
+def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_path):
+    asked = []
+
+    def counted(ranking):
+        asked.append(ranking.query.id)
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return linked(ranking)
+
+    own = {"base": lambda: BASE, "mine": lambda: Stage("mine", counted)}
+    with pytest.raises(KeyboardInterrupt):
+        bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
+    assert gc.get_freeze_count() == 0
+    made = bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
+    assert sorted(asked) == sorted([*DATA.qrels, asked[3]]) and made.row("mine").mean == 0.4375
+    again = bench(DATA, systems=own, plan=PLAN, folder=str(tmp_path))
+    assert len(asked) == 9 and f"{again}" == f"{made}" and again.csv() == made.csv()
+
+
+def test_a_folder_with_another_plan_is_refused_and_left_as_it_was(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(BadInput, match=r"holds another plan \(margin is 0.02 there and 0.1 now\), and a plan is not changed afterwards"):
+        bench(DATA, systems=OWN | {"more": NAMED}, plan=replace(PLAN, margin=0.1), folder=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_without_a_plan_that_of_the_folder_is_followed(tmp_path):
+    plan = replace(PLAN, baseline="mine", seed=7)
+    bench(DATA, systems=OWN, plan=plan, folder=tmp_path)
+    assert bench(DATA, systems=OWN, folder=tmp_path).plan == plan
+    assumed = bench(DATA, systems=OWN, folder=tmp_path / "other").plan
+    assert assumed.assumed and bench(DATA, systems=OWN, folder=tmp_path / "other").plan.assumed
+    assert "assumed" not in (tmp_path / "plan.json").read_text() and "assumed" in (tmp_path / "other" / "plan.json").read_text()
+
+
+def test_a_system_that_is_added_later_stands_beside_those_that_have_receipts(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    made = bench(DATA, systems={"more": NAMED}, plan=PLAN, folder=tmp_path)
+    assert {run.system for run in made.runs} == {"base", "mine", "more"} and made.comparisons["all"]["more"].losses == 1
+
+
+def test_another_pipeline_under_a_name_that_has_a_receipt_is_refused(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    with pytest.raises(BadInput, match=r"mine\.jsonl\.gz comes from another configuration: description is <linked> there and <named> now"):
+        bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+
+
+def test_without_a_folder_nothing_is_left_on_disk_or_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    held = []
+
+    def build():
+        stage = Stage("mine", linked)
+        held.append(weakref.ref(stage))
+        return stage
+
+    made = bench(DATA, systems={"base": BASE, "mine": build}, plan=PLAN)
+    gc.collect()
+    assert made.row("mine").mean == 0.4375 and list(tmp_path.iterdir()) == [] and held[0]() is None and gc.get_freeze_count() == 0
+
+
+def test_a_system_is_built_when_its_turn_comes_and_progress_counts(tmp_path):
+    said = []
+    own = {name: (lambda name=name: said.append(f"built {name}") or LINKED) for name in ("one", "two")}
+    bench(DATA, systems=own, plan=Plan("one", rounds=200), progress=lambda *step: said.append(step))
+    assert said == [(0, 2, "one on tiny"), "built one", (1, 2, "two on tiny"), "built two", (2, 2, "the report")]
+
+
+# --- refused with one sentence, before anything runs -------------------------------------------------------------------
+
+
+def takes_a_ranking(ranking):
+    return ranking
+
+
+BAD_SYSTEMS = {
+    "none": ({}, 'there are no systems to measure; give one or more, as systems={"mine": stage}'),
+    "a list": ([BASE], "systems is a dictionary from a name to a Stage or to what builds one, not a list"),
+    "one stage": (BASE, "systems is a dictionary .*, not a Stage"),
+    "a text": ({"base": BASE, "mine": "bm25"}, "'mine' is a str, neither a Stage nor something to call without arguments"),
+    "nothing": ({"base": BASE, "mine": None}, "'mine' is a NoneType, neither"),
+    "a bare function": ({"base": BASE, "mine": takes_a_ranking}, r"becomes one by Stage\('mine', function\)"),
+    "the class": ({"base": BASE, "mine": Stage}, "'mine' is a type, neither a Stage"),
+    "no name": ({"base": BASE, "": LINKED}, "a system is named by a text with a letter or digit"),
+    "a number": ({"base": BASE, 3: LINKED}, "named by a text with a letter or digit, at most 200 long, not by '3'"),
+    "a name of marks": ({"base": BASE, "../..": LINKED}, "not by '../..'"),
+    "a long name": ({"base": BASE, "m" * 300: LINKED}, "at most 200 long"),
+    "one name twice": ({"base": BASE, "my stage": LINKED, "My: stage": NAMED}, "'my stage' and 'My: stage' have one name as a file"),
+    "no baseline": ({"mine": LINKED, "bas": BASE}, "unknown baseline 'base'; did you mean 'bas'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_SYSTEMS)
+def test_systems_that_cannot_be_measured_are_refused(what, tmp_path, monkeypatch):
+    given, why = BAD_SYSTEMS[what]
+    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    with pytest.raises(BadInput, match=why) as refused:
+        bench(DATA, systems=given, plan=PLAN, folder=tmp_path / "out")
+    assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
+
+
+WRONG = {
+    "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
+    "no number": (always("d00", scores=(float("nan"),)), "wrong gave a score that is not a finite number for query 'q0'"),
+    "infinity": (always("d00", scores=(float("inf"),)), "not a finite number"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_ranking_that_would_be_counted_wrongly_is_refused(what):
+    stage, why = WRONG[what]
+    with pytest.raises(BadInput, match=why):
+        bench(DATA, systems={"base": BASE, "wrong": replace(stage, name="wrong")}, plan=PLAN)
+
+
+@pytest.mark.parametrize("given", [["d00"], None, {"d00": 1.0}, Ranking(Query("?"), ("d00",)), Ranking(Query("?"), (("d00", 1.0),))])
+def test_what_is_no_ranking_of_hits_is_refused(given):
+    with pytest.raises(BadInput, match=r"wrong gave no Ranking of hits|the stage 'wrong' gave a [a-zA-Z]+, not a Ranking"):
+        bench(DATA, systems={"base": BASE, "wrong": Stage("wrong", lambda ranking: given)}, plan=PLAN)
+
+
+def test_a_document_that_the_data_do_not_have_is_refused():
+    with pytest.raises(BadInput, match="wrong found 'Paris' for query 'q0', which is no document of tiny"):
+        bench(DATA, systems={"base": BASE, "wrong": always("d00", "Paris", name="wrong")}, plan=PLAN)
+
+
+def test_a_builder_that_builds_no_stage_is_refused():
+    with pytest.raises(BadInput, match="'mine' built a NoneType, not a Stage"):
+        bench(DATA, systems={"base": BASE, "mine": lambda: None}, plan=PLAN)
+
+
+def test_an_error_of_a_strangers_own_code_is_shown_as_it_is():
+    def broken(ranking):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN)
+    assert gc.get_freeze_count() == 0
+
+
+BAD_DATA = {
+    "no qrels": (tiny(qrels={}), "tiny has no qrels"),
+    "a query without qrels": (tiny(qrels={"q0": {"d00": 1}}), "7 queries of tiny have no qrels, for example 'q1'"),
+    "one query": (DATA.only(["q0"]), "tiny needs two queries or more to tell a difference from chance, and has 1"),
+    "no query": (tiny(queries=(), qrels={}), "needs two queries or more"),
+    "one id twice": (tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
+    "no documents": (tiny(documents=()), "there are no documents"),
+    "documents twice": (tiny(documents=(*DATA.documents, DATA.documents[0])), "1 document ids occur more than once"),
+    "rows": ([("q0", "d00")], "data is a Dataset, the name of one, or a folder as BEIR has them, not a list"),
+    "nothing": (None, "not a NoneType"),
+    "a name": ("nosuch", "unknown data set 'nosuch'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_DATA)
+def test_data_that_cannot_be_measured_on_are_refused(what, tmp_path):
+    data, why = BAD_DATA[what]
+    with pytest.raises(BadInput, match=why) as refused:
+        bench(data, systems=OWN, plan=PLAN, folder=tmp_path / "out")
+    assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
+
+
+def test_other_data_in_the_folder_are_refused(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    with pytest.raises(BadInput, match="was made on other data"):
+        bench(tiny(documents=DATA.documents[::-1][1:]), systems=OWN, plan=PLAN, folder=tmp_path)
+
+
+def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):
+    from kgot_lab.experiments.recall import systems as room
+
+    def missing():
+        raise NotInstalled("lab", "onnxruntime")
+
+    monkeypatch.setattr(room, "minilm", missing)
+    with pytest.raises(NotInstalled, match="this needs onnxruntime"):
+        bench(DATA)
+
+
+def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()) == [
+        "plan.json",
+        "tiny/base.jsonl.gz",
+        "tiny/mine.jsonl.gz",
+    ]
+    assert receipt(tmp_path, DATA, "mine").exists()
+    with pytest.raises(UnknownName):
+        bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
+
+
+def test_options_are_by_keyword():
+    kinds = [each.kind for each in inspect.signature(bench).parameters.values()]
+    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 4

@@ -1,0 +1,127 @@
+"""The bundled recordings: whole, reproducible, and free of what should not be shared."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.errors import BadInput, NoSandbox, ReplayMiss
+from kgot_lab.llm import connect
+from kgot_lab.llm.local import Local
+from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
+from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.replay import again, fork, same_event, verify
+from kgot_lab.loop.trace import graph_after, load_run
+from kgot_lab.loop.walk import think
+from kgot_lab.stores import InMemory, open_for
+from kgot_lab.tools.search import search
+from kgot_lab.types import Diff
+
+TRACES = sorted(bundled("traces").glob("*.jsonl"))
+PATH = r"/(home|root|Users|tmp|work)/|[A-Z]:\\\\"
+KEY = r"\b(sk-|hf_|ghp_|AKIA|AIza)[\w-]{12}|Bearer |api[_-]?key"
+PRIVATE = re.compile(f"{PATH}|{KEY}", re.I)
+
+
+def no_sandbox():
+    raise NoSandbox("there is none in this test")
+
+
+@pytest.fixture(params=TRACES, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def stores():
+    """A warm store for each language, or languages, that a run was made in."""
+    opened = {}
+
+    def store(events):
+        spoken = (events[0].dialect, *events[0].readers)
+        if spoken not in opened:
+            opened[spoken] = open_for(*spoken)
+        graph = opened[spoken].graph()
+        opened[spoken].apply(Diff(removed_nodes=tuple(graph.nodes), removed_edges=tuple(graph.edges)))
+        return opened[spoken]
+
+    yield store
+    for each in opened.values():
+        each.close()
+
+
+def test_there_are_traces():
+    assert len(TRACES) >= 3
+
+
+def test_a_trace_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
+    trace = load_run(path)
+    walked = list(again(trace, open_for(trace.events[0].dialect, *trace.events[0].readers, open=no_sandbox)))
+    assert all(same_event(was, now) for was, now in zip(trace.events, walked, strict=True))
+    assert trace.finished and isinstance(trace.events[-1], Answered)
+
+
+def test_every_statement_on_a_trace_does_the_same_in_the_sandbox_today(path, stores):
+    events = load_run(path).events
+    assert verify(events, stores(events)) is None
+
+
+def test_a_trace_says_which_model_which_engine_and_when(path):
+    about = load_run(path).about
+    assert re.fullmatch(r"[0-9a-f]{64}", about["model_sha256"])
+    assert re.search(r"\d+\.\d+", about["engine"]) and about["model"] and about["licence"]
+    assert date(2026, 1, 1) <= date.fromisoformat(about["recorded"]) <= date(2100, 1, 1)
+
+
+def test_a_trace_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
+    assert PRIVATE.search(path.read_text(encoding="utf-8")) is None
+
+
+def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
+    trace = load_run(path)
+    final, facts = trace.events[-1], {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges}
+    returned = {document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources}
+    assert set(final.evidence) <= facts and set(final.passages) <= returned
+    assert final.forced or final.evidence
+
+
+def storm_again(question=""):
+    """The loop over the same texts, with the limits of the recorded run, and its replies in place of a model."""
+    path = bundled("traces/winter_storm.jsonl")
+    begun = load_run(path).events[0]
+    tool = search(list(read_documents(bundled("winter-storm")).documents), k=3)
+    with InMemory() as store:
+        yield from think(question or begun.question, connect(f"recorded:{path}"), store, [tool], Limits(**begun.limits))
+
+
+def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_events_every_time(monkeypatch):
+    monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
+    recorded = load_run(bundled("traces/winter_storm.jsonl")).events
+    for _ in range(2):
+        assert all(same_event(was, now) for was, now in zip(recorded, storm_again(), strict=True))
+
+
+def test_another_question_misses_and_is_told_what_to_do(monkeypatch):
+    monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
+    with pytest.raises(ReplayMiss, match=r"winter_storm\.jsonl has no reply .*ask as it was, use a live model, or record it again"):
+        list(storm_again("Why is the sky blue?"))
+
+
+@pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
+def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
+    events = load_run(path).events
+    for at, event in enumerate(events):
+        if not isinstance(event, Asked | ToolReturned | Wrote | Read):
+            continue
+        try:
+            other = fork(events, at, change, stores(events))
+        except BadInput as error:
+            assert "refused" in str(error) and isinstance(event, Wrote | Read)  # what was typed does not run: said at once
+            continue
+        assert other.stopped or other.answer
+        assert other.first_difference >= at and other.asked == 0
+        assert all(same_event(was, now) for was, now in zip(events[:at], other.events, strict=False))

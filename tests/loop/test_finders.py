@@ -1,0 +1,118 @@
+"""A tool says itself that it finds documents, whatever its arguments are called; a recording remembers what it said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+
+from kgot_lab.errors import BadInput
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.events import Chose, Started, ToolCall
+from kgot_lab.loop.replay import again, same_event, verify
+from kgot_lab.loop.trace import load_run, save_run
+from kgot_lab.loop.walk import think
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.stores import InMemory
+from kgot_lab.stores.fused import Fused
+from kgot_lab.stores.protocol import Computer, readers
+from kgot_lab.tools.ask_model import ask_model
+from kgot_lab.tools.python import python
+from kgot_lab.tools.search import search
+from kgot_lab.tools.tool import Result, TextTool, sought_by
+
+QUESTION = "In which year was Ada Lovelace born?"
+OPENING = replace(FEW, open_with_question=True)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A stranger's tool, of no class of ours."""
+
+    name: str = "shelf"
+    description: str = "Looks on the shelf."
+    finds: str = "words"
+
+    @property
+    def arguments(self):
+        return {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"], "additionalProperties": False}
+
+    def __call__(self, /, **arguments):
+        return Result(f"Looked for {arguments['words']}: Ada Lovelace was born in 1815.", (ADA[0],))
+
+
+def model():
+    return scripted(
+        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], merge={"reason": "x"}, write=WRITE, parse={"answer": "1815"}, tools=call()
+    )
+
+
+class Silent:
+    """A tool with a query and without a word on finding."""
+
+    name, description, arguments = (
+        "oracle",
+        "Knows things.",
+        {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    )
+
+    def __call__(self, /, **arguments):
+        return Result("I do not know.")
+
+
+def walked(*tools):
+    with InMemory() as store:
+        return list(think(QUESTION, model(), store, tools, OPENING))
+
+
+def opened(events):
+    return next(event.calls for event in events if isinstance(event, Chose))
+
+
+def test_the_question_opens_the_search_by_the_argument_that_the_tool_names():
+    assert opened(walked(Silent(), Shelf())) == (ToolCall("shelf", {"words": QUESTION}),)
+
+
+def test_a_tool_that_takes_a_query_and_finds_no_documents_is_not_taken_for_a_search():
+    events = walked(Silent(), search(ADA, bm25(ADA), name="look"))
+    assert opened(events) == (ToolCall("look", {"query": QUESTION}),)
+
+
+def test_which_tools_of_ours_find_documents():
+    tools = [search(ADA, bm25(ADA)), ask_model(Scripted([]), name="any"), python(InMemory()), Shelf(), Silent()]
+    assert [sought_by(tool) for tool in tools] == ["query", "", "", "words", ""]
+
+
+def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_path):
+    events = walked(Silent(), Shelf())
+    begun = events[0]
+    assert isinstance(begun, Started) and {name: told.get("finds") for name, told in begun.tools.items()} == {
+        "oracle": "",
+        "shelf": "words",
+    }
+    save_run(events, tmp_path / "run.jsonl")
+    trace = load_run(tmp_path / "run.jsonl")
+    with InMemory() as store:
+        assert verify(trace.events, store) is None
+    with InMemory() as store:
+        assert all(same_event(was, now) for was, now in zip(events, again(trace, store), strict=True))
+
+
+def test_a_recording_of_our_tools_is_told_as_before():
+    begun = walked(search(ADA, bm25(ADA)), ask_model(Scripted([])))[0]
+    assert all(set(told) == {"description", "arguments"} for told in begun.tools.values())
+
+
+def test_a_text_tool_that_needs_more_than_what_to_look_for_is_refused():
+    with pytest.raises(BadInput, match="two finds documents by 'query', so that must be all it takes, not query, shelf"):
+        TextTool("two", "Looks.", {"query": "what", "shelf": "where"}, lambda query, shelf: Result(""), finds="query")
+
+
+def test_a_store_says_what_else_it_can_do():
+    class Plain:
+        """A store that computes nothing and stands alone."""
+
+    with InMemory() as one, InMemory() as other:
+        assert isinstance(one, Computer) and not isinstance(Plain(), Computer)
+        assert readers(one) == () and readers(Fused(one, other)) == (other,)

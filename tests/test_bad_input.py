@@ -1,0 +1,289 @@
+"""Bad input to the front door and to what it returns: each case is refused with one clear sentence, and none is taken quietly."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+
+import kgot_lab as lab
+from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.fusion import rrf, strongest, weighted
+from kgot_lab.retrieval.meaning import meaning
+from kgot_lab.retrieval.presets import Weights, hybrid
+from kgot_lab.viz.explorer import Lanes
+
+LONGEST = 400  # letters of a message
+HUGE = "x" * 1_000_000
+NAN = float("nan")
+QUESTION = "Where was Ada Lovelace born?"
+WORDS = bm25(ADA)
+GRAPH = lab.PropertyGraph.from_triples([("Ada", "knows", "Charles")])
+RUN = lab.load_run(bundled("traces/winter_storm.jsonl"))
+SKELETONS = Skeletons({"a text": "a skeleton"}, "by hand")
+SAME = {"source": ["Ada"], "target": ["London"]}
+
+
+def model():
+    """A scripted model that would answer."""
+    return scripted(vote=votes("I", "I", "I", "R"), tools=call(), write=WRITE, parse={"answer": "London"})
+
+
+class Uneven:
+    """An embedder whose vectors of a query are shorter than those of documents, or as many as one says."""
+
+    name, digest, dimension = "uneven", "0", 3
+
+    def __init__(self, *shapes: tuple[int, ...]):
+        self._shapes = list(shapes)
+
+    def embed(self, texts: Any) -> Any:
+        return np.ones(self._shapes.pop(0), np.float32)
+
+
+def vectors(*shapes: tuple[int, ...]) -> Any:
+    """A search by such vectors, asked once."""
+    return meaning(ADA, Uneven(*shapes)).search("Ada")
+
+
+class Case(NamedTuple):
+    what: str
+    act: Callable[[], object]
+    says: str  # a word of the message
+
+
+def file(name: str, text: str) -> Path:
+    """A file in the folder where the tests of this module run."""
+    Path(name).write_text(text)
+    return Path(name)
+
+
+def recorded(question: str = QUESTION) -> Path:
+    """The trace of a run on file, cut after its third event."""
+    return file("cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n")
+
+
+CASES = [
+    # ask, think, solve
+    Case("ask: no text", lambda: lab.ask(None, ADA, model()), "question is a text, not None"),
+    Case("ask: an empty question", lambda: lab.ask("  ", ADA, model()), "question is empty"),
+    Case("ask: no documents", lambda: lab.ask(QUESTION, None, model()), "nothing to take facts from"),
+    Case("ask: an empty list", lambda: lab.ask(QUESTION, [], model()), "no documents"),
+    Case("ask: a number for documents", lambda: lab.ask(QUESTION, 3, model()), "documents are"),
+    Case("ask: texts for documents", lambda: lab.ask(QUESTION, ["Ada was born."], model()), "each document is a Document"),
+    Case("ask: a function for a tool", lambda: lab.ask(QUESTION, len, model()), "search tool"),
+    Case("ask: duplicate ids", lambda: lab.ask(QUESTION, [*ADA, ADA[0]], model()), "ids must be unique"),
+    Case("ask: no folder", lambda: lab.ask(QUESTION, "nowhere", model()), "not a folder"),
+    Case("ask: an unknown model", lambda: lab.ask(QUESTION, ADA, "opnai:gpt"), "did you mean 'openai'"),
+    Case("ask: a number for a model", lambda: lab.ask(QUESTION, ADA, 7), "a model is"),
+    Case("ask: the class of a model", lambda: lab.ask(QUESTION, ADA, type(model())), "a model is"),
+    Case("ask: an unknown preset", lambda: lab.ask(QUESTION, ADA, model(), preset="locla"), "did you mean 'local'"),
+    Case("ask: a number for a preset", lambda: lab.ask(QUESTION, ADA, model(), preset=3), "preset is a name"),
+    Case("ask: a missing file", lambda: lab.ask(QUESTION, model=model(), attachments=["nothing.md"]), "not there: nothing.md"),
+    Case("ask: one file, no list", lambda: lab.ask(QUESTION, model=model(), attachments="notes.md"), "list of paths"),
+    Case("ask: nothing for attachments", lambda: lab.ask(QUESTION, ADA, model(), attachments=None), "list of paths"),
+    Case("ask: a store for nothing", lambda: lab.ask(QUESTION, ADA, model(), store="sqlite"), "store for a run"),
+    Case("ask: a number for a store", lambda: lab.ask(QUESTION, ADA, model(), store=5), "a store is"),
+    Case("ask: a number for a trace", lambda: lab.ask(QUESTION, ADA, model(), trace=5), "path of a file"),
+    Case("ask: a trace that is there", lambda: lab.ask(QUESTION, ADA, model(), trace=file("old.jsonl", "")), "exists already"),
+    Case("think: no store", lambda: lab.think(QUESTION, model(), None, [lab.search(ADA, WORDS)]), "open_store"),
+    Case("think: no tools", lambda: lab.think(QUESTION, model(), lab.open_store(), []), "at least one tool"),
+    Case("think: no list of tools", lambda: lab.think(QUESTION, model(), lab.open_store(), 3), "tools are a list"),
+    Case("think: documents for tools", lambda: lab.think(QUESTION, model(), lab.open_store(), ADA), "a tool is"),
+    Case("think: a text for a model", lambda: lab.think(QUESTION, "local", lab.open_store(), [lab.search(ADA, WORDS)]), "connect("),
+    Case("think: a name for limits", lambda: lab.think(QUESTION, model(), lab.open_store(), [lab.search(ADA, WORDS)], "local"), "Limits"),
+    Case("solve: nothing", lambda: lab.solve(None), "think("),
+    Case("solve: no events", lambda: lab.solve(iter([])), "without an answer"),
+    # limits
+    Case("limits: no steps", lambda: lab.Limits(steps=0), "limits.steps must be 1 or more"),
+    Case("limits: half a vote", lambda: lab.Limits(votes=2.5), "whole number"),
+    Case("limits: a text", lambda: lab.Limits(repairs="many"), "limits.repairs"),
+    Case("limits: NaN", lambda: lab.Limits(temperature=NAN), "between 0 and 2"),
+    Case("limits: a text for a temperature", lambda: lab.Limits(temperature="hot"), "between 0 and 2"),
+    Case("limits: an unknown mode", lambda: lab.Limits(writing="prose"), "operations"),
+    Case("limits: an unknown one", lambda: FEW.but(setps=3), "did you mean 'steps'"),
+    # runs
+    Case("load_run: nothing", lambda: lab.load_run(None), "path of its trace"),
+    Case("load_run: no file", lambda: lab.load_run("nowhere.jsonl"), "nowhere.jsonl"),
+    Case("load_run: a folder", lambda: lab.load_run("."), "cannot read"),
+    Case("load_run: another file", lambda: lab.load_run(file("note.txt", "hello\n")), "is not"),
+    Case("load_run: an empty file", lambda: lab.load_run(file("empty.jsonl", "")), "not a trace"),
+    Case("again: nothing", lambda: lab.again(None), "a run is a Trace"),
+    Case("verify: texts", lambda: lab.verify(["one", "two"]), "a run is a Trace"),
+    Case("verify: no events", lambda: lab.verify([]), "Started"),
+    Case("verify: a number for a store", lambda: lab.verify(RUN, 3), "open_store"),
+    Case("resume: no file", lambda: lab.resume("nowhere.jsonl", lab.open_store(), lab.Resources()), "nowhere.jsonl"),
+    Case("resume: no resources", lambda: lab.resume(recorded(), lab.open_store(), None), "Resources"),
+    Case("resume: no store", lambda: lab.resume(recorded(), None, lab.Resources()), "open_store"),
+    Case("fork: a step beyond the end", lambda: lab.fork(RUN, len(RUN.events), "x"), f"events 0 to {len(RUN.events) - 1}"),
+    Case("fork: a step before the beginning", lambda: lab.fork(RUN, -1, "x"), "no event -1"),
+    Case("fork: a text for a step", lambda: lab.fork(RUN, "first", "x"), "no event 'first'"),
+    Case("fork: an event that cannot change", lambda: lab.fork(RUN, 0, "x"), "is a Started"),
+    Case("fork: a change that is no text", lambda: lab.fork(RUN, 1, None), "is a text, not None"),
+    Case("fork: no events", lambda: lab.fork([], 0, "x"), "no events"),
+    Case("fork: a path", lambda: lab.fork("run.jsonl", 0, "x"), "a run is a Trace"),
+    Case("fork: a model for resources", lambda: lab.fork(RUN, 1, "x", None, model()), "Resources"),
+    # models, documents, tools
+    Case("connect: nothing", lambda: lab.connect(None), "a model is named by a text"),
+    Case("connect: empty", lambda: lab.connect(""), "unknown model"),
+    Case("connect: only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
+    Case("connect: an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
+    Case("connect: a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows none"),
+    Case("connect: a huge name", lambda: lab.connect(HUGE), "unknown model"),
+    Case("read_documents: nothing", lambda: lab.read_documents(None), "from a folder"),
+    Case("read_documents: no folder", lambda: lab.read_documents("nowhere"), "not a folder"),
+    Case("read_documents: a file", lambda: lab.read_documents(file("one.md", "# One")), "not a folder"),
+    Case("read_documents: an empty folder", lambda: (Path("bare").mkdir(), lab.read_documents("bare")), "it is empty"),
+    Case("search: nothing", lambda: lab.search(None), "documents are a list"),
+    Case("search: one text", lambda: lab.search("Ada was born."), "documents are a list"),
+    Case("search: no documents", lambda: lab.search([]), "no documents"),
+    Case("search: a text that is none", lambda: lab.search([lab.Document("d1", None)], WORDS), "are texts"),
+    Case("search: no hits", lambda: lab.search(ADA, WORDS, k=0), "k must be 1"),
+    Case("search: half a hit", lambda: lab.search(ADA, WORDS, k=1.5), "whole number"),
+    Case("search: a function for a retriever", lambda: lab.search(ADA, len), "a retriever is a Stage"),
+    Case("python: nothing", lambda: lab.python(None), "compute"),
+    Case("ask_model: nothing", lambda: lab.ask_model(None), "takes a model"),
+    Case("ask_model: no tokens", lambda: lab.ask_model(model(), max_tokens=0), "max_tokens must be 1"),
+    # graphs
+    Case("graph: a number", lambda: lab.PropertyGraph.of(3), "a list, not 3"),
+    Case("graph: texts for nodes", lambda: lab.PropertyGraph.of(["Ada"]), "a node is Node("),
+    Case("graph: an id that is no text", lambda: lab.PropertyGraph.of([lab.Node(3)]), "a node is Node("),
+    Case("graph: two nodes of one id", lambda: lab.PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]), "two different nodes"),
+    Case("graph: an edge to nowhere", lambda: lab.PropertyGraph.of((), [lab.Edge("a", "b", "c")]), "dangling='add'"),
+    Case("graph: tuples for edges", lambda: lab.PropertyGraph.of((), [("a", "b", "c")]), "an edge is Edge("),
+    Case("graph: another way with dangling", lambda: lab.PropertyGraph.of(dangling="drop"), "refuse"),
+    Case("triples: nothing", lambda: lab.PropertyGraph.from_triples(None), "triples are a list"),
+    Case("triples: pairs", lambda: lab.PropertyGraph.from_triples([("a", "b")]), "three texts, not ('a', 'b')"),
+    Case("triples: a number in one", lambda: lab.PropertyGraph.from_triples([("a", "b", 3)]), "three texts"),
+    Case("triples: a text", lambda: lab.PropertyGraph.from_triples("abc"), "a triple is"),
+    Case("networkx: ours", lambda: lab.PropertyGraph.from_networkx(GRAPH), "NetworkX graph, not a PropertyGraph"),
+    Case("networkx: ids alike", lambda: lab.PropertyGraph.from_networkx(nx.Graph([(1, "1")])), "same text"),
+    Case("pandas: lists", lambda: lab.PropertyGraph.from_pandas([], []), "data frame"),
+    Case("pandas: no columns", lambda: lab.PropertyGraph.from_pandas(pd.DataFrame(), pd.DataFrame(SAME)), "no column id"),
+    Case("node: none of that id", lambda: GRAPH.node("Adda"), "did you mean 'Ada'"),
+    Case("node: a list", lambda: GRAPH.node(["Ada"]), "unknown node"),
+    Case("node: a huge id", lambda: GRAPH.node(HUGE), "unknown node"),
+    Case("subgraph: one id", lambda: GRAPH.subgraph("Ada"), "list of ids"),
+    Case("neighbourhood: back", lambda: GRAPH.neighbourhood(["Ada"], -1), "hops must be 0"),
+    Case("neighbours: no direction", lambda: GRAPH.neighbours("Ada", "up"), "unknown direction"),
+    Case("diff: nothing", lambda: GRAPH.diff(None), "another PropertyGraph"),
+    Case("apply: nothing", lambda: GRAPH.apply(None), "is a Diff, not None"),
+    Case("apply: what does not fit", lambda: GRAPH.apply(lab.Diff(removed_nodes=(lab.Node("Eve"),))), "Eve"),
+    # stores
+    Case("open_store: nothing", lambda: lab.open_store(None), "named by its kind"),
+    Case("open_store: an unknown kind", lambda: lab.open_store("sqllite"), "did you mean 'sqlite'"),
+    Case("open_store: an unknown scheme", lambda: lab.open_store("ftp://host"), "unknown store"),
+    Case("open_store: an unknown option", lambda: lab.open_store("in_memory", wrong=1), "it knows at, "),
+    Case("open_store: an unknown option of sqlite", lambda: lab.open_store("graph.sqlite", unsafe=True), "it knows at, seconds"),
+    Case("open_store: an unknown option of fused", lambda: lab.open_store("fused", wrong=1), "it knows"),
+    Case("open_store: two places", lambda: lab.open_store("graph.log", at="other.log"), "says itself"),
+    Case("open_store: two names of a place", lambda: lab.open_store("sqlite", at="a.db", path="b.db"), "not both"),
+    Case("open_store: a place for none", lambda: lab.open_store("fused", at="a.log"), "nowhere else"),
+    Case("open_store: a file for a server", lambda: lab.open_store("cypher_server", at="a.log"), "an address"),
+    Case("open_store: a server for a file", lambda: lab.open_store("sqlite", at="bolt://host"), "lives at a file"),
+    Case("open_store: a server nowhere", lambda: lab.open_store("sparql_server"), "at=URL"),
+    Case("open_store: an empty place", lambda: lab.open_store("in_memory", at=""), "is empty"),
+    Case("open_store: a number for a place", lambda: lab.open_store("in_memory", at=3), "address or a file"),
+    Case("open_store: NaN seconds", lambda: lab.open_store("sqlite", seconds=NAN), "above 0"),
+    Case("open_store: a text for seconds", lambda: lab.open_store("sqlite", seconds="5"), "is a number"),
+    Case("open_store: a text for yes", lambda: lab.open_store("in_memory", unsafe="yes"), "True or False"),
+    Case("open_store: another file", lambda: lab.open_store(file("hello.log", "hello\n")), "hello.log"),
+    Case("open_store: another database", lambda: lab.open_store(file("hello.sqlite", "hello\n" * 100)), "hello.sqlite"),
+    # retrieval
+    Case("search a stage: nothing", lambda: WORDS.search(None), "a query is a text"),
+    Case("stage % 0", lambda: WORDS % 0, "k must be 1"),
+    Case("stage % a text", lambda: WORDS % "five", "whole number"),
+    Case("stage >> a function", lambda: WORDS >> len, "is a Stage"),
+    Case("weighted: nothing", lambda: weighted(), "at least one pair"),
+    Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
+    Case("weighted: NaN", lambda: weighted((NAN, WORDS)), "weights of 0 or more"),
+    Case("weighted: below zero", lambda: weighted((-0.1, WORDS), (1, WORDS)), "weights of 0 or more"),
+    Case("weighted: infinity", lambda: weighted((float("inf"), WORDS)), "weights of 0 or more"),
+    Case("weighted: no pair", lambda: weighted(WORDS), "pairs (weight, stage)"),
+    Case("weighted: turned round", lambda: weighted((WORDS, 0.5)), "pairs (weight, stage)"),
+    Case("weighted: an unknown scale", lambda: weighted((1, WORDS), scale="rnage"), "did you mean 'range'"),
+    Case("rrf: a text", lambda: rrf("bm25"), "takes stages"),
+    Case("rrf: k that is NaN", lambda: rrf(WORDS, k=NAN), "k of 0 or more"),
+    Case("strongest: nothing", lambda: strongest(), "at least one stage"),
+    Case("hybrid: an unknown preset", lambda: hybrid("defualt", text=WORDS), "did you mean 'default'"),
+    Case("hybrid: no lane", lambda: hybrid("default"), "at least one lane"),
+    Case("hybrid: a text for a lane", lambda: hybrid("default", text="bm25"), "pairs (weight, stage)"),
+    Case("vectors: a query of another length", lambda: vectors((3, 3), (1, 2)), "embed both alike"),
+    Case("vectors: one too few", lambda: vectors((2, 3)), "one for each"),
+    Case("vectors: no rows", lambda: vectors((3,)), "rows of a table"),
+    Case("vectors: no embedder", lambda: meaning(ADA, None), "an embedder is"),
+    Case("bm25: duplicate ids", lambda: bm25([*ADA, ADA[0]]), "ids must be unique"),
+    # comparing and showing
+    Case("compare_texts: no skeletons", lambda: lab.compare_texts("a text", "a text", {}, Uneven()), "skeletons are"),
+    Case("compare_texts: no embedder", lambda: lab.compare_texts("a text", "a text", SKELETONS, None), "an embedder is"),
+    Case("compare_texts: no text", lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()), "texts are compared, not None"),
+    Case("compare_texts: no skeleton", lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()), "no skeleton"),
+    Case("show: nothing", lambda: lab.show(None), "not None"),
+    Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
+    Case("show: an empty list", lambda: lab.show([]), "empty list"),
+    Case("show: numbers", lambda: lab.show([1, 2, 3]), "not a list"),
+    Case("show: a triple and a pair", lambda: lab.show([("a", "b", "c"), ("a", "b")]), "three texts"),
+    Case("show: an event and a text", lambda: lab.show([RUN.events[0], "x"]), "a run is a Trace"),
+    Case("show: a run without its beginning", lambda: lab.show(RUN.events[3:]), "Started"),
+    Case("show: another table", lambda: lab.show(pd.DataFrame({"name": ["Ada"], "age": [36]})), "has name, age"),
+    Case("show: an end that is missing", lambda: lab.show(pd.DataFrame({"source": ["Ada", None], "target": ["London", "x"]})), "no source"),
+    Case("show: an unknown option", lambda: lab.show(GRAPH, size=3), "it knows highlight"),
+    Case("show: no height", lambda: lab.show(GRAPH, height=0), "height must be 1"),
+    Case("show: a path that is not there", lambda: lab.show(GRAPH, highlight=["Ada", "Eve"]), "Eve"),
+    Case("show: no hits", lambda: lab.show(WORDS.search("Ada"), limit=0), "limit must be 1"),
+    Case("stepper: nothing", lambda: lab.stepper(None), "a run is a Trace"),
+    Case("stepper: no events", lambda: lab.stepper([]), "no events"),
+    Case("stepper: a step beyond the end", lambda: lab.stepper(RUN).fork(999, "x"), "no event 999"),
+    Case("html: nothing", lambda: lab.html(None), "html() takes a run"),
+    Case("html: a graph", lambda: lab.html(GRAPH), "html() takes a run"),
+    Case("explore: nothing", lambda: lab.explore(None, ADA), "Lanes(text=stage"),
+    Case("explore: an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown lane"),
+    Case("explore: a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "is a Stage"),
+    Case("explore: no lanes", lambda: Lanes(), "at least one lane"),
+    Case("explore: no documents", lambda: lab.explore(WORDS, []), "no documents"),
+    Case("explore: queries alike", lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]), "must be unique"),
+    Case("explore: NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
+    Case("explore: numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("),
+    Case("explore: all zero", lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage, "All weights are 0"),
+    Case("explore: an unknown preset", lambda: lab.explore(WORDS, ADA).but(preset="sparce"), "did you mean 'sparse'"),
+    Case("explore: too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "1 to 50"),
+    Case("doctor: an unknown piece", lambda: lab.doctor("nothing"), "unknown"),
+    Case("doctor: a number", lambda: lab.doctor(3), "unknown"),
+    # data
+    Case("load_dataset: nothing", lambda: lab.load_dataset(None), "named by a text"),
+    Case("load_dataset: a slip", lambda: lab.load_dataset("hotpotq"), "hotpotqa"),
+    Case("load_dataset: a path", lambda: lab.load_dataset("../hotpotqa"), "unknown data set"),
+    Case("plan: another measure", lambda: lab.Plan("bm25", primary="recall@3"), "among the measures"),
+    Case("bundled: outside", lambda: bundled("../README.md"), "inside"),
+    Case("bundled: none of that name", lambda: bundled("tracez"), "did you mean 'traces'"),
+]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of one's own, so that a case may name files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+@pytest.mark.usefixtures("elsewhere")
+def test_bad_input_is_refused_with_one_clear_sentence(case):
+    with pytest.raises(lab.LabError) as refused:
+        case.act()
+    message = str(refused.value)
+    assert case.says in message
+    assert isinstance(refused.value, BadInput | TraceError)
+    assert 10 < len(message) < LONGEST and "\n" not in message
+    assert not any(word in message for word in ("Traceback", "TypeError", "AttributeError", "NoneType", "object at 0x"))
+
+
+def test_the_table_has_cases_for_every_kind_of_wrong_input():
+    assert len({case.what for case in CASES}) == len(CASES) >= 60

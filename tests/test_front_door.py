@@ -1,0 +1,354 @@
+"""The front door: every name loads, the import is light, and ask, show and open_store work on real input."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import pandas as pd
+import pytest
+from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+from support.tiny_collection import tiny
+
+import kgot_lab as lab
+from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
+from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.bundled import bundled
+from kgot_lab.draw.structure.view import StructureView
+from kgot_lab.draw.table import Table
+from kgot_lab.embedding.lsa import lsa
+from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
+from kgot_lab.evaluation.reports import report
+from kgot_lab.evaluation.runs import run
+from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.loop.trace import graph_after
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.stores.opening import resolved
+from kgot_lab.viz.explorer import Lanes
+from kgot_lab.viz.graph_view import GraphView
+from kgot_lab.viz.stepper import Stepper
+
+QUESTION = "Where was Ada Lovelace born?"
+
+
+def model(**more):
+    """A scripted model that finds the answer in two turns."""
+    replies = {"vote": votes("I", "I", "I", "R"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
+    return scripted(**(replies | more))
+
+
+def python(code, *options):
+    """What a fresh interpreter printed."""
+    return subprocess.run([sys.executable, *options, *(["-c", code] if code else [])], check=True, capture_output=True, text=True).stdout
+
+
+# --- the names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", lab.__all__)
+def test_every_name_loads(name):
+    found = getattr(lab, name)
+    assert callable(found) and found is getattr(lab, name) and found.__doc__
+
+
+def test_the_table_the_list_the_imports_for_editors_and_dir_say_the_same():
+    tree = ast.parse(Path(lab.__file__).read_text(encoding="utf-8"))
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in checking.body if isinstance(node, ast.ImportFrom)]
+    for_editors = {alias.asname or alias.name: (node.module, alias.name) for node in imports for alias in node.names}
+    table = {name: home.partition(":") for name, home in lab._HOMES.items()}
+    assert {name: (f"kgot_lab.{module}", there or name) for name, (module, _, there) in table.items()} == for_editors
+    assert sorted(lab.__all__) == sorted(table) and set(dir(lab)) == {*lab.__all__, "__version__"}
+
+
+def test_no_name_is_hidden_by_a_room_once_every_module_is_loaded():
+    everything = """
+import importlib, pkgutil, types, kgot_lab as lab
+for module in pkgutil.walk_packages(lab.__path__, "kgot_lab."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print([name for name in lab.__all__ if isinstance(getattr(lab, name), types.ModuleType)])
+"""
+    assert python(everything) == "[]\n"
+
+
+def test_the_import_loads_no_other_module_of_the_package():
+    found = python("import sys, kgot_lab; print([name for name in sys.modules if name.startswith('kgot_lab.')])")
+    assert found == "[]\n"
+
+
+def test_a_name_that_is_not_there_names_near_ones():
+    with pytest.raises(AttributeError, match="no 'opn_store'; did you mean open_store"):
+        lab.opn_store  # noqa: B018
+    with pytest.raises(AttributeError, match="it offers ask, read_documents"):
+        lab.xyzzy  # noqa: B018
+    with pytest.raises(ImportError):
+        from kgot_lab import shw  # noqa: F401
+
+
+def test_a_room_can_still_be_imported_from_the_package():
+    assert python("from kgot_lab import retrieval; print(retrieval.__name__)") == "kgot_lab.retrieval\n"
+
+
+def test_python_m_is_the_command_line():
+    said = python("", "-m", "kgot_lab", "--help")
+    assert "ask" in said and "Grow a knowledge graph" in said
+    assert python("", "-m", "kgot_lab", "--version").strip() == lab.__version__
+
+
+# --- ask ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a document for each passage."""
+    (tmp_path / "papers").mkdir()
+    for document in ADA:
+        (tmp_path / "papers" / f"{document.id}.md").write_text(f"# {document.title}\n\n{document.text}\n")
+    return tmp_path / "papers"
+
+
+@pytest.mark.parametrize("given", ["folder", "path as text", "documents", "generator", "tool"])
+def test_a_question_is_answered_in_one_line(folder, given):
+    facts = {"folder": folder, "path as text": str(folder), "documents": ADA, "generator": iter(ADA), "tool": lab.search(ADA, bm25(ADA))}
+    made = lab.ask(QUESTION, facts[given], model(), preset=FEW)
+    assert isinstance(made, lab.Trace) and made.answer == "London" and made.finished and made.question == QUESTION
+    assert lab.Triple("Ada Lovelace", "born in", "London") in graph_after(made.events).to_triples()
+
+
+def test_a_question_about_a_file_needs_no_documents(tmp_path):
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\nAda Lovelace was born in London.\n")
+    reading = {"calls": [{"tool": "read_attachment", "arguments": {"file": "notes.md"}}]}
+    assert lab.ask(QUESTION, model=model(tools=reading), attachments=[notes], preset=FEW).answer == "London"
+
+
+def test_the_run_is_written_where_a_trace_is_named_and_an_error_says_so(tmp_path):
+    path = tmp_path / "run.jsonl"
+    made = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=path)
+    assert made == lab.load_run(path) and made.answer == "London"
+
+    def broken(prompt):
+        raise LLMError("the server is gone")
+
+    with pytest.raises(LLMError, match="gone") as failed:
+        lab.ask(QUESTION, ADA, model(write=broken), preset=FEW, trace=tmp_path / "stopped.jsonl")
+    assert "stopped.jsonl" in failed.value.__notes__[0]
+    kept = lab.load_run(tmp_path / "stopped.jsonl")
+    assert kept.events and not kept.finished and kept.answer == ""
+
+
+def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_path):
+    with lab.open_store() as store:
+        lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
+        assert store.schema().edges == 1
+        with pytest.raises(BadInput, match="already holds a graph"):
+            lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
+    lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
+    with lab.open_store(tmp_path / "graph.log") as kept:
+        assert kept.schema().edges == 1
+
+
+def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched(monkeypatch, tmp_path):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises((ModelMissing, NotInstalled)) as missing:
+        lab.ask(QUESTION, ADA)
+    assert "kgot-lab model" in str(missing.value) or "pip install" in str(missing.value)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_files_that_could_not_be_read_are_told_of(folder):
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    with pytest.warns(UserWarning, match="picture.png"):
+        assert lab.ask(QUESTION, folder, model(), preset=FEW).answer == "London"
+
+
+def test_outside_a_notebook_nothing_is_shown(capsys):
+    lab.ask(QUESTION, ADA, model(), preset=FEW)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_in_a_notebook_one_output_of_the_cell_grows_with_the_run():
+    from jupyter_client.manager import start_new_kernel
+
+    root = Path(lab.__file__).parent.parent
+    code = f"""
+import sys
+sys.path[:0] = [{str(root)!r}, {str(root / "tests")!r}]
+import test_front_door as door
+door.lab.ask(door.QUESTION, door.ADA, door.model(), preset=door.FEW).answer
+"""
+    manager, client = start_new_kernel(kernel_name="python3")
+    heard = []
+    try:
+        client.execute_interactive(code, timeout=120, output_hook=heard.append)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert [message["content"] for message in heard if message["msg_type"] == "error"] == []
+    shown = [message["content"] for message in heard if message["msg_type"] in ("display_data", "update_display_data")]
+    texts = [content["data"]["text/plain"] for content in shown]
+    assert len({content["transient"]["display_id"] for content in shown}) == 1 < len(texts)
+    assert [message["msg_type"] for message in heard].count("display_data") == 1
+    assert QUESTION in texts[0] and "working" in texts[0] and "wrote " in texts[-1] and texts[-1].endswith("finished")
+    assert [message["content"]["data"]["text/plain"] for message in heard if message["msg_type"] == "execute_result"] == ["'London'"]
+
+
+# --- show -----------------------------------------------------------------------------------------------------------------
+
+TRIPLES = [lab.Triple("Ada", "born in", "London"), lab.Triple("Ada", "knows", "Charles")]
+DAM = ("The dam held until the water rose.", "The borrower paid until the rates rose.")
+
+
+def networkx_graph():
+    graph = nx.DiGraph()
+    graph.add_edge("Ada", "London", relation="born in")
+    graph.add_edge("Ada", "Charles", relation="knows")
+    return graph
+
+
+def frame(**columns):
+    return pd.DataFrame(columns)
+
+
+ENDS = {"type": ["born in", "knows"], "target": ["London", "Charles"]}
+GRAPHS = {
+    "graph": lambda: lab.PropertyGraph.from_triples(TRIPLES),
+    "NetworkX": networkx_graph,
+    "triples": lambda: TRIPLES,
+    "generator": lambda: iter(TRIPLES),
+    "tuples": lambda: [("Ada", "born in", "London"), ("Ada", "knows", "Charles")],
+    "edges": lambda: [lab.Edge("Ada", "born in", "London"), lab.Edge("Ada", "knows", "Charles")],
+    "frame": lambda: frame(source=["Ada", "Ada"], **ENDS),
+    "near names": lambda: frame(Subject=["Ada", "Ada"], Predicate=ENDS["type"], OBJECT=ENDS["target"]),
+    "from and to": lambda: pd.DataFrame({"from": ["Ada", "Ada"], "relation": ENDS["type"], "to": ENDS["target"]}),
+}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
+    view = lab.show(GRAPHS[kind](), height=300)
+    assert isinstance(view, GraphView)
+    assert set(view.graph.to_triples()) == set(TRIPLES)
+
+
+def test_two_columns_are_edges_without_a_type_and_others_are_properties():
+    (edge, _) = lab.show(frame(source=["Ada", "Ada"], target=["London", "Charles"], year=[1815, 1833])).graph.edges
+    assert (edge.type, edge.properties) == ("related_to", {"year": 1815})
+
+
+def test_a_store_is_shown_as_its_graph():
+    with lab.open_store() as store:
+        store.apply(lab.PropertyGraph.of().diff(lab.PropertyGraph.from_triples(TRIPLES)))
+        assert set(lab.show(store).graph.to_triples()) == set(TRIPLES)
+
+
+def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
+    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
+    assert isinstance(lab.show(recorded), Stepper) and lab.show(recorded.events).events == recorded.events
+    number = next(at for at, event in enumerate(recorded.events) if type(event).__name__ == "Wrote")
+    fork = lab.fork(recorded, number, "add('La Nina', 'made', 'rain')")
+    shown = lab.show(fork)
+    assert isinstance(shown, Stepper) and shown.events == fork.events
+    assert ("La Nina", "made", "rain") in [(edge.source, edge.type, edge.target) for edge in fork.graph.edges]
+
+
+def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
+    recorded = lab.load_run(bundled("tapes/winter_storm.jsonl"))
+    assert lab.solve(lab.again(recorded)).text == recorded.answer
+    assert lab.verify(recorded) is None is lab.verify(recorded.events)
+
+
+@pytest.mark.parametrize("given", [bm25(ADA), {"text": bm25(ADA)}, Lanes(text=bm25(ADA))], ids=["stage", "mapping", "lanes"])
+def test_an_explorer_takes_a_stage_a_mapping_or_lanes(given):
+    explorer = lab.explore(given, ADA, queries=["Charles Babbage"])
+    assert explorer.ranking.ids == bm25(ADA).search("Charles Babbage").ids
+
+
+def test_a_ranking_is_shown_with_scores_and_what_made_them():
+    ranking = bm25(ADA).search("Where was Charles Babbage born?")
+    shown = lab.show(ranking, limit=2)
+    (sheet,) = shown.sheets
+    assert isinstance(shown, Table) and [row[1] for row in sheet.rows] == ranking.ids[:2] and sheet.total == len(ranking.hits)
+    assert sheet.rows[0][2] == f"{ranking.hits[0].score:.4g}" and "bm25: score" in sheet.rows[0][3]
+
+
+def test_a_comparison_of_two_texts_is_laid_side_by_side():
+    skeletons = Skeletons(dict.fromkeys(DAM, "Something held until pressure rose."), "by hand")
+    texts = [*DAM, *skeletons.values(), "Rates rose."]
+    embedder = lsa([lab.Document(str(number), text) for number, text in enumerate(texts)], dimension=2)
+    pair = lab.compare_texts(*DAM, skeletons, embedder)
+    assert pair.skeleton == 1.0 and isinstance(lab.show(pair), StructureView)
+    edges = FoundEdges(DELTA, (lab.Edge("dam", DELTA, "loan", pair.properties()),))
+    assert lab.show(edges, texts=dict(zip(("dam", "loan"), DAM, strict=True))).texts == DAM
+    with pytest.raises(BadInput, match="the text of 'dam' is needed"):
+        lab.show(edges)
+
+
+def test_a_report_is_shown_as_its_tables():
+    data = tiny()
+    stages = {"one": bm25(data.documents), "half": bm25(data.documents[::2])}
+    runs = [run(stage, data.queries, name=name, dataset=data.name) for name, stage in stages.items()]
+    made = report(runs, data, lab.Plan("half", rounds=200))
+    reached, gaps = lab.show(made).sheets[:2]
+    assert {row[0].rstrip("*") for row in reached.rows} == set(stages)
+    assert "against half" in gaps.caption and any(cell.endswith("*") for row in reached.rows for cell in row)
+
+
+# --- stores ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        ("in_memory", "in_memory"),
+        ("fused", "fused"),
+        ("graph.sqlite", "sqlite"),
+        ("a folder/graph.DB", "sqlite"),
+        (Path("graph.log"), "in_memory"),
+        ("graph.jsonl", "in_memory"),
+        ("bolt://localhost:7687", "cypher_server"),
+        ("neo4j+s://host", "cypher_server"),
+        ("http://localhost:7878/query", "sparql_server"),
+        ("https://host/sparql", "sparql_server"),
+        ("postgresql://me@host/graphs", "postgres"),
+        ("postgres://host", "postgres"),
+    ],
+)
+def test_a_name_an_address_or_a_file_means_a_kind_of_store(where, kind):
+    assert resolved(where) == (kind, None if where == kind else where)
+
+
+@pytest.mark.parametrize("where", ["graph.sqlite", "graph.log", "graph.jsonl"])
+def test_a_file_keeps_the_graph(tmp_path, where):
+    for _ in range(2):
+        with lab.open_store(tmp_path / where) as store:
+            if not store.schema().nodes:
+                store.apply(lab.PropertyGraph.of().diff(lab.PropertyGraph.from_triples(TRIPLES)))
+    with lab.open_store(str(tmp_path / where)) as store:
+        assert set(store.graph().to_triples()) == set(TRIPLES)
+
+
+@pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "sqlite"])
+def test_every_kind_that_lives_in_a_file_takes_at(tmp_path, kind):
+    for _ in range(2):
+        with lab.open_store(kind, at=tmp_path / "graph") as store:
+            store.apply(store.graph().diff(lab.PropertyGraph.from_triples(TRIPLES)))
+    assert (tmp_path / "graph").exists()
+
+
+def test_an_address_opens_the_server_that_is_there(oxigraph_server, bolt_server):
+    with lab.open_store(oxigraph_server.query_url, namespace="front-door") as store:
+        assert type(store).__name__ == "SparqlServer" and store.schema().nodes == 0
+    with lab.open_store("sparql_server", at=oxigraph_server.query_url, namespace="front-door") as store:
+        assert store.schema().nodes == 0
+    login = {"user": bolt_server.user, "password": bolt_server.password}
+    with lab.open_store(bolt_server.uri, **login, database=bolt_server.database("frontdoor")) as store:
+        assert type(store).__name__ == "CypherServer"
+
+
+def test_an_unknown_store_is_told_every_way_to_name_one():
+    with pytest.raises(UnknownName, match=r"'sqlit'; did you mean 'sqlite'\?.*bolt://HOST.*sparql_server"):
+        lab.open_store("sqlit")
