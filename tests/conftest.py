@@ -12,11 +12,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support.bolt_server import bolt_server  # noqa: F401  (a fixture)
 from support.loopback import started
 from support.oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
+
+if TYPE_CHECKING:  # where the tests run in one process it need not be there
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 CHECKOUT = Path(__file__).parents[1]
 BEFORE = pytest.StashKey[set[str]]()
@@ -46,6 +51,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("left in the checkout", sep="=", red=True)
         terminalreporter.line("Tests write to folders of their own; during this run these files came or changed:")
         terminalreporter.line("\n".join(config.stash[LEFT]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Hand whole files to the processes of --dist loadfile, those of the browser as one."""
+    from support.handing_out import Together
+
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes long where several processes share the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from support.handing_out import in_order
+
+        place = {nodeid: number for number, nodeid in enumerate(in_order([item.nodeid for item in items]))}
+        items.sort(key=lambda item: place[item.nodeid])
 
 
 def changed_files(checkout: Path = CHECKOUT) -> set[str]:
