@@ -1,5 +1,6 @@
 """Draw the picture of the README from a bundled run of the local model: docs/graph.svg. No model is asked."""
 
+import argparse
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
@@ -16,4 +17,5 @@ def picture() -> Drawing:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     picture().save(PICTURE)

@@ -5,17 +5,23 @@ A server is started at the first test that needs it and stopped at the end.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support.bolt_server import bolt_server  # noqa: F401  (a fixture)
 from support.loopback import started
 from support.oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
+
+if TYPE_CHECKING:  # where the tests run in one process it need not be there
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 CHECKOUT = Path(__file__).parents[1]
 BEFORE = pytest.StashKey[set[str]]()
@@ -24,6 +30,8 @@ LEFT = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hear interrupts even where the tests were started in the background, and note what stands in the checkout."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # threads of libraries that wait for each other at full speed would take the neighbour's core
+        os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # of several processes only the one that hands out the tests
@@ -43,6 +51,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("left in the checkout", sep="=", red=True)
         terminalreporter.line("Tests write to folders of their own; during this run these files came or changed:")
         terminalreporter.line("\n".join(config.stash[LEFT]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Hand whole files to the processes of --dist loadfile, those of the browser as one."""
+    from support.handing_out import Together
+
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes long where several processes share the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from support.handing_out import in_order
+
+        place = {nodeid: number for number, nodeid in enumerate(in_order([item.nodeid for item in items]))}
+        items.sort(key=lambda item: place[item.nodeid])
 
 
 def changed_files(checkout: Path = CHECKOUT) -> set[str]:

@@ -135,7 +135,7 @@ CASES = [
     Case("connect: empty", lambda: lab.connect(""), "unknown model"),
     Case("connect: only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
     Case("connect: an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
-    Case("connect: a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows none"),
+    Case("connect: a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
     Case("connect: a huge name", lambda: lab.connect(HUGE), "unknown model"),
     Case("read_documents: nothing", lambda: lab.read_documents(None), "from a folder"),
     Case("read_documents: no folder", lambda: lab.read_documents("nowhere"), "not a folder"),

@@ -41,14 +41,8 @@ def checkout(tmp_path):
     ],
 )
 def test_a_file_left_in_the_checkout_fails_the_run_and_is_named(checkout, processes, leaves, told):
-    code = (
-        "from pathlib import Path",
-        f"path = Path({leaves!r})",
-        "def test_it():",
-        " path.parent.mkdir(exist_ok=True)",
-        " path.write_text('x')",
-    )
-    (checkout / "tests" / "test_it.py").write_text("\n".join(code))
+    code = ("from pathlib import Path", f"path = Path({leaves!r})", "def test_it():", "  path.parent.mkdir(exist_ok=True)")
+    (checkout / "tests" / "test_it.py").write_text("\n".join((*code, "  path.write_text('x')")))
     subprocess.run(["git", "-C", checkout, "add", "."], check=True)
     ran = subprocess.run([sys.executable, "-m", "pytest", "-n", processes], cwd=checkout, capture_output=True, text=True, timeout=600)
     assert ran.returncode == (1 if told else 0), ran.stdout + ran.stderr

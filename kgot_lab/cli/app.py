@@ -296,7 +296,7 @@ def _answer(
 ) -> None:
     """Walk the loop, on file and on screen."""
     from kgot_lab.loop.forecast import forecast
-    from kgot_lab.loop.trace import record
+    from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
     from kgot_lab.stores import InMemory
 
@@ -306,7 +306,8 @@ def _answer(
     with closing(store or InMemory()) as opened:
         names = [file.name for file in attach or []]
         events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
-        kept = record(events, path, about={"documents": terminal.DEMO} if bundled else None)
+        about = {**made_by(live.planning), **({"documents": terminal.DEMO} if bundled else {})}
+        kept = record(events, path, about=about)
         terminal.finish(kept, path, again, html=html, as_json=as_json)
 
 

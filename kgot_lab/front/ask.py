@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +16,13 @@ from kgot_lab.llm import connect
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
-from kgot_lab.loop.trace import Trace, load_run, record
+from kgot_lab.loop.trace import Trace, load_run, made_by, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.facts import tools_for
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Document, checked_documents
+from kgot_lab.types import LLM, Document, Json, checked_documents
 
 Facts = str | Path | Iterable[Document] | Tool | None
 
@@ -60,7 +60,7 @@ def ask(
     tools = _tools(documents, attachments)
     with _store(store) as opened:
         walk = think(question, llm, opened, tools, limits, attachments=[Path(file).name for file in attachments])
-        return _walked(walk, trace, _head(llm, limits))
+        return _walked(walk, trace, _head(llm, limits), made_by(llm))
 
 
 def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
@@ -96,13 +96,13 @@ def _store(store: str | Path | Store) -> Iterator[Store]:
     yield store
 
 
-def _walked(walk: Iterator[Event], trace: str | Path | None, head: str) -> Trace:
+def _walked(walk: Iterator[Event], trace: str | Path | None, head: str, about: Mapping[str, Json]) -> Trace:
     """The run, on file where one is named; an error on the way says that it is kept there."""
     if trace is None:
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, head)))
+        return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, head)), about)
     try:
-        for _ in told_in_cell(record(walk, trace), head):
+        for _ in told_in_cell(record(walk, trace, about=about), head):
             pass
     except LabError as error:
         if Path(trace).is_file():

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kgot_lab.draw.lines import line
 from kgot_lab.loop.events import Answered, Event
+from kgot_lab.loop.telling import line
 
 SHOWN = 16  # lines at once: the last ones
 

@@ -1,6 +1,6 @@
 """What a recorded run remembers: replies, tool results and statement results, so that the same loop can be walked again without them.
 
-Resuming, verifying and forking are the same thing: `think` over a memory, which answers what was asked before and hands the rest on.
+Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked before and hands the rest on.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Key = tuple[str, ...]
 
 
 @dataclass
-class Memory:
+class Recording:
     """The answers that recorded events hold, by what they answer; each is used as often as it was recorded.
 
-    `avoided` counts the model calls answered from memory, `made` those that went to a live model.
+    `avoided` counts the model calls answered from the recording, `made` those that went to a live model.
     """
 
     replies: dict[Key, deque[tuple[str, Usage]]] = field(default_factory=lambda: defaultdict(deque))
@@ -39,31 +39,31 @@ class Memory:
     made: int = 0
 
     @staticmethod
-    def of(events: Iterable[Event]) -> Memory:
-        """The memory of recorded events."""
-        memory, graph = Memory(), Fingerprint()
+    def of(events: Iterable[Event]) -> Recording:
+        """What recorded events hold."""
+        recording, graph = Recording(), Fingerprint()
         inside: tuple[Usage, ...] = ()
         for event in events:
             match event:
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    memory.replies[(prompt_digest(event.prompt, event.model),)].append((event.reply, event.usage))
+                    recording.replies[(prompt_digest(event.prompt, event.model),)].append((event.reply, event.usage))
                 case ToolReturned():
-                    memory.results[_call_key(event.call)] = event, inside
+                    recording.results[_call_key(event.call)] = event, inside
                     inside = ()
                 case Wrote():
-                    memory.statements[("write", graph.now, event.statement)] = event.diff
+                    recording.statements[("write", graph.now, event.statement)] = event.diff
                     graph.change(event.diff)
                 case Read():
-                    memory.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
+                    recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
                 case Failed(statement=statement, reason=reason):
-                    memory._failed(graph, statement, reason)
+                    recording._failed(graph, statement, reason)
                 case Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason):
-                    memory._failed(graph, statement, reason, event.dialect)
+                    recording._failed(graph, statement, reason, event.dialect)
                 case Computed():
-                    memory.outputs[(event.code,)] = event
-        return memory
+                    recording.outputs[(event.code,)] = event
+        return recording
 
     def change_result(self, returned: ToolReturned) -> None:
         """From now on this call returned that."""
@@ -93,22 +93,22 @@ def _call_key(call: ToolCall) -> Key:
 
 @dataclass
 class RememberedLLM:
-    """A model that answers from memory what was asked before, and asks the live one, if there is one, for the rest."""
+    """A model that answers from the recording what was asked before, and asks the live one, if there is one, for the rest."""
 
-    memory: Memory
+    recording: Recording
     name: str
     live: LLM | None = None
 
     def __call__(self, prompt: Prompt) -> Reply:
-        known = self.memory.replies.get((prompt_digest(prompt, self.name),))
+        known = self.recording.replies.get((prompt_digest(prompt, self.name),))
         if known:
-            self.memory.avoided += 1
+            self.recording.avoided += 1
             text, usage = known.popleft()
             return Reply(text, usage)
         if self.live is None:
             last = " ".join(prompt.messages[-1].text.split())[-120:]
             raise ReplayMiss(f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given")
-        self.memory.made += 1
+        self.recording.made += 1
         return self.live(prompt)
 
 
@@ -126,9 +126,9 @@ def _usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
 
 @dataclass
 class RememberedTool:
-    """A tool that answers from memory the calls made before."""
+    """A tool that answers from the recording the calls made before."""
 
-    memory: Memory
+    recording: Recording
     name: str
     live: Tool | None = None
     description: str = ""
@@ -142,7 +142,7 @@ class RememberedTool:
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
-        known, usage = self.memory.results.get(_call_key(ToolCall(self.name, arguments)), (None, ()))
+        known, usage = self.recording.results.get(_call_key(ToolCall(self.name, arguments)), (None, ()))
         if known is not None:
             if known.failed:
                 raise ToolFailed(known.text)
@@ -156,7 +156,7 @@ class RememberedTool:
 class RememberedStore:
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
-    memory: Memory
+    recording: Recording
     store: Store
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
@@ -168,14 +168,14 @@ class RememberedStore:
 
     @property
     def readers(self) -> tuple[RememberedStore, ...]:
-        """The stores asked in other languages, over the same memory."""
+        """The stores asked in other languages, over the same recording."""
         return tuple(replace(self, store=reader, reads_in=reader.dialect.name) for reader in readers(self.store))
 
     def write(self, statement: str) -> Diff:
         edited = self.edits.get(("write", self.fingerprint.now, statement))
         if edited is not None:
             return self._edited(self.store.write, edited)
-        known = self.memory.statements.get(("write", self.fingerprint.now, statement))
+        known = self.recording.statements.get(("write", self.fingerprint.now, statement))
         if isinstance(known, QueryFailed):
             raise known
         if isinstance(known, Diff):
@@ -198,13 +198,13 @@ class RememberedStore:
         edited = self.edits.get(key)
         if edited is not None:
             return self._edited(self.store.read, edited)
-        known = self.memory.statements.get(key)
+        known = self.recording.statements.get(key)
         if isinstance(known, QueryFailed):
             raise known
         return known if isinstance(known, tuple) else self.store.read(statement)
 
     def compute(self, code: str) -> str:
-        known = self.memory.outputs.get((code,))
+        known = self.recording.outputs.get((code,))
         if known is not None:
             if known.failed:
                 raise QueryFailed(code, known.output)

@@ -14,7 +14,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.recording import Fingerprint, Memory, RememberedLLM, RememberedStore, RememberedTool
+from kgot_lab.loop.recording import Fingerprint, Recording, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import Trace, append, diffs, events_of, graph_after, load_run
 from kgot_lab.loop.walk import think
@@ -45,17 +45,17 @@ class Resources:
 _NOTHING = Resources()
 
 
-def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, live: Resources = _NOTHING) -> Iterator[Event]:
-    """The loop over a memory: the same question, limits and tools as recorded; what the memory lacks goes to the live parts, if given."""
+def walk_again(events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING) -> Iterator[Event]:
+    """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the live parts, if given."""
     begun = started(events)
     tools = {tool.name: tool for tool in live.tools}
     return think(
         begun.question,
-        RememberedLLM(memory, begun.planning, live.planning),
+        RememberedLLM(recording, begun.planning, live.planning),
         store,
-        [RememberedTool(memory, name, tools.get(name), **told) for name, told in begun.tools.items()],
+        [RememberedTool(recording, name, tools.get(name), **told) for name, told in begun.tools.items()],
         _limits(begun),
-        execution=RememberedLLM(memory, begun.execution, live.execution or live.planning),
+        execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
     )
 
@@ -63,8 +63,8 @@ def walk_again(events: Sequence[Event], memory: Memory, store: RememberedStore, 
 def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
     """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes from the run."""
     events = events_of(run)
-    memory = Memory.of(events)
-    return walk_again(events, memory, RememberedStore(memory, store or InMemory()))
+    recording = Recording.of(events)
+    return walk_again(events, recording, RememberedStore(recording, store or InMemory()))
 
 
 def started(events: Sequence[Event]) -> Started:
@@ -113,9 +113,9 @@ def verify(run: Trace | Sequence[Event], store: Store | None = None) -> Differen
     The store must be empty; statements and arithmetic really run in it. By default it is one in this process, for the languages of the run.
     """
     events = events_of(run)
-    memory = replace(Memory.of(events), statements={}, outputs={})
+    recording = replace(Recording.of(events), statements={}, outputs={})
     with _opened(events, store) as opened:
-        return first_difference(events, walk_again(events, memory, RememberedStore(memory, opened)))
+        return first_difference(events, walk_again(events, recording, RememberedStore(recording, opened)))
 
 
 @contextmanager
@@ -165,8 +165,8 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     trace = load_run(path)
-    memory = Memory.of(trace.events)
-    walk = walk_again(trace.events, memory, RememberedStore(memory, _empty(store)), live)
+    recording = Recording.of(trace.events)
+    walk = walk_again(trace.events, recording, RememberedStore(recording, _empty(store)), live)
     return _going_on(trace.events, walk, Path(path))
 
 
@@ -215,23 +215,23 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     require(live, Resources, "what a fork may use is Resources(tools, model)")
     if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
         raise BadInput(f"there is no event {shortly(at)}: the run has " + (f"events 0 to {len(events) - 1}" if events else "no events"))
-    memory = Memory.of(events)
-    edits = _changed(memory, events, at, change)
+    recording = Recording.of(events)
+    edits = _changed(recording, events, at, change)
     with _opened(events, store) as opened:
-        seen, stopped = _walked_with(events, memory, RememberedStore(memory, opened, edits=edits), live, (at, change))
+        seen, stopped = _walked_with(events, recording, RememberedStore(recording, opened, edits=edits), live, (at, change))
     pairs = zip(seen, events, strict=False)
     first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
-    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from memory, and is no call that was avoided
-    return Fork(tuple(seen), graph_after(seen), first, memory.avoided - by_hand, memory.made, stopped)
+    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from the recording, and is no call that was avoided
+    return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
 
 
 def _walked_with(
-    events: Sequence[Event], memory: Memory, store: RememberedStore, live: Resources, edit: tuple[int, str]
+    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources, edit: tuple[int, str]
 ) -> tuple[list[Event], str]:
     """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
     (at, change), seen = edit, list[Event]()
     try:
-        for event in walk_again(events, memory, store, live):
+        for event in walk_again(events, recording, store, live):
             seen.append(_with_edit(event, events[at], change) if len(seen) == at else event)
     except BadInput:
         raise
@@ -240,16 +240,16 @@ def _walked_with(
     return seen, ""
 
 
-def _changed(memory: Memory, events: Sequence[Event], at: int, change: str) -> dict[tuple[str, ...], str]:
-    """Put the change into the memory, or return it as an edited statement."""
+def _changed(recording: Recording, events: Sequence[Event], at: int, change: str) -> dict[tuple[str, ...], str]:
+    """Put the change into the recording, or return it as an edited statement."""
     event, before = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
             key = (prompt_digest(event.prompt, event.model),)
             nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, other.model),) == key for other in before)
-            memory.replies[key][nth] = (change, event.usage if change == event.reply else Usage())  # what a person wrote cost no tokens
+            recording.replies[key][nth] = (change, event.usage if change == event.reply else Usage())  # what a person wrote cost no tokens
         case ToolReturned():
-            memory.change_result(replace(event, text=change, sources=(), failed=False))
+            recording.change_result(replace(event, text=change, sources=(), failed=False))
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():

@@ -18,7 +18,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Started, Wrote, from_js
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import Diff, Json, Usage
+from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class Trace:
             "  " + ", ".join(filter(None, (models, self.created))),
         )
         return "\n".join(harmless(line) for line in lines if line.strip())
+
+
+def made_by(llm: LLM) -> dict[str, Json]:
+    """What the head of a run says of a model that is a file here: its hash and the engine. A run may be resumed with another engine."""
+    return {"model_sha256": llm.sha256, "engine": llm.engine} if isinstance(llm, FromFile) and llm.engine else {}
 
 
 def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None) -> Iterator[Event]:

@@ -23,13 +23,13 @@ DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name 
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """
 from kgot_lab.bundled import bundled
-from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer import Lanes
 
-storm = load(bundled("traces/winter_storm.jsonl"))
+storm = load_run(bundled("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 """
 VIEWS = (

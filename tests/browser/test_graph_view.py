@@ -12,10 +12,10 @@ from browser.window import SCREENSHOTS
 SHOW = """
 from kgot_lab.bundled import bundled
 from kgot_lab.loop.events import Wrote
-from kgot_lab.loop.trace import graph_after, load
+from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import show_graph
 
-trace = load(bundled("traces/hotpotqa_demo.jsonl"))
+trace = load_run(bundled("traces/hotpotqa_demo.jsonl"))
 last = [event for event in trace.events if isinstance(event, Wrote)][-1]
 view = show_graph(graph_after(trace.events), highlight=last.diff)
 view

@@ -98,12 +98,12 @@ def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
 HELD_AFTER_ONE = """
 import signal, threading
 from kgot_lab.cli.app import main
-from kgot_lab.experiments.recall.benchmark import _Made
-measure = _Made.measure
-def held(*what):
-    measure(*what)
+from kgot_lab.experiments.recall import bench
+run_to = bench.run_to
+def held(*what, **how):
+    run_to(*what, **how)
     threading.Event().wait()
-_Made.measure = held
+bench.run_to = held
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started deaf to it
 main()
 """

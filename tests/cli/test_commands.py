@@ -22,7 +22,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
-from kgot_lab.cli.terminal import DEMO, command, documents_of, limits_for
+from kgot_lab.cli.terminal import DEMO, chosen_limits, command, documents_of
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.llm.engines import ENGINES
@@ -364,7 +364,7 @@ def test_a_tape_is_of_one_model(kgot_lab, server):
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
-    assert limits_for("auto", f"recorded:{bundled('traces/winter_storm.jsonl')}").preset == "local"
+    assert chosen_limits("auto", f"recorded:{bundled('traces/winter_storm.jsonl')}").preset == "local"
 
 
 def stands_alone(page: str) -> bool:

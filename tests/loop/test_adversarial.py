@@ -32,7 +32,7 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.recording import Memory, RememberedLLM, RememberedTool
+from kgot_lab.loop.recording import Recording, RememberedLLM, RememberedTool
 from kgot_lab.loop.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
 from kgot_lab.loop.walk import think
@@ -364,13 +364,13 @@ PROMPT = Prompt((Message("user", "?"),))
 
 def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_them():
     asked = [Asked(role="vote", model="m", prompt=PROMPT, reply=reply) for reply in ("one", "two")]
-    memory = Memory.of(asked)
+    memory = Recording.of(asked)
     planning, execution = RememberedLLM(memory, "m"), RememberedLLM(memory, "m")
     assert [planning(PROMPT).text, execution(PROMPT).text] == ["one", "two"] and memory.avoided == 2
     with pytest.raises(LLMError, match="no reply"):
         planning(PROMPT)
     with pytest.raises(LLMError, match="no reply"):
-        RememberedLLM(Memory.of(asked), "another")(PROMPT)
+        RememberedLLM(Recording.of(asked), "another")(PROMPT)
 
 
 def test_planning_and_execution_of_one_name_walk_again(store):
@@ -380,7 +380,7 @@ def test_planning_and_execution_of_one_name_walk_again(store):
 
 def test_a_remembered_tool_tells_failure_from_result_and_takes_any_argument_name():
     call = ToolCall("t", {"self": 1, "deep": [{"a": None}]})
-    memory = Memory.of([ToolReturned(call=call, text="broken", failed=True)])
+    memory = Recording.of([ToolReturned(call=call, text="broken", failed=True)])
     with pytest.raises(ToolFailed, match="broken"):
         RememberedTool(memory, "t")(**call.arguments)
 

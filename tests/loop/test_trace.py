@@ -17,9 +17,10 @@ from support.waiting import until
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.llm import connect
+from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
 from kgot_lab.loop.replay import Resources, again, fork, replay, resume, same_event, verify
-from kgot_lab.loop.trace import Trace, graph_after, load_run, record, save_run
+from kgot_lab.loop.trace import Trace, graph_after, load_run, made_by, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -68,6 +69,15 @@ def test_each_event_is_on_disk_before_the_next_one_is_made(tmp_path):
     with InMemory() as store:
         for number, _ in enumerate(record(think(QUESTION, model(), store, [TOOL], FEW), path), start=1):
             assert len(path.read_text().splitlines()) == number + 1
+
+
+def test_the_head_names_the_engine_and_the_file_of_a_local_model(events, tmp_path):
+    class OnFile:
+        name, engine, sha256 = "local:a", "xllamacpp 2026.10", "ab" * 32
+
+    list(record(events, tmp_path / "run.jsonl", about=made_by(OnFile())))
+    assert load_run(tmp_path / "run.jsonl").about == {"engine": "xllamacpp 2026.10", "model_sha256": "ab" * 32}
+    assert made_by(scripted()) == {} == made_by(Budgeted(scripted(), Budget())), "a model that is no file here says nothing of the kind"
 
 
 def test_a_trace_that_exists_is_not_written_over(events, tmp_path):

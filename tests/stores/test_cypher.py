@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from support.benchmark_files import load_benchmark
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.experiments.stores import cypher_shapes as shapes
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal
@@ -20,7 +20,6 @@ pytest.importorskip("arcadedb_embedded")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 
 
-shapes = load_benchmark("cypher_shapes")
 ADA, LONDON = Node("Ada", ("Person",), {"born": 1815}), Node("London", ("City",))
 BORN = Edge("Ada", "BORN_IN", "London", {"source": "p1"})
 
