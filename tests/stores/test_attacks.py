@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.bolt_server import BoltServer
+from support.loopback import started
+from support.oxigraph_server import OxigraphServer
 
 from kgot_lab.experiments.stores import attacks
 from kgot_lab.experiments.stores.hostile import SECRET
@@ -17,14 +20,30 @@ EVERY = [
 
 def _where(kind, request, folder):
     if kind == "cypher_server":
-        server = request.getfixturevalue("bolt_server")
+        server = request.getfixturevalue("attacked_bolt")
         return {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database("attacked")}
     if kind == "sparql_server":
-        server = request.getfixturevalue("oxigraph_server")
+        server = request.getfixturevalue("attacked_oxigraph")
         return {"query_url": server.query_url, "update_url": server.update_url, "namespace": "attacked"}
     if kind == "postgres":
         return {"url": request.getfixturevalue("postgres_url"), "namespace": "attacked"}
     return {"path": folder / "graph.db"} if kind == "sqlite" else {}
+
+
+@pytest.fixture(scope="module")
+def attacked_bolt(tmp_path_factory):
+    """A server for attacks alone: it goes on computing what the store has given up, so it is killed and shared with nobody."""
+    server = started("a Bolt server", lambda: BoltServer(tmp_path_factory.mktemp("attacked_bolt")))
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def attacked_oxigraph(tmp_path_factory):
+    """The same for SPARQL."""
+    server = started("a SPARQL server", lambda: OxigraphServer(tmp_path_factory.mktemp("attacked_oxigraph")))
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def serve(folder: str, port: int) -> None:
         name = json.loads(line)
         server.create_database(name)
         print(json.dumps(name), flush=True)
-    impatient = threading.Timer(60.0, os._exit, (1,))  # a statement that never ends would keep it
+    impatient = threading.Timer(20.0, os._exit, (1,))  # a statement that never ends would keep it
     impatient.start()
     server.stop()
 

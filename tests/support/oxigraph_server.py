@@ -14,6 +14,7 @@ import pytest
 from support.loopback import free_port, started
 
 PATIENCE = 300.0  # seconds until the server must answer
+LONGEST = 600  # seconds that it goes on with a query which nobody waits for any more
 
 
 def program() -> Path:
@@ -42,6 +43,7 @@ class OxigraphServer:
     def start(self) -> None:
         """Start it and wait until it answers; raises RuntimeError with what it said."""
         command = [str(program()), "serve", "--location", str(self.folder / "data"), "--bind", f"127.0.0.1:{self.port}"]
+        command += ["--timeout-s", str(LONGEST)]
         self.log = (self.folder / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + PATIENCE
