@@ -78,9 +78,9 @@ def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_pat
 @pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
 def test_the_page_of_a_notebook_shows_every_picture(page, watch, pages, name):
     open_from_disk(page, watch, pages[name])
-    images = page.locator("img")
-    sizes = images.evaluate_all("(images) => images.map((image) => image.complete && image.naturalWidth)")
-    assert all(sizes) and (sizes or name.startswith("0"))
+    measured = "(all) => all.map((one) => one.tagName === 'IMG' ? one.complete && one.naturalWidth : one.getBoundingClientRect().width)"
+    sizes = page.locator("img, svg:not(svg svg)").evaluate_all(measured)
+    assert sizes and all(sizes)
     page.screenshot(path=SCREENSHOTS / f"page-{name}.png", full_page=True)
 
 
