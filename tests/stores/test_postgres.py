@@ -897,6 +897,23 @@ def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(own
     assert until(all_of_it, "the server is back") == 4
 
 
+def test_a_server_that_is_gone_when_it_is_told_to_end_is_no_error(own_server, monkeypatch):
+    """What happens on a busy computer: pg_ctl gives up waiting, the server ends after all, and the signal meets nobody."""
+    import psutil
+
+    started, end = own_server._server, own_server._server._stop
+
+    def end_and_miss():
+        end()
+        raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(started, "_stop", end_and_miss)
+    own_server.stop()
+    own_server.start()
+    assert asked(own_server, "SELECT 1") == [(1,)]
+    own_server.release()
+
+
 def test_a_closed_store_says_so(server, name):
     store = Postgres(path=server.folder, namespace=name)
     store.close()

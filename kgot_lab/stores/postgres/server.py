@@ -7,6 +7,8 @@ import re
 import subprocess
 import threading
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +69,13 @@ class Server:
             if not _users[self.folder]:
                 del _users[self.folder]
                 _forget_the_dead(server)
-                server.cleanup()
+                _ended(server.cleanup)
 
     def stop(self) -> None:
         """Stop the server now, whoever uses it; it starts again with the next `start`."""
         with _lock:
             if self._server is not None:
-                self._server.stop()
+                _ended(self._server.stop)
 
     def _make_database(self) -> None:
         """What counts as a letter must not depend on the locale of whoever started the server first, so the database brings its own."""
@@ -145,6 +147,14 @@ def _refuse_private(*places: Path) -> None:
                 f"run by root, PostgreSQL runs as the user pgserver, who cannot enter {parent} (mode {parent.stat().st_mode & 0o777:o})"
                 f": give a path elsewhere (and have Python elsewhere), chmod go+rx {parent}, do not run as root, or give a server's url"
             )
+
+
+def _ended(end: Callable[[], object]) -> None:
+    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told a second time."""
+    import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
+
+    with suppress(psutil.NoSuchProcess):
+        end()
 
 
 def _forget_the_dead(server: Any) -> None:
