@@ -64,6 +64,7 @@ recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (abo
 
 bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/statement_overhead.py
 	$(BIN)/python benchmarks/loop_overhead.py
 	$(BIN)/python benchmarks/sandbox_attacks.py
