@@ -33,8 +33,7 @@ more: $(VENV)/.run  ## the same with two more questions
 	$(BIN)/kgot-lab demo --more 2
 
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
-	$(BIN)/python -m pytest --ignore tests/browser -n 2 --dist loadfile
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 

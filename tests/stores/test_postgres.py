@@ -860,9 +860,21 @@ def set_up(server, store, **settings):
         until(lambda: store._link.asked(asks) == [(value,)], f"{setting} is {value!r}")  # noqa: B023
 
 
+def commits_wait(server) -> bool:
+    """Whether a commit waits for a standby; one that does is let go."""
+    with ThreadPoolExecutor() as pool:
+        probe = pool.submit(asked, server, "SELECT pg_logical_emit_message(true, 'probe', '')")
+        waited = False
+        while not probe.done():
+            waited = bool(asked(server, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")) or waited
+        probe.result()
+    return waited
+
+
 def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own_curies, own_server):
     curies, server = own_curies, own_server
     set_up(server, curies, synchronous_standby_names="nobody")  # so that a commit waits for a server that is not there
+    until(lambda: commits_wait(server), "commits wait")  # that they shall is told to them by the checkpointer, in its own time
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM edges")
