@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from kgot_lab.front.show import show
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.llm import connect
+    from kgot_lab.loop.again.forks import recorded_fork
+    from kgot_lab.loop.again.replay import Resources, again, fork, resume, verify
     from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.replay import Resources, again, fork, resume, verify
-    from kgot_lab.loop.trace import Trace, load_run
+    from kgot_lab.loop.trace import Trace, graph_after, load_run
     from kgot_lab.loop.walk import solve, think
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
@@ -51,10 +52,12 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "think": "loop.walk",
     "solve": "loop.walk",
     "load_run": "loop.trace",
-    "again": "loop.replay",
-    "verify": "loop.replay",
-    "resume": "loop.replay",
-    "fork": "loop.replay",
+    "again": "loop.again.replay",
+    "verify": "loop.again.replay",
+    "resume": "loop.again.replay",
+    "fork": "loop.again.replay",
+    "recorded_fork": "loop.again.forks",
+    "graph_after": "loop.trace",
     "show": "front.show",
     "stepper": "viz.stepper",
     "explore": "viz.explorer",
@@ -81,7 +84,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "Stage": "retrieval.stage",
     "Trace": "loop.trace",
     "Limits": "loop.limits",
-    "Resources": "loop.replay",
+    "Resources": "loop.again.replay",
     "Dataset": "evaluation.dataset",
     "Plan": "evaluation.plan",
     "Report": "evaluation.reports",
@@ -91,8 +94,8 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
     "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
     "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
-    "embedder", "exercise", "explore", "fork", "html", "load_dataset", "load_run", "open_store", "plot", "python", "ranked",
-    "read_documents", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
+    "embedder", "exercise", "explore", "fork", "graph_after", "html", "load_dataset", "load_run", "open_store", "plot", "python", "ranked",
+    "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"memory"}, {"methods"}],
     [{"tools"}],
     [{"loop"}],
+    [{"loop.again"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.delta"}],  # walks over the texts of structure

@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
 if TYPE_CHECKING:
     from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.replay import Resources
+    from kgot_lab.loop.again.replay import Resources
     from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
@@ -89,7 +89,7 @@ def ask(
 ) -> None:
     """Answer a question with a graph grown from your documents."""
     from kgot_lab.llm.budget import Budget
-    from kgot_lab.loop.replay import Resources
+    from kgot_lab.loop.again.replay import Resources
     from kgot_lab.stores import empty_store
 
     if not question.strip():
@@ -120,7 +120,7 @@ def demo(
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL
-    from kgot_lab.loop.replay import Resources
+    from kgot_lab.loop.again.replay import Resources
 
     if not replayed:
         try:
@@ -153,7 +153,7 @@ def extract(
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.extract import extract as extracting
-    from kgot_lab.loop.replay import started
+    from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.trace import append, load_run, record
     from kgot_lab.stores import InMemory
 
@@ -197,8 +197,8 @@ def resume(
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
     from kgot_lab.llm.budget import Budget
-    from kgot_lab.loop.replay import Resources
-    from kgot_lab.loop.replay import resume as resuming
+    from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.again.replay import resume as resuming
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import empty_store
 
@@ -247,7 +247,7 @@ def show(
 @app.command()
 def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
-    from kgot_lab.loop.replay import verify as verifying
+    from kgot_lab.loop.again.replay import verify as verifying
 
     run, begun = terminal.run_of(trace)
     with closing(terminal.store_of(begun)) as store:

@@ -151,7 +151,7 @@ def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path]) -> 
 
 def run_of(trace: Path) -> tuple[Trace, Started]:
     """The run of a question on file, and how it began; raises TraceError, and BadInput for an extraction."""
-    from kgot_lab.loop.replay import started
+    from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.trace import load_run
 
     run = load_run(trace)
@@ -230,7 +230,7 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
     """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.loop.replay import started
+    from kgot_lab.loop.again.replay import started
     from kgot_lab.text.harmless import harmless
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, require_parts
@@ -11,14 +11,13 @@ from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.read import candidates, forced
-from kgot_lab.loop.recording import told_of
 from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.vote import poll
 from kgot_lab.stores.protocol import Computer, Store, readers
 from kgot_lab.text.surrogates import whole
-from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM
+from kgot_lab.tools.tool import Tool, sought_by
+from kgot_lab.types import LLM, Json
 
 
 def think(
@@ -84,6 +83,18 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
     else:
         found = yield from forced(run)
     yield from conclude(run, found)
+
+
+def told_of(tool: Tool) -> dict[str, Json]:
+    """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make one think otherwise."""
+    told = {"description": tool.description, "arguments": dict(tool.arguments)}
+    finds = sought_by(tool)
+    return told if finds == usually_finds(tool.name, tool.arguments) else told | {"finds": finds}
+
+
+def usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
+    """What a recording means that does not say it: recordings are older than tools that say by what they find documents."""
+    return "query" if arguments.get("required") == ["query"] and name != "llm_query" else ""
 
 
 def solve(events: Iterator[Event]) -> Answered:

@@ -9,7 +9,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
-from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document

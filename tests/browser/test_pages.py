@@ -10,7 +10,7 @@ from kgot_lab.bundled import bundled
 from kgot_lab.draw.outside import references
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.datasets import load_dataset
-from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import export, html
 from kgot_lab.viz.notebook_page import write_notebook_pages

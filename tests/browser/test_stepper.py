@@ -8,7 +8,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, SIZE, open_from_disk
 from kgot_lab.bundled import bundled
 from kgot_lab.draw.markup import Markup, element
-from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.stepper import stepper

@@ -16,7 +16,7 @@ from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.table import table
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.forks import recorded_fork
+from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted

@@ -32,8 +32,8 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.recording import Recording, RememberedLLM, RememberedTool
-from kgot_lab.loop.replay import Resources, again, fork, resume, same_event, verify
+from kgot_lab.loop.again.recording import Recording, RememberedLLM, RememberedTool
+from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25

@@ -14,7 +14,7 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.replay import again, fork, same_event, verify
+from kgot_lab.loop.again.replay import again, fork, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import InMemory, open_for

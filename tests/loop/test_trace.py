@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
-from kgot_lab.loop.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, graph_after, load_run, made_by, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25

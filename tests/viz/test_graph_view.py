@@ -12,7 +12,7 @@ from kgot_lab.draw.graph.paths import links_of, shortest_path
 from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.forks import by_hand, origin
+from kgot_lab.loop.again.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node

@@ -16,8 +16,9 @@ from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, ToolCall, ToolReturned, Wrote, to_json
+from kgot_lab.loop.walk import usually_finds
 from kgot_lab.stores.protocol import Computer, Dialect, Schema, Store, readers
-from kgot_lab.tools.tool import Result, Tool, sought_by
+from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 _Value = TypeVar("_Value")
@@ -112,18 +113,6 @@ class RememberedLLM:
         return self.live(prompt)
 
 
-def told_of(tool: Tool) -> dict[str, Json]:
-    """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make one think otherwise."""
-    told = {"description": tool.description, "arguments": dict(tool.arguments)}
-    finds = sought_by(tool)
-    return told if finds == _usually_finds(tool.name, tool.arguments) else told | {"finds": finds}
-
-
-def _usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
-    """What a recording means that does not say it: recordings are older than tools that say by what they find documents."""
-    return "query" if arguments.get("required") == ["query"] and name != "llm_query" else ""
-
-
 @dataclass
 class RememberedTool:
     """A tool that answers from the recording the calls made before."""
@@ -137,7 +126,7 @@ class RememberedTool:
 
     def __post_init__(self) -> None:
         if self.finds is None:
-            self.finds = _usually_finds(self.name, self.arguments)
+            self.finds = usually_finds(self.name, self.arguments)
         if self.live is not None:
             self.description, self.arguments = self.live.description, self.live.arguments
 

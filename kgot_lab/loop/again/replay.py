@@ -14,7 +14,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.recording import Fingerprint, Recording, RememberedLLM, RememberedStore, RememberedTool
+from kgot_lab.loop.again.recording import Fingerprint, Recording, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import Trace, append, diffs, events_of, graph_after, load_run
 from kgot_lab.loop.walk import think

@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.replay import Fork
+from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.trace import Trace, graph_after, record
 from kgot_lab.types import Json
 
