@@ -11,13 +11,16 @@ from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
+from kgot_lab.loop.evidence import evidence_of, passages_of, supports_of
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.render import by_sentence
 from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, situation
 from kgot_lab.loop.shapes import Answer, Code, Needed, Number
+from kgot_lab.loop.supports import HIDDEN, sentence_of
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.types import Edge, Json, Rows
+from kgot_lab.text.words import plain_answer
+from kgot_lab.types import Json, Rows
 
 _COUNTING = re.compile(
     r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b", re.I
@@ -26,10 +29,10 @@ _COUNTING = re.compile(
 
 def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
     """Answer from what was read; when nothing was, the model must guess, and the answer says so."""
-    found = [Candidate(tuple(row for candidate in found for row in candidate.rows))] if found and run.limits.pool else found
+    pooled = [Candidate(tuple(row for candidate in found for row in candidate.rows))] if found and run.limits.pool else found
     parsed: list[str] = []
     texts: list[str] = []
-    for candidate in found:
+    for candidate in pooled:
         facts = yield from _facts(run, candidate)
         facts += yield from _computed(run, facts)
         texts.append(facts)
@@ -38,14 +41,15 @@ def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
         yield from _guess(run)
         return
     chosen = yield from _choose(run, joined_lines(distinct(texts)), parsed)
-    rows = tuple(row for candidate in found for row in candidate.rows)
-    evidence = evidence_of(run, rows, chosen)
+    evidence = evidence_of(run, found, chosen)
+    supports = tuple(supports_of(run, edge) for edge in evidence)
     yield run.happened(
         Answered,
         text=chosen,
         forced=run.state.forced,
         evidence=tuple(fact_of(edge) for edge in evidence),
-        passages=tuple(distinct([id for edge in evidence for id in sources_of(run, edge)])),
+        supports=supports,
+        passages=passages_of(supports),
     )
 
 
@@ -65,7 +69,7 @@ def row_lines(rows: Rows) -> list[str]:
     """Rows as lines, triples from one sentence together."""
 
     def pair(row: Json) -> tuple[str, str]:
-        sentence = str(row.get("sentence") or "") if isinstance(row, dict) else ""
+        sentence = sentence_of(row) if isinstance(row, dict) else ""
         return row_text({**row, "sentence": ""} if sentence else row), sentence
 
     return distinct(by_sentence(dict.fromkeys(map(pair, rows))))
@@ -75,9 +79,10 @@ def row_text(row: Json) -> str:
     """A row as one line: a triple with the sentence it came from, or plain JSON."""
     if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
         triple = f"{row['subject']} {row['relation']} {row['object']}"
-        hidden = {"subject", "relation", "object", "source", "sentence"}
+        hidden = {"subject", "relation", "object", *HIDDEN}
         more = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
-        return triple + (f" ({more})" if more else "") + (f' ("{row["sentence"]}")' if row.get("sentence") else "")
+        said = sentence_of(row)
+        return triple + (f" ({more})" if more else "") + (f' ("{said}")' if said else "")
     return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
 
 
@@ -129,12 +134,6 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
     return parsed
 
 
-def plain_answer(answer: str) -> str:
-    """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
-    words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
-    return " ".join(word for word in words if word not in {"a", "an", "the"})
-
-
 def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
     counts = Counter(map(plain_answer, parsed))
@@ -160,33 +159,3 @@ def _guess(run: Loop) -> Steps[None]:
     if not answer:
         raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
     yield run.happened(Answered, text=answer, forced=True)
-
-
-def evidence_of(run: Loop, rows: Rows, answer: str, most: int = 8) -> list[Edge]:
-    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
-    text = joined_lines(map(row_text, rows)).lower()
-    written: dict[tuple[str, str, str, str], Edge] = {}
-    for diff in run.state.diffs:
-        written |= {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
-        for edge in diff.removed_edges:
-            written.pop(edge.identity, None)
-    named = [edge for edge in written.values() if edge.source.lower() in text and edge.target.lower() in text]
-    if not named:  # rows of single values: the other end stands in the statement that read them, perhaps with _ for spaces
-        asked = joined_lines(read.statement for read in run.state.reads if read.rows).lower().replace("_", " ")
-        ends = [(edge, edge.source.lower(), edge.target.lower()) for edge in written.values()]
-        named = [edge for edge, one, other in ends if (one in text and other in asked) or (one in asked and other in text)]
-    lines = [fact_of(edge) for edge in named]
-    wanted = f"{run.state.question} {answer}"
-    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), number))
-    return [named[number] for number in order[:most]]
-
-
-def sources_of(run: Loop, edge: Edge) -> list[str]:
-    """The ids of the documents an edge was taken from: its own note, or else those of the tool call that it was written after.
-
-    A note that names no document is a model's own and counts for nothing.
-    """
-    if edge.properties.get("source") in [document.id for returned in run.state.returns for document in returned.sources]:
-        return [str(edge.properties["source"])]
-    calls = {write.source for write in run.state.writes if edge.identity in [added.identity for added in write.diff.added_edges]}
-    return [document.id for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from kgot_lab.errors import TraceError
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_from_json
+from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
+
+
+EMPTY = PropertyGraph.of()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -36,6 +41,8 @@ class Started(Event):
     dialect: str = ""
     readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
+    graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
+    start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})  # that graph; on file, a snapshot beside the trace
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -160,6 +167,12 @@ class Read(Event):
     statement: str
     rows: Rows
     dialect: str = ""  # empty: the language of the run
+    constant: tuple[int, ...] = ()  # the numbers of the rows that hold only what the statement itself says
+
+    @property
+    def grounded(self) -> Rows:
+        """The rows that were read from the graph."""
+        return tuple(row for number, row in enumerate(self.rows) if number not in self.constant)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -204,6 +217,7 @@ class Answered(Event):
     forced: bool  # a guess: no read gave rows, or none that an answer could be made of
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
+    supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
 
 
 EVENTS: dict[str, type[Event]] = {
@@ -222,7 +236,7 @@ def to_json(event: Event) -> dict[str, Json]:
 
 def _plain(value: Any) -> Json:
     if is_dataclass(value):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value) if "beside" not in item.metadata}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -274,4 +288,5 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,
+    (Answered, "supports"): lambda data: tuple(tuple(Support(**support) for support in each) for each in data),
 }

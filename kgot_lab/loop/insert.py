@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
 from kgot_lab.loop import prompts
@@ -12,13 +12,14 @@ from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Loop, Steps, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.stores.protocol import Fact
+from kgot_lab.loop.supports import Support, note, noted, sentence_of
+from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
 from kgot_lab.tools.tool import Tool, sought_by
-from kgot_lab.types import Document, Message, Prompt, Triple
+from kgot_lab.types import Document, Edge, Message, Prompt, Triple
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -114,11 +115,15 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     used = asked | set(telling_words(joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())))
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
-    shared = relevance(run.state.question, [str(edge.properties.get("sentence", "")) for edge in edges])
-    about = [set(telling_words(titles.get(str(edge.properties.get("source")), "").split("(")[0])) for edge in edges]
+    shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
+    about = [set(telling_words(titles.get(_first_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))
     names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
     return list(dict.fromkeys(name for name in names if name and not set(telling_words(name)) <= used))[:most]
+
+
+def _first_source(edge: Edge) -> str:
+    return next((support.source for support in noted(edge.properties)), "")
 
 
 _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
@@ -225,7 +230,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
             (grounded.append((triple, piece)) if says_fact(piece, triple) else invented.append(triple))
     if invented:
         yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="the sentence does not say this", writing=True)
-    return [run.store.dialect.add(grounded_facts(grounded))] if grounded else []
+    return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
 
 
 def sourced_sentences(returned: ToolReturned) -> list[SourcedSentence]:
@@ -251,6 +256,15 @@ def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
     return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
 
 
-def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]]) -> list[Fact]:
-    """Triples, each with the sentence and the document it was found in."""
-    return [(triple, {"source": piece.source, "sentence": piece.text}) for triple, piece in grounded]
+def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
+    """Triples, each once, with every sentence and document that says it: those the store has noted before, then the new ones."""
+    supports: dict[Triple, list[Support]] = {}
+    for triple, piece in grounded:
+        supports.setdefault(triple, []).append(Support(piece.source, piece.text))
+    return [(triple, note((*_noted_before(triple, store), *new))) for triple, new in supports.items()]
+
+
+def _noted_before(triple: Triple, store: Store) -> tuple[Support, ...]:
+    """The supports of a fact that the store already holds."""
+    same = (edge for edge in store.neighbours(triple.subject) if (edge.source, edge.type, edge.target) == astuple(triple))
+    return tuple(support for edge in same for support in noted(edge.properties))

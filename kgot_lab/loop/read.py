@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Forced, Read, Refused
-from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, repairing, situation
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, read_event, repairing, situation
 from kgot_lab.loop.shapes import Names, Statement
 from kgot_lab.loop.vote import look_up
 from kgot_lab.stores.protocol import Store, readers
@@ -22,6 +22,7 @@ class Candidate:
 
     rows: Rows
     said: str = ""
+    statement: str = ""
 
 
 def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
@@ -30,14 +31,17 @@ def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
         return (yield from _directly(run, retrieves))
     found: list[Candidate] = []
     for statement in retrieves:
-        rows = facts_in((yield from read(run, statement)))
-        if rows and rows not in [candidate.rows for candidate in found]:
-            found.append(Candidate(rows))
+        _note(found, (yield from read(run, statement)))
     for reader in readers(run.store):
-        rows = facts_in((yield from _read_in(run, reader)))
-        if rows and rows not in [candidate.rows for candidate in found]:
-            found.append(Candidate(rows))
+        _note(found, (yield from _read_in(run, reader)))
     return found
+
+
+def _note(found: list[Candidate], read: Candidate) -> None:
+    """Add what was read, unless it is nothing or the same rows were read before."""
+    rows = facts_in(read.rows)
+    if rows and rows not in [candidate.rows for candidate in found]:
+        found.append(replace(read, rows=rows))
 
 
 def facts_in(rows: Rows) -> Rows:
@@ -51,8 +55,8 @@ def facts_in(rows: Rows) -> Rows:
     )
 
 
-def _read_in(run: Loop, reader: Store) -> Steps[Rows]:
-    """What a statement in another language reads from the same graph; () when none of the model's does."""
+def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
+    """What a statement in another language reads from the same graph; no rows when none of the model's does."""
     text = yield from situation(run, reader)
     role = f"read in {reader.dialect.name}"
     try:
@@ -64,7 +68,7 @@ def _read_in(run: Loop, reader: Store) -> Steps[Rows]:
             statement = (yield from ask_for(run, role, messages, Statement, temperature=run.limits.temperature)).statement
     except BadReply as error:
         yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=reader.dialect.name)
-        return ()
+        return Candidate(())
     return (yield from read(run, statement, reader))
 
 
@@ -106,8 +110,8 @@ def rows_of_graph(run: Loop) -> Rows:
     return tuple(edges) or tuple({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
 
 
-def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Rows]:
-    """The rows of a statement: mended when it fails, asked anew when it finds nothing; () when all of that gave nothing.
+def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candidate]:
+    """The rows that a statement reads: mended when it fails, asked anew when it finds nothing; none when all of that gave nothing.
 
     `reader` is the store to read from, if not the run's own.
     """
@@ -127,10 +131,12 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Rows]:
             except QueryFailed as error:
                 yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect)
                 continue
-            yield run.happened(Read, statement=statement, rows=rows, dialect=dialect)
+            happened = read_event(run, reader or run.store, statement, rows, dialect)
+            yield happened
+            rows = happened.grounded
         if rows:
-            return rows
-    return ()
+            return Candidate(rows, statement=statement)
+    return Candidate(())
 
 
 def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from kgot_lab.loop.cut import fit, joined_lines
 from kgot_lab.loop.events import Cut
+from kgot_lab.loop.supports import HIDDEN, sentence_of
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import Edge, Json, Node
 
-HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
 _WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
 
 
@@ -53,7 +53,7 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None
         if shown.properties or node.labels or not degree[node.id]:
             yield shorten((dialect or PYTHON).node(shown), 100)
     if dialect is None:
-        yield from by_sentence((fact_of(edge), str(edge.properties.get("sentence") or "")) for edge in edges)
+        yield from by_sentence((fact_of(edge), sentence_of(edge.properties)) for edge in edges)
     else:
         yield from (shorten(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100) for edge in edges)
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import Asked, Cut, Event, Repaired
+from kgot_lab.loop.events import Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.shapes import Statement
@@ -19,7 +20,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Message, Prompt
+from kgot_lab.types import LLM, Json, Message, Prompt, Rows
 
 _Shape = TypeVar("_Shape", bound=BaseModel)
 _Result = TypeVar("_Result")
@@ -87,7 +88,7 @@ def _value(text: str, shape: type[_Shape]) -> _Shape:
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
     reply = llm(prompt)
     text: str = whole(reply.text)
-    yield run.happened(Asked, role=role, model=llm.name, prompt=prompt, reply=text, usage=reply.usage)
+    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, usage=reply.usage)
     return text
 
 
@@ -132,6 +133,11 @@ def repairing(
             yield run.happened(Repaired, statement=statement, error=error.reason, mended=mended, dialect=dialect.name if reader else "")
             statement = mended
     raise AssertionError("unreachable")
+
+
+def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
+    """The event that a statement read some rows from a store, of which some may hold no more than the statement says."""
+    return run.happened(Read, statement=statement, rows=rows, dialect=dialect, constant=constants(store, statement, rows))
 
 
 def distinct(items: Sequence[str]) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kgot_lab.loop.events import Answered, Asked, Chose, Event, Read, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import EMPTY, Answered, Asked, Chose, Event, Read, Started, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.supports import sentences_of
 from kgot_lab.types import Diff, Rows, Usage
 
 
@@ -14,6 +16,7 @@ class State:
 
     question: str = ""
     attachments: tuple[str, ...] = ()
+    start: PropertyGraph = EMPTY  # the graph that the run began with
     step: int = 0
     calls: tuple[ToolCall, ...] = ()
     returns: tuple[ToolReturned, ...] = ()
@@ -27,8 +30,8 @@ class State:
         """The state once this event has happened."""
         now = replace(self, step=event.step)
         match event:
-            case Started(question=question, attachments=attachments):
-                return replace(now, question=question, attachments=attachments)
+            case Started(question=question, attachments=attachments, start=start):
+                return replace(now, question=question, attachments=attachments, start=start)
             case Asked(usage=usage):
                 return replace(now, usage=self.usage + usage)
             case Voted(choice=choice):
@@ -48,20 +51,20 @@ class State:
 
     @property
     def diffs(self) -> tuple[Diff, ...]:
-        """Every change to the graph so far, in order: applied to an empty graph they give the present one."""
+        """Every change to the graph so far, in order: applied to the graph it began with they give the present one."""
         return tuple(write.diff for write in self.writes)
 
     @property
     def sentences(self) -> frozenset[str]:
         """The sentences that facts of the graph were taken from."""
-        edges = (edge for diff in self.diffs for edge in diff.added_edges)
-        return frozenset(str(edge.properties["sentence"]) for edge in edges if "sentence" in edge.properties)
+        written = (edge for diff in self.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+        return sentences_of((*self.start.edges, *written))
 
     def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
-        """What reading this statement gave since the graph last changed, or None when it was not read; no dialect means the run's own."""
-        return next((read.rows for read in reversed(self.reads) if (read.statement, read.dialect) == (statement, dialect)), None)
+        """What this statement read from the graph since it last changed, or None when it was not read; no dialect means the run's own."""
+        return next((read.grounded for read in reversed(self.reads) if (read.statement, read.dialect) == (statement, dialect)), None)
 
     @property
     def forced(self) -> bool:
         """True when no read of the present graph has given rows."""
-        return not any(read.rows for read in self.reads)
+        return not any(read.grounded for read in self.reads)

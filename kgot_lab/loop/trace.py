@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import TraceError, require
+from kgot_lab.errors import BadInput, TraceError, require
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.recorded import lines_on_file
-from kgot_lab.loop.events import Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -81,9 +83,16 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
         file.write(_line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}}))
         file.flush()
         for event in events:
+            if isinstance(event, Started) and event.start:
+                write_snapshot(event.start, beside(path), variant="networkx")
             file.write(_line(to_json(event)))
             file.flush()
             yield event
+
+
+def beside(path: Path) -> Path:
+    """Where the graph that a run began with is kept, beside its trace."""
+    return path.with_name(f"{path.stem}.start.jsonl")
 
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
@@ -129,8 +138,20 @@ def load_run(path: str | Path) -> Trace:
             events.append(from_json(data))
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {error}") from error
+    if events and isinstance(events[0], Started) and events[0].graph:
+        events[0] = replace(events[0], start=_start(path, events[0].graph))
     return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))
 
+
+def _start(path: Path, digest: str) -> PropertyGraph:
+    """The graph that a run began with; raises TraceError where its snapshot is not there or holds another graph."""
+    try:
+        graph = read_snapshot(beside(path))
+    except (OSError, BadInput) as error:
+        raise TraceError(f"the run in {path} began with a graph, and {beside(path)} does not hold it: {error}") from error
+    if graph.digest != digest:
+        raise TraceError(f"{beside(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}")
+    return graph
 
 def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
     """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""
@@ -144,10 +165,12 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
     """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT turns had been made."""
-    graph = PropertyGraph.of((), ())
+    events = tuple(events)
+    start = events[0].start if events and isinstance(events[0], Started) else EMPTY
+    truth = Truth(start.nodes, start.edges)
     for diff in diffs(events, step):
-        graph = graph.apply(diff)
-    return graph
+        truth.apply(diff)
+    return PropertyGraph.of(truth.nodes.values(), truth.edges.values())
 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import Ballot, Failed, Read, Voted
-from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, situation
+from kgot_lab.loop.events import Ballot, Failed, Voted
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, read_event, situation
 from kgot_lab.loop.shapes import Look, Vote
 from kgot_lab.stores.protocol import Store
 
@@ -13,7 +13,7 @@ from kgot_lab.stores.protocol import Store
 def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
     """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots."""
     limits = run.limits
-    if run.state.step < limits.unpolled:
+    if run.state.step < limits.unpolled and not run.state.start:
         bare = limits.unpolled == 1 and not run.store.schema().nodes
         reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",)
         return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
@@ -81,8 +81,9 @@ def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
     except QueryFailed as error:
         yield run.happened(Failed, statement=statement, reason=error.reason)
         return not run.store.schema().nodes
-    yield run.happened(Read, statement=statement, rows=rows)
-    return not rows
+    happened = read_event(run, run.store, statement, rows)
+    yield happened
+    return not happened.grounded
 
 
 def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.loop.conclude import conclude
-from kgot_lab.loop.events import Answered, Event, Started
+from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.read import candidates, forced
@@ -31,7 +31,7 @@ def think(
     attachments: Sequence[str | Path] = (),
     compute: Callable[[str], str] | None = None,
 ) -> Iterator[Event]:
-    """Grow a graph until the model votes to read the answer from it.
+    """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is where it begins.
 
     `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs Python apart from this process
     and returns what it printed; by default the store's own. Raises BadInput, and whatever a model or the sandbox cannot recover from:
@@ -48,8 +48,8 @@ def think(
     tools = list(tools)
     for tool in tools:
         require_parts(tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give")
-    if not tools:
-        raise BadInput("the loop needs at least one tool to fetch facts with, such as tools.search(documents)")
+    if not tools and not store.schema().nodes:
+        raise BadInput("there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph")
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
@@ -59,6 +59,7 @@ def think(
 
 
 def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+    start = run.store.graph() if run.store.schema().nodes else EMPTY
     yield run.happened(
         Started,
         question=question,
@@ -70,7 +71,12 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
         tools={name: told_of(tool) for name, tool in run.tools.items()},
+        graph=start.digest if start else "",
+        start=start,
     )
+    if not run.tools:  # nothing can be fetched, so there is nothing to vote on
+        yield from conclude(run, (yield from forced(run)))
+        return
     while run.state.step < run.limits.steps:
         voted, retrieves = yield from poll(run)
         yield voted

@@ -31,3 +31,9 @@ def searched_words(text: str) -> list[str]:
 def folded_words(text: str) -> list[str]:
     """The words of a text as they are compared: folded, underscores as spaces."""
     return _WORD.findall(text.casefold().replace("_", " "))
+
+
+def plain_answer(answer: str) -> str:
+    """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
+    words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
+    return " ".join(word for word in words if word not in {"a", "an", "the"})

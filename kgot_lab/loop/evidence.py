@@ -1,0 +1,161 @@
+"""What an answer rests on: the facts that its rows speak of, and the sentences of documents that say them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+from kgot_lab.loop.cut import fit
+from kgot_lab.loop.grounding import scalars
+from kgot_lab.loop.read import Candidate
+from kgot_lab.loop.run import Loop
+from kgot_lab.loop.supports import Support, noted
+from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import plain_answer, telling_words
+from kgot_lab.types import Diff, Document, Edge, Json
+
+_WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
+_TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
+
+
+def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 8) -> list[Edge]:
+    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
+    named: dict[tuple[str, str, str, str], Edge] = {}
+    for candidate in found:
+        edges = _Names(_edges_near(run, candidate))
+        for row in candidate.rows:
+            named |= {edge.identity: edge for edge in edges.spoken_of(row, candidate.statement)}
+    edges = list(named.values())
+    lines = [fact_of(edge) for edge in edges]
+    wanted = f"{run.state.question} {answer}"
+    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), number))
+    return [edges[number] for number in order[:most]]
+
+
+def supports_of(run: Loop, edge: Edge) -> tuple[Support, ...]:
+    """The documents and sentences that say a fact: those noted on its edge, or else the sentences of what its tool call returned.
+
+    A note that names no document of this run, nor stood in the graph it began with, is a model's own and counts for nothing.
+    """
+    known = {document.id for returned in run.state.returns for document in returned.sources}
+    begun = {support for other in _began_with(run, edge) for support in noted(other.properties)}
+    if noted_here := tuple(support for support in noted(edge.properties) if support.source in known or support in begun):
+        return noted_here
+    calls = {write.source for write in run.state.writes if any(edge.identity == other.identity for other in _written(write.diff))}
+    documents = [document for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]
+    return saying(edge, documents)
+
+
+def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
+    """The sentences that name both ends of an edge, with most of its relation's words; a document's title may stand for one end."""
+    ends = [_words(edge.source), _words(edge.target)]
+    relation = set(telling_words(edge.type.replace("_", " ")))
+    found: list[tuple[int, Support]] = []
+    for document in documents:
+        title = _words(document.title.split("(")[0])
+        for text in sentences(" ".join(document.text.split())):
+            there = _words(text)
+            here = [_stands_in(end, there) for end in ends]
+            if all(here) or (any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))):
+                found.append((len(relation & set(telling_words(text))), Support(document.id, text)))
+    best = max((shared for shared, _ in found), default=0)
+    return tuple(dict.fromkeys(support for shared, support in found if shared == best))
+
+
+def passages_of(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
+    """The ids of the documents in some supports, each once."""
+    return tuple(dict.fromkeys(support.source for each in supports for support in each if support.source))
+
+
+def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
+    """The edges that rows may speak of: all of a small graph, else those of the nodes that rows and statement name."""
+    schema = run.store.schema()
+    if schema.nodes + schema.edges <= _WHOLE:
+        return run.store.graph().edges
+    asked = [*_said(candidate.statement), *(str(value) for row in candidate.rows for value in scalars(row))]
+    found: dict[tuple[str, str, str, str], Edge] = {}
+    for name in dict.fromkeys(asked):
+        ids = [name, *(node.id for node in run.store.search(name, 3))] if len(name) <= 200 else []
+        found |= {edge.identity: edge for id in dict.fromkeys(ids) for edge in run.store.neighbours(id)}
+    return found.values()
+
+
+class _Names:
+    """The edges of a graph by the names of their ends, and which of those a text holds: the longest first, so that Nigeria is not Niger."""
+
+    def __init__(self, edges: Iterable[Edge]) -> None:
+        self._between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
+        self._at: dict[str, list[Edge]] = defaultdict(list)
+        for edge in edges:
+            ends = _folded(edge.source), _folded(edge.target)
+            self._between[ends].append(edge)
+            for end in ends:
+                self._at[end].append(edge)
+        self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
+
+    def spoken_of(self, row: Json, statement: str) -> list[Edge]:
+        """The edges that a row speaks of: the fact it is; else those between names in it, or between one of them and one in the statement.
+
+        Where the statement or the row names relations, only edges of those; where it names none, all. A row that names no node may hold a
+        value of an edge at a node that the statement names.
+        """
+        if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
+            ends = _folded(row["subject"]), _folded(row["object"])
+            return [edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])]
+        values = [str(value) for value in scalars(row)]
+        here = [name for value in values for name in self.within(value)]
+        there = [name for said in _said(statement) for name in self.within(said)]
+        edges = self._joining(here, here) or self._joining(here, there)
+        if not edges and not here:
+            at = [edge for name in there for edge in self._at[name]]
+            edges = [edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}]
+        told = f" {_folded(' '.join([statement, *values]))} "
+        return [edge for edge in edges if f" {_folded(edge.type)} " in told] or edges
+
+    def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
+        pairs = ((one, other) for one in some for other in others if one != other)
+        return [edge for one, other in pairs for ends in ((one, other), (other, one)) for edge in self._between.get(ends, ())]
+
+    def within(self, text: str) -> Iterator[str]:
+        """The names of nodes in a text, whole ones only, and none within a longer one."""
+        words, at = _words(text), 0
+        while at < len(words):
+            for length in range(min(self._longest, len(words) - at), 0, -1):
+                if (name := " ".join(words[at : at + length])) in self._at:
+                    yield name
+                    at += length
+                    break
+            else:
+                at += 1
+
+
+def _said(statement: str) -> list[str]:
+    """The texts and names that a statement writes out."""
+    return [unquote(next(filter(None, found), "")) for found in _TEXT.findall(statement)]
+
+
+def _words(text: object) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^\W_]+", str(text).casefold()))
+
+
+def _folded(text: object) -> str:
+    """A text as its words: case, signs and underscores do not count."""
+    return " ".join(_words(text))
+
+
+def _stands_in(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Whether some words stand in others, side by side and in order."""
+    return bool(part) and any(tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1))
+
+
+def _began_with(run: Loop, edge: Edge) -> list[Edge]:
+    start = run.state.start
+    return [other for other in start.neighbours(edge.source) if other.identity == edge.identity] if edge.source in start else []
+
+
+def _written(diff: Diff) -> Iterator[Edge]:
+    yield from diff.added_edges
+    yield from (after for _, after in diff.changed_edges)
