@@ -10,6 +10,7 @@ from kgot_lab.errors import OverBudget
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
+IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
 LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
 
 
@@ -129,7 +130,8 @@ class Budgeted:
 def tokens_of(prompt: Prompt) -> int:
     """How many tokens a prompt has at most, reckoned from its letters."""
     letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
-    return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages)
+    images = sum(len(message.images) for message in prompt.messages)
+    return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
 
 
 def _duration(seconds: float) -> str:

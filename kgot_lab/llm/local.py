@@ -75,6 +75,10 @@ class Local:
         return sha256_of(self.path)
 
     def __call__(self, prompt: Prompt) -> Reply:
+        if any(message.images for message in prompt.messages):
+            raise LLMError(
+                f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
+            )
         with self._lock:
             started = time.perf_counter()
             engine = self._load()
@@ -82,12 +86,12 @@ class Local:
             self._read_prompt(tokens)
             seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
             try:
-                text, written = engine.write(tokens, stop, prompt, seed)
+                text, written, cut = engine.write(tokens, stop, prompt, seed)
             except BaseException:
                 self._read = ()  # nothing half-read is reused
                 raise
             seconds = time.perf_counter() - started
-        return Reply(text.strip(), Usage(len(tokens), written, seconds))
+        return Reply(text.strip(), Usage(len(tokens), written, seconds), cut=cut)
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""

@@ -14,7 +14,7 @@ from typing import Any
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.structured import schema_in_words
-from kgot_lab.types import Json, Prompt, Reply, Usage
+from kgot_lab.types import Json, Message, Prompt, Reply, Usage
 
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "server_at"]
 
@@ -117,7 +117,7 @@ class OpenAICompatible:
         asked = schema_in_words(prompt) if way == "words" else prompt
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.text} for message in asked.messages],
+            "messages": [{"role": message.role, "content": _content(message)} for message in asked.messages],
             self._max_tokens_name: prompt.max_tokens,
             "temperature": prompt.temperature,
         }
@@ -142,7 +142,8 @@ class OpenAICompatible:
         read, written = (_number(answer.usage, name) for name in ("prompt_tokens", "completion_tokens"))
         told = _number(answer.usage, "cost")  # OpenRouter reports what it charged
         counted = self.price.of(int(read), int(written)) if self.price else 0.0
-        return Reply(content, Usage(int(read), int(written), cost=told or counted))
+        cut = getattr(choices[0], "finish_reason", None) == "length"
+        return Reply(content, Usage(int(read), int(written), cost=told or counted), cut=cut)
 
     def _status_refusal(self, error: Any) -> Refusal:
         spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
@@ -208,6 +209,14 @@ def _key(preset: Endpoint) -> str:
     if not key and preset.key_needed:
         raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
     return key or "none"
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    """A text alone, or a text and the images that belong to it."""
+    if not message.images:
+        return message.text
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+    return [{"type": "text", "text": message.text}, *images]
 
 
 def _message(error: Any) -> str:

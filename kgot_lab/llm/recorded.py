@@ -54,7 +54,7 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of everything a model is asked with."""
     asked = {
         "model": model,
-        "messages": [[message.role, message.text] for message in prompt.messages],
+        "messages": [[message.role, message.text, *message.images] for message in prompt.messages],
         "schema": prompt.schema,
         "temperature": float(prompt.temperature),
         "seed": prompt.seed,
@@ -139,7 +139,7 @@ class Recorder:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
             reply = self._llm(prompt)
-            self._write({"key": key, "prompt": _ending(prompt), "reply": reply.text, "usage": _usage(reply.usage)})
+            self._write({"key": key, "prompt": _ending(prompt), **_said(reply)})
             self._tape.replies[key] = reply
         return self._tape.replies[key]
 
@@ -215,9 +215,26 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     return head, replies
 
 
+def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
+    """A prompt as plain JSON values; a message says that it has images only if it has some, so that older records stay what they are."""
+    told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
+    schema = None if prompt.schema is None else dict(prompt.schema)
+    return {
+        "messages": told, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
+    }  # fmt: skip
+
+
+def _images(message: Message) -> dict[str, Json]:
+    return {"images": list(message.images)} if message.images else {}
+
+
 def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
     """The prompt that a trace holds as plain JSON values; raises KeyError or TypeError."""
-    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
+    return Prompt(**{**data, "messages": tuple(_message(**message) for message in data["messages"])})
+
+
+def _message(role: str, text: str, images: Sequence[str] = ()) -> Message:
+    return Message(role, text, tuple(images))
 
 
 def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
@@ -229,13 +246,15 @@ def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
 
 def _reply(line: Mapping[str, Json]) -> Reply:
     try:
-        return Reply(str(line["reply"]), Usage(**line.get("usage", {})))
+        return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)))
     except (KeyError, TypeError) as error:
         raise TraceError(f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}") from None
 
 
-def _usage(usage: Usage) -> dict[str, Json]:
-    return {**asdict(usage), "seconds": round(usage.seconds, 3)}
+def _said(reply: Reply) -> dict[str, Json]:
+    """A reply as a line of a tape holds it."""
+    usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
+    return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {})
 
 
 def _ending(prompt: Prompt) -> str:
