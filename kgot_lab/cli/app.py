@@ -18,8 +18,8 @@ from kgot_lab.cli.sharing import export, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
@@ -119,8 +119,8 @@ def demo(
 ) -> None:
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a recorded run."""
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
-    from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.limits import LOCAL
 
     if not replayed:
         try:
@@ -152,8 +152,8 @@ def extract(
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.graph.snapshots import write_snapshot
-    from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.again.replay import started
+    from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.trace import append, load_run, record
     from kgot_lab.stores import InMemory
 

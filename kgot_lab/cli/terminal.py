@@ -228,9 +228,9 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
 
 def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
     """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
+    from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.loop.again.replay import started
     from kgot_lab.text.harmless import harmless
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))

@@ -14,8 +14,8 @@ from kgot_lab.errors import BadInput, described_value, require_count, require_op
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import is_frame, is_networkx, is_triple
-from kgot_lab.loop.events import Event
 from kgot_lab.loop.again.replay import Fork
+from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -244,6 +246,14 @@ class PropertyGraph:
 
     def __hash__(self) -> int:
         return hash((len(self.ids), len(self.edge_keys)))  # equal graphs may differ in order, so their contents cannot be hashed cheaply
+
+    @cached_property
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs, in whatever order they stand."""
+        nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
+        edges = ([edge.identity, edge.properties] for edge in self.edges)
+        lines = sorted(json.dumps(element, sort_keys=True, default=dict) for element in (*nodes, *edges))
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     @cached_property
     def _row_of(self) -> dict[str, int]:

@@ -12,7 +12,6 @@ from kgot_lab.llm.recorded import prompt_from_json
 from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 
-
 EMPTY = PropertyGraph.of()
 
 
@@ -42,7 +41,9 @@ class Started(Event):
     readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
-    start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})  # that graph; on file, a snapshot beside the trace
+    start: PropertyGraph = field(
+        default=EMPTY, compare=False, metadata={"beside": True}
+    )  # that graph; on file, a snapshot beside the trace
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -158,6 +159,7 @@ class Wrote(Event):
     statement: str
     diff: Diff
     source: str = ""  # the tool call whose text the statement was made from
+    asked: str = ""  # the statement that the loop asked for, where a person has put another in its place
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -168,6 +170,7 @@ class Read(Event):
     rows: Rows
     dialect: str = ""  # empty: the language of the run
     constant: tuple[int, ...] = ()  # the numbers of the rows that hold only what the statement itself says
+    asked: str = ""  # the statement that the loop asked for, where a person has put another in its place
 
     @property
     def grounded(self) -> Rows:

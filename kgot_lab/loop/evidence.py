@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
-from kgot_lab.loop.cut import fit
+from kgot_lab.loop.cut import relevance
 from kgot_lab.loop.grounding import scalars
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.run import Loop
@@ -18,20 +18,17 @@ from kgot_lab.text.words import plain_answer, telling_words
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
+_MOST = 50  # names of which every pair is looked at
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
 def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 8) -> list[Edge]:
     """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at most a few."""
-    named: dict[tuple[str, str, str, str], Edge] = {}
-    for candidate in found:
-        edges = _Names(_edges_near(run, candidate))
-        for row in candidate.rows:
-            named |= {edge.identity: edge for edge in edges.spoken_of(row, candidate.statement)}
-    edges = list(named.values())
+    edges = _once(edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate))
     lines = [fact_of(edge) for edge in edges]
     wanted = f"{run.state.question} {answer}"
-    order = sorted(fit(wanted, lines, 40 * most)[0], key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), number))
+    near = relevance(wanted, lines)
+    order = sorted(range(len(lines)), key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), -near[number], number))
     return [edges[number] for number in order[:most]]
 
 
@@ -76,11 +73,9 @@ def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
     if schema.nodes + schema.edges <= _WHOLE:
         return run.store.graph().edges
     asked = [*_said(candidate.statement), *(str(value) for row in candidate.rows for value in scalars(row))]
-    found: dict[tuple[str, str, str, str], Edge] = {}
-    for name in dict.fromkeys(asked):
-        ids = [name, *(node.id for node in run.store.search(name, 3))] if len(name) <= 200 else []
-        found |= {edge.identity: edge for id in dict.fromkeys(ids) for edge in run.store.neighbours(id)}
-    return found.values()
+    names = [name for name in dict.fromkeys(asked) if len(name) <= 200][:_MOST]
+    ids = dict.fromkeys(id for name in names for id in (name, *(node.id for node in run.store.search(name, 3))))
+    return _once(edge for id in ids for edge in run.store.neighbours(id))
 
 
 class _Names:
@@ -96,24 +91,35 @@ class _Names:
                 self._at[end].append(edge)
         self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
 
-    def spoken_of(self, row: Json, statement: str) -> list[Edge]:
-        """The edges that a row speaks of: the fact it is; else those between names in it, or between one of them and one in the statement.
+    def spoken_of(self, candidate: Candidate) -> list[Edge]:
+        """The edges that rows speak of: the fact that a row is; else those between names in it, or between one and a name in the statement.
 
-        Where the statement or the row names relations, only edges of those; where it names none, all. A row that names no node may hold a
-        value of an edge at a node that the statement names.
+        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each.
         """
+        there = [name for said in _said(candidate.statement) for name in self.within(said)]
+        told = _folded(candidate.statement)
+        found = _once(edge for row in candidate.rows for edge in self._of_row(row, there, told))
+        if not found:
+            names = list(dict.fromkeys(name for row in candidate.rows for value in scalars(row) for name in self.within(str(value))))
+            found = self._related(self._joining(names[:_MOST], names[:_MOST]), told)
+        return found
+
+    def _of_row(self, row: Json, there: Sequence[str], told: str) -> list[Edge]:
+        """The edges that one row speaks of; one that names no node may hold a value of an edge at a node that the statement names."""
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
             ends = _folded(row["subject"]), _folded(row["object"])
             return [edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])]
         values = [str(value) for value in scalars(row)]
         here = [name for value in values for name in self.within(value)]
-        there = [name for said in _said(statement) for name in self.within(said)]
         edges = self._joining(here, here) or self._joining(here, there)
         if not edges and not here:
             at = [edge for name in there for edge in self._at[name]]
             edges = [edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}]
-        told = f" {_folded(' '.join([statement, *values]))} "
-        return [edge for edge in edges if f" {_folded(edge.type)} " in told] or edges
+        return self._related(edges, f"{told} {_folded(' '.join(values))}")
+
+    def _related(self, edges: Sequence[Edge], told: str) -> list[Edge]:
+        """The edges whose relation is told; all of them where none is."""
+        return [edge for edge in edges if f" {_folded(edge.type)} " in f" {told} "] or _once(edges)
 
     def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
         pairs = ((one, other) for one in some for other in others if one != other)
@@ -130,6 +136,10 @@ class _Names:
                     break
             else:
                 at += 1
+
+
+def _once(edges: Iterable[Edge]) -> list[Edge]:
+    return list({edge.identity: edge for edge in edges}.values())
 
 
 def _said(statement: str) -> list[str]:

@@ -116,14 +116,14 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
     shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
-    about = [set(telling_words(titles.get(_first_source(edge), "").split("(")[0])) for edge in edges]
+    about = [set(telling_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))
     names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
     return list(dict.fromkeys(name for name in names if name and not set(telling_words(name)) <= used))[:most]
 
 
-def _first_source(edge: Edge) -> str:
-    return next((support.source for support in noted(edge.properties)), "")
+def _latest_source(edge: Edge) -> str:
+    return next((support.source for support in reversed(noted(edge.properties))), "")
 
 
 _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")  # begins with a capital, has no digit (a date is no name) and is short
@@ -250,10 +250,13 @@ def read_triples(text: str) -> list[Triple]:
 
 
 def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
-    """Whether a triple is grounded: every word of its object stands in the sentence or its title, and it is about two things."""
+    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or its title, and they differ."""
     there = set(telling_words(str(piece)))
     named = set(telling_words(triple.object)) or {triple.object.lower()}
-    return named <= there | {triple.object.lower()} and bool(named & there) and triple.subject.lower() != triple.object.lower()
+    about = set(telling_words(triple.subject))
+    if triple.subject.lower() == triple.object.lower() or (about and not about & there):
+        return False
+    return named <= there | {triple.object.lower()} and bool(named & there)
 
 
 def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:

@@ -33,8 +33,8 @@ def note(supports: Iterable[Support]) -> dict[str, Json]:
 
 
 def sentence_of(properties: Mapping[str, Json]) -> str:
-    """The first sentence that says a fact; "" where none is noted."""
-    return next((support.sentence for support in noted(properties) if support.sentence), "")
+    """The latest sentence that says a fact; "" where none is noted."""
+    return next((support.sentence for support in reversed(noted(properties)) if support.sentence), "")
 
 
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:

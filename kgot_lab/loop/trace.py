@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
@@ -17,6 +19,7 @@ from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.recorded import lines_on_file
 from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.stores.log import hold
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -79,15 +82,48 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
         raise TraceError(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    with file:
-        file.write(_line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}}))
-        file.flush()
+    with TraceFile(path, file) as writing:
+        writing.line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}})
+        yield from writing.added(events)
+
+
+class TraceFile:
+    """A trace that is being written, by this opening of it alone; raises TraceError where another writes it, or where nobody can."""
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        self.path, self._file = path, file
+        try:
+            hold(file)
+        except OSError:
+            file.close()
+            raise TraceError(f"{path} is being written by another run or resume: let that one end, or stop it") from None
+
+    def added(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Pass events on, each written to the file first; the graph that a run begins with is written beside it."""
         for event in events:
-            if isinstance(event, Started) and event.start:
-                write_snapshot(event.start, beside(path), variant="networkx")
-            file.write(_line(to_json(event)))
-            file.flush()
+            if isinstance(event, Started) and event.start and not beside(self.path).exists():
+                write_snapshot(event.start, beside(self.path), variant="networkx")
+            self.line(to_json(event))
             yield event
+
+    def line(self, data: Json) -> None:
+        """Write one line."""
+        try:
+            self._file.write(_line(data))
+            self._file.flush()
+        except OSError as error:
+            raise TraceError(f"cannot write the trace {self.path}: {error}; what it holds so far is sound") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(OSError):  # what could not be written was said when it was tried
+            self._file.close()
+
+    def __enter__(self) -> TraceFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def beside(path: Path) -> Path:
@@ -97,13 +133,25 @@ def beside(path: Path) -> Path:
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
     """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole one only ended."""
+    with reopened(path) as writing:
+        yield from writing.added(events)
+
+
+def reopened(path: str | Path) -> TraceFile:
+    """A trace that is there, to be added to; raises TraceError."""
     path = Path(path)
-    _settle_last_line(path)
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        for event in events:
-            file.write(_line(to_json(event)))
-            file.flush()
-            yield event
+    try:
+        file = path.open("r+", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise TraceError(f"cannot write the trace {path}: {error}") from error
+    writing = TraceFile(path, file)
+    try:
+        _settle_last_line(path)
+        file.seek(0, os.SEEK_END)
+    except OSError as error:
+        writing.close()
+        raise TraceError(f"cannot write the trace {path}: {error}") from error
+    return writing
 
 
 def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
@@ -152,6 +200,7 @@ def _start(path: Path, digest: str) -> PropertyGraph:
     if graph.digest != digest:
         raise TraceError(f"{beside(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}")
     return graph
+
 
 def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
     """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.truth import Identity, Truth
@@ -196,7 +196,7 @@ def _locked(path: Path) -> IO[bytes]:
     except OSError as error:
         raise StoreUnavailable(f"{beside}: cannot be made: {error}") from None
     try:
-        _hold(lock)
+        hold(lock)
     except OSError:
         lock.close()
         told = f"{path}: this store is open already, here or in another process; close it there or give another path"
@@ -204,7 +204,8 @@ def _locked(path: Path) -> IO[bytes]:
     return lock
 
 
-def _hold(lock: IO[bytes]) -> None:
+def hold(lock: IO[Any]) -> None:
+    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has it."""
     if os.name == "nt":  # untested
         import msvcrt
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.evaluation.reports import Report
-from kgot_lab.loop.events import Event
 from kgot_lab.loop.again.replay import Fork
+from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import page
 from kgot_lab.viz.recall import recall_page

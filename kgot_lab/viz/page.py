@@ -10,8 +10,8 @@ from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.again.forks import by_hand, origin
+from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Document, Json, Usage

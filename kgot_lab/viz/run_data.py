@@ -11,10 +11,10 @@ from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import svg
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, said
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.again.replay import Fork
+from kgot_lab.loop.events import Answered, Asked, Ballot, Cut, Event, Read, Refused, Repaired, Started, Voted, Wrote
+from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Diff, Json

@@ -14,9 +14,9 @@ from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again import replay
-from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.again.forks import by_hand, origin
 from kgot_lab.loop.again.replay import Fork
+from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for

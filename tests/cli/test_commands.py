@@ -27,8 +27,8 @@ from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
-from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.again.replay import same_event
+from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, load_run
 
 QUESTION = "Where was Ada Lovelace born?"

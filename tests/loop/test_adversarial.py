@@ -11,6 +11,8 @@ from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.again.recording import Recording, RememberedLLM, RememberedTool
+from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.conclude import row_lines
 from kgot_lab.loop.events import (
     Answered,
@@ -32,8 +34,6 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.again.recording import Recording, RememberedLLM, RememberedTool
-from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -160,7 +160,8 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
     other = tool_of(lambda query: Result(died.text, (died,)), "other")
     both = {"calls": [*call("Ada Babbage")["calls"], *call("Ada", "other")["calls"]]}
     events = list(think(QUESTION, model(tools=both), store, [TOOL, other], FEW))
-    assert len(of(ToolReturned, events)) == 2 and events[-1].passages == ("d1", "d2")
+    assert len(of(ToolReturned, events)) == 2 and events[-1].passages == ("d1",)
+    assert [support.sentence for support in events[-1].supports[0]] == ["Ada Lovelace was born in London in 1815."]
 
 
 # --- texts that cannot be written -----------------------------------------------------------------------------------------
@@ -196,14 +197,14 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     ],
 )  # fmt: skip
 def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path, result):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": f"result = {result}"}] * 3]
+    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": f"result = [*facts(), *([{result}] * len(G))]"}] * 3]
     events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
     assert events[-1].text == "London" and events[-1].forced is False
     assert all(same_event(was, now) for was, now in zip(events, again(load_run(tmp_path / "t.jsonl")), strict=True))
 
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000)]"}] * 3]
+    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000 + 0 * len(G))]"}] * 3]
     with computing_at_most(100):
         events = run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=200))
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
@@ -213,7 +214,7 @@ def test_a_hundred_thousand_rows_are_cut_not_sent(store):
 
 
 def test_one_row_too_long_for_its_budget_is_cut_and_says_so(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = ['x' * 10_000]"}] * 3]
+    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = ['x' * (10_000 + 0 * len(G))]"}] * 3]
     (cut,) = of(Cut, run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=100)))
     assert (cut.what, cut.kept, cut.left_out) == ("rows", 100, 2400)
 
@@ -231,12 +232,12 @@ def test_odd_properties_in_the_graph_break_no_prompt_and_no_evidence(store, read
     llm = model(write={"statements": [odd]}, vote=[*votes("I", "I", "I"), *answers], look=look)
     events = run(store, llm=llm, limits=FEW.but(reading=reading, unpolled=int(reading == "operations")))
     assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
-    assert events[-1].passages == ("d1", "d2")  # a list is no document's id: what the tool returned is
+    assert events[-1].passages == ("d1",)
 
 
 def test_a_source_that_a_model_made_up_is_not_named_as_a_passage(store):
     events = run(store, llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="Encyclopaedia")']}))
-    assert events[-1].passages == ("d1", "d2")
+    assert events[-1].passages == ("d1",)  # the one that says it, of the two that the tool returned
     store.write("G.clear()")
     events = run(store, llm=model(write={"statements": ['add("Ada Lovelace", "born in", "London", source="d2")']}))
     assert events[-1].passages == ("d2",)
@@ -369,8 +370,8 @@ def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_t
     assert [planning(PROMPT).text, execution(PROMPT).text] == ["one", "two"] and memory.avoided == 2
     with pytest.raises(LLMError, match="no reply"):
         planning(PROMPT)
-    with pytest.raises(LLMError, match="no reply"):
-        RememberedLLM(Recording.of(asked), "another")(PROMPT)
+    gone_on = RememberedLLM(Recording.of(asked), "another")(PROMPT)
+    assert (gone_on.text, gone_on.model) == ("one", "m")  # another model may go on with a run; a reply stays that of who gave it
 
 
 def test_planning_and_execution_of_one_name_walk_again(store):

@@ -12,9 +12,9 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, NoSandbox, ReplayMiss
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
+from kgot_lab.loop.again.replay import again, fork, same_event, verify
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.again.replay import again, fork, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import InMemory, open_for

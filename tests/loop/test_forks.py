@@ -11,10 +11,10 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.again.replay import Resources, fork, same_event
+from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
+from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -36,11 +36,10 @@ class FromEvents:
         self.replies = defaultdict(deque)
         for event in events:
             if isinstance(event, Asked):
-                self.replies[prompt_digest(event.prompt, event.model)].append((event.reply, event.usage))
-        self.model = next(event.model for event in events if isinstance(event, Asked))
+                self.replies[prompt_digest(event.prompt, "")].append(Reply(event.reply, event.usage, event.model))
 
     def __call__(self, prompt):
-        return Reply(*self.replies[prompt_digest(prompt, self.model)].popleft())
+        return self.replies[prompt_digest(prompt, "")].popleft()
 
 
 @pytest.fixture(scope="module")

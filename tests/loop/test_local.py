@@ -87,7 +87,7 @@ def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turn
 def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
     reason = of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0]
     assert reason == "no vote on an empty graph"
-    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0] == "no vote before 1 turn"
+    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0  # a graph that holds something may hold the answer
 
 
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
@@ -194,7 +194,7 @@ def test_lines_that_are_no_triples_are_passed_over():
 
 def test_what_a_sentence_says_cannot_become_code(store):
     nasty = 'x", source=""); G.clear(); add("'
-    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), SourcedSentence('He said "\'\n"', "", "d'", 0))]))
+    statement = PYTHON.add(grounded_facts([(Triple(nasty, "is '", "\\"), SourcedSentence('He said "\'\n"', "", "d'", 0))], store))
     (edge,) = store.write(statement).added_edges
     assert (edge.source, edge.type, edge.target, edge.properties["source"]) == (nasty, "is '", "\\", "d'")
 

@@ -18,8 +18,8 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
 from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
 from kgot_lab.loop.trace import Trace, graph_after, load_run, made_by, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -117,10 +117,15 @@ def test_verify_names_the_first_event_that_was_tampered_with(events):
         assert difference is not None and difference.number == number and kind.__name__ in str(difference)
 
 
-def test_verify_notices_a_missing_end(events):
+@pytest.mark.parametrize("kept", [1, 3, 6, 9, 12, -1])
+def test_a_run_that_was_stopped_is_verified_as_far_as_it_went(events, kept):
     with InMemory() as store:
-        difference = verify(events[:-1], store)
-    assert difference is not None and difference.number == len(events) - 1 and isinstance(difference.now, Answered)
+        assert verify(events[:kept], store) is None
+
+
+def test_an_event_after_the_answer_is_a_difference(events):
+    with InMemory() as store:
+        assert verify([*events, events[-1]], store).number == len(events)
 
 
 @pytest.mark.parametrize("kept", [1, 3, 6, 9, 12, 100])

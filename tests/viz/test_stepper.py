@@ -15,9 +15,9 @@ from kgot_lab.draw.markup import key_of
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop import events as happened
-from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.again.forks import recorded_fork
 from kgot_lab.loop.again.replay import Fork, Resources
+from kgot_lab.loop.events import Asked, Ballot, Read, Repaired, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.telling import caption
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.loop.walk import think

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.trace import Trace, graph_after, record
 from kgot_lab.types import Json
 
@@ -145,7 +145,7 @@ def _asked(events: Sequence[Event]) -> dict[int, Asked]:
 
 
 def _key(event: Asked) -> str:
-    return prompt_digest(event.prompt, event.model)
+    return prompt_digest(event.prompt, "")  # whoever answered
 
 
 def _untimed(data: dict[str, Json]) -> dict[str, Json]:

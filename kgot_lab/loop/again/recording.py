@@ -10,12 +10,12 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, ToolCall, ToolReturned, Wrote, to_json
+from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
 from kgot_lab.loop.walk import usually_finds
 from kgot_lab.stores.protocol import Computer, Dialect, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
@@ -32,10 +32,11 @@ class Recording:
     `avoided` counts the model calls answered from the recording, `made` those that went to a live model.
     """
 
-    replies: dict[Key, deque[tuple[str, Usage]]] = field(default_factory=lambda: defaultdict(deque))
+    replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     results: dict[Key, tuple[ToolReturned, tuple[Usage, ...]]] = field(default_factory=dict)  # and what models behind the tool cost
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
+    edits: dict[Key, str] = field(default_factory=dict)  # statements that a person has put in the place of those asked for
     avoided: int = 0
     made: int = 0
 
@@ -46,17 +47,23 @@ class Recording:
         inside: tuple[Usage, ...] = ()
         for event in events:
             match event:
+                case Started():
+                    graph = Fingerprint(event.graph)
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    recording.replies[(prompt_digest(event.prompt, event.model),)].append((event.reply, event.usage))
+                    recording.replies[(prompt_digest(event.prompt, ""),)].append(Reply(event.reply, event.usage, event.model))
                 case ToolReturned():
                     recording.results[_call_key(event.call)] = event, inside
                     inside = ()
                 case Wrote():
+                    if event.asked:
+                        recording.edits[("write", graph.now, event.asked)] = event.statement
                     recording.statements[("write", graph.now, event.statement)] = event.diff
                     graph.change(event.diff)
                 case Read():
+                    if event.asked:
+                        recording.edits[("read", graph.now, event.asked, event.dialect)] = event.statement
                     recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
                 case Failed(statement=statement, reason=reason):
                     recording._failed(graph, statement, reason)
@@ -77,10 +84,10 @@ class Recording:
 
 
 class Fingerprint:
-    """A short text that says which graph this is: a hash over all changes since it was empty."""
+    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and all changes since."""
 
-    def __init__(self) -> None:
-        self.now = ""
+    def __init__(self, start: str = "") -> None:
+        self.now = start
 
     def change(self, diff: Diff) -> None:
         """The graph changed."""
@@ -101,16 +108,16 @@ class RememberedLLM:
     live: LLM | None = None
 
     def __call__(self, prompt: Prompt) -> Reply:
-        known = self.recording.replies.get((prompt_digest(prompt, self.name),))
+        known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on with the run
         if known:
             self.recording.avoided += 1
-            text, usage = known.popleft()
-            return Reply(text, usage)
+            return known.popleft()
         if self.live is None:
             last = " ".join(prompt.messages[-1].text.split())[-120:]
             raise ReplayMiss(f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given")
         self.recording.made += 1
-        return self.live(prompt)
+        reply = self.live(prompt)
+        return replace(reply, model=reply.model or self.live.name)
 
 
 @dataclass
@@ -150,6 +157,7 @@ class RememberedStore:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
+    edited: dict[str, str] = field(default_factory=dict)  # asked for, and run in its place: for the event that is to come
 
     @property
     def dialect(self) -> Dialect:
@@ -161,36 +169,43 @@ class RememberedStore:
         return tuple(replace(self, store=reader, reads_in=reader.dialect.name) for reader in readers(self.store))
 
     def write(self, statement: str) -> Diff:
-        edited = self.edits.get(("write", self.fingerprint.now, statement))
-        if edited is not None:
-            return self._edited(self.store.write, edited)
-        known = self.recording.statements.get(("write", self.fingerprint.now, statement))
-        if isinstance(known, QueryFailed):
-            raise known
+        meant, by_hand = self._meant(("write", self.fingerprint.now, statement))
+        known = self.recording.statements.get(("write", self.fingerprint.now, meant))
+        diff = self._run(self.store.write, meant, known, by_hand)
         if isinstance(known, Diff):
-            self.store.apply(known)
-        diff = known if isinstance(known, Diff) else self.store.write(statement)
+            self.store.apply(diff)
         self.fingerprint.change(diff)
         return diff
 
-    def _edited(self, act: Callable[[str], _Value], statement: str) -> _Value:
-        try:
-            result = act(statement)
-        except QueryFailed as error:
-            raise BadInput(f"the edited statement was refused: {error.reason}") from error
-        if isinstance(result, Diff):
-            self.fingerprint.change(result)
-        return result
-
     def read(self, statement: str) -> Rows:
-        key = ("read", self.fingerprint.now, statement, self.reads_in)
-        edited = self.edits.get(key)
-        if edited is not None:
-            return self._edited(self.store.read, edited)
-        known = self.recording.statements.get(key)
-        if isinstance(known, QueryFailed):
-            raise known
-        return known if isinstance(known, tuple) else self.store.read(statement)
+        meant, by_hand = self._meant(("read", self.fingerprint.now, statement, self.reads_in))
+        known = self.recording.statements.get(("read", self.fingerprint.now, meant, self.reads_in))
+        return self._run(self.store.read, meant, known, by_hand)
+
+    def as_edited(self, event: Event) -> Event:
+        """The event, showing the statement that a person has put in the place of the one that the loop asked for."""
+        if isinstance(event, Wrote | Read) and event.statement in self.edited:
+            return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
+        return event
+
+    def _meant(self, key: Key) -> tuple[str, bool]:
+        """The statement to run for one that is asked for, and whether it has just been put there by hand."""
+        by_hand = key in self.edits
+        meant = self.edits[key] if by_hand else self.recording.edits.get(key, key[2])
+        if meant != key[2]:
+            self.edited[key[2]] = meant
+        return meant, by_hand
+
+    def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
+        """What a statement gave when it was recorded, or gives now."""
+        try:
+            if isinstance(known, QueryFailed):
+                raise known
+            return act(statement) if known is None else cast(_Value, known)
+        except QueryFailed as error:
+            if not by_hand:
+                raise
+            raise BadInput(f"the edited statement was refused: {error.reason}") from error
 
     def compute(self, code: str) -> str:
         known = self.recording.outputs.get((code,))

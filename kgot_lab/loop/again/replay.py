@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, TraceError, require, require_parts, shortly
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    NotInstalled,
+    ReplayMiss,
+    SandboxError,
+    StoreUnavailable,
+    TraceError,
+    require,
+    require_parts,
+    shortly,
+)
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.again.recording import Fingerprint, Key, Recording, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.again.recording import Fingerprint, Recording, RememberedLLM, RememberedStore, RememberedTool
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, append, diffs, events_of, graph_after, load_run
+from kgot_lab.loop.trace import Trace, TraceFile, diffs, events_of, graph_after, load_run, reopened
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Usage
+from kgot_lab.types import LLM, Json, Reply, Usage
 
 
 def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
@@ -49,7 +60,7 @@ def walk_again(events: Sequence[Event], recording: Recording, store: RememberedS
     """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the live parts, if given."""
     begun = started(events)
     tools = {tool.name: tool for tool in live.tools}
-    return think(
+    walk = think(
         begun.question,
         RememberedLLM(recording, begun.planning, live.planning),
         store,
@@ -58,13 +69,27 @@ def walk_again(events: Sequence[Event], recording: Recording, store: RememberedS
         execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
     )
+    return map(store.as_edited, walk)
 
 
 def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
     """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes from the run."""
     events = events_of(run)
     recording = Recording.of(events)
-    return walk_again(events, recording, RememberedStore(recording, store or InMemory()))
+    return walk_again(events, recording, remembered(recording, events, store or InMemory()))
+
+
+def remembered(recording: Recording, events: Sequence[Event], store: Store, edits: Mapping[Key, str] | None = None) -> RememberedStore:
+    """A store over a recording, holding what the run began with: it must be empty, or hold just that. Raises BadInput."""
+    begun = started(events)
+    require_parts(store, ("write", "read", "schema"), "a run is walked again in a store, as open_store(…) gives one")
+    if store.schema().nodes:
+        if not begun.start or store.graph() != begun.start:
+            wanted = "empty, or hold just the graph that the run began with" if begun.start else "empty"
+            raise BadInput(f"the store must be {wanted} to walk a run again in it: open a new one, such as InMemory()")
+    elif begun.start:
+        store.apply(store.graph().diff(begun.start))
+    return RememberedStore(recording, store, Fingerprint(begun.graph), edits or {})
 
 
 def started(events: Sequence[Event]) -> Started:
@@ -79,14 +104,6 @@ def _limits(begun: Started) -> Limits:
         return Limits(**begun.limits)
     except TypeError as error:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
-
-
-def _empty(store: Store) -> Store:
-    """The store, which must hold nothing; raises BadInput."""
-    require_parts(store, ("write", "read", "schema"), "a run is walked again in a store, as open_store(…) gives one")
-    if store.schema().nodes:
-        raise BadInput("the store must be empty to walk a run again in it: open a new one, such as InMemory()")
-    return store
 
 
 # --- verify ---------------------------------------------------------------------------------------------------------------
@@ -104,7 +121,10 @@ class Difference:
     def __str__(self) -> str:
         kind = type(self.recorded or self.now).__name__
         why = f" ({self.reason})" if self.reason else ""
-        return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
+        if self.recorded is None or self.now is None or type(self.recorded) is not type(self.now):
+            return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
+        where, was, now = _apart(json.loads(_line(self.recorded)), json.loads(_line(self.now)))
+        return f"event {self.number} ({kind}) differs in {where}: recorded {was}; now {now}{why}"
 
 
 def verify(run: Trace | Sequence[Event], store: Store | None = None) -> Difference | None:
@@ -115,14 +135,14 @@ def verify(run: Trace | Sequence[Event], store: Store | None = None) -> Differen
     events = events_of(run)
     recording = replace(Recording.of(events), statements={}, outputs={})
     with _opened(events, store) as opened:
-        return first_difference(events, walk_again(events, recording, RememberedStore(recording, opened)))
+        return first_difference(events, walk_again(events, recording, remembered(recording, events, opened)))
 
 
 @contextmanager
 def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
     """The empty store that was given, or one for the languages of a run, closed in the end."""
     if store is not None:
-        yield _empty(store)
+        yield store
         return
     begun = started(events)
     with closing(open_for(begun.dialect, *begun.readers)) as opened:
@@ -130,16 +150,29 @@ def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
 
 
 def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
-    """The first place where two runs differ; times do not count."""
+    """The first place where two runs differ, as far as the recorded one went; times do not count.
+
+    Raises SandboxError, NotInstalled and StoreUnavailable, since what cannot be executed here is no difference.
+    """
     for number, was in enumerate(recorded):
         try:
             event = next(now, None)
+        except (SandboxError, NotInstalled, StoreUnavailable):
+            raise
         except LabError as error:
-            return Difference(number, was, None, str(error))
+            return None if _cut_inside(recorded, number, error) else Difference(number, was, None, str(error))
         if event is None or not same_event(was, event):
             return Difference(number, was, event)
+    if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
+        return None
     extra = next(now, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
+
+
+def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
+    """Whether a run was stopped within a tool, after models behind it were asked and before it returned."""
+    left = recorded[number:]
+    return isinstance(error, ReplayMiss) and all(isinstance(event, Asked) and event.role.startswith("inside ") for event in left)
 
 
 def same_event(one: Event, other: Event) -> bool:
@@ -155,28 +188,54 @@ def _short(event: Event | None) -> str:
     return "nothing" if event is None else _line(event)[:300]
 
 
+def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
+    """The first place where two JSON values differ, by its path, and both values there, cut around the first letters that differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [*one, *(name for name in other if name not in one)]
+        name = next(name for name in names if one.get(name) != other.get(name) or (name in one) != (name in other))
+        return _apart(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        number = next(number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+        return _apart(one[number], other[number], f"{where}[{number}]")
+    texts = [value if isinstance(value, str) else json.dumps(value, default=dict) for value in (one, other)]
+    pairs = enumerate(zip(*texts, strict=False))
+    same = next((place for place, (was, now) in pairs if was != now), min(map(len, texts)))
+    start = max(0, same - 40)
+    was, now = (repr("…" * bool(start) + text[start : same + 120] + "…" * (len(text) > same + 120)) for text in texts)
+    return where, was, now
+
+
 # --- resume ---------------------------------------------------------------------------------------------------------------
 
 
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
 
-    The store must be empty. Raises TraceError when the loop no longer does what was recorded.
+    The store must be empty, or hold just the graph that the run began with. Raises TraceError when the loop no longer does what was
+    recorded, and when another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
-    trace = load_run(path)
-    recording = Recording.of(trace.events)
-    walk = walk_again(trace.events, recording, RememberedStore(recording, _empty(store)), live)
-    return _going_on(trace.events, walk, Path(path))
+    require(path, (str, Path), "a run is resumed from the path of its trace")
+    load_run(path)  # so that what is no trace is said before anything else
+    writing = reopened(path)  # first, so that nobody adds to what is read now
+    try:
+        trace = load_run(path)
+        recording = Recording.of(trace.events)
+        walk = walk_again(trace.events, recording, remembered(recording, trace.events, store), live)
+    except BaseException:
+        writing.close()
+        raise
+    return _going_on(trace.events, walk, writing)
 
 
-def _going_on(recorded: Sequence[Event], walk: Iterator[Event], path: Path) -> Iterator[Event]:
-    for number, was in enumerate(recorded):
-        event = next(walk, None)
-        if event is None or not same_event(was, event):
-            raise TraceError(f"{path} cannot be resumed: {Difference(number, was, event)}")
-        yield event
-    yield from append(walk, path)
+def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceFile) -> Iterator[Event]:
+    with writing:
+        for number, was in enumerate(recorded):
+            event = next(walk, None)
+            if event is None or not same_event(was, event):
+                raise TraceError(f"{writing.path} cannot be resumed: {Difference(number, was, event)}")
+            yield event
+        yield from writing.added(walk)
 
 
 # --- fork -----------------------------------------------------------------------------------------------------------------
@@ -218,7 +277,7 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     recording = Recording.of(events)
     edits = _changed(recording, events, at, change)
     with _opened(events, store) as opened:
-        seen, stopped = _walked_with(events, recording, RememberedStore(recording, opened, edits=edits), live, (at, change))
+        seen, stopped = _walked_with(events, recording, remembered(recording, events, opened, edits), live)
     pairs = zip(seen, events, strict=False)
     first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
     by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from the recording, and is no call that was avoided
@@ -226,13 +285,13 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
 
 
 def _walked_with(
-    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources, edit: tuple[int, str]
+    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources
 ) -> tuple[list[Event], str]:
     """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
-    (at, change), seen = edit, list[Event]()
+    seen = list[Event]()
     try:
         for event in walk_again(events, recording, store, live):
-            seen.append(_with_edit(event, events[at], change) if len(seen) == at else event)
+            seen.append(event)
     except BadInput:
         raise
     except LabError as error:
@@ -245,27 +304,21 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
     event, before = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
-            key = (prompt_digest(event.prompt, event.model),)
-            nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, other.model),) == key for other in before)
-            recording.replies[key][nth] = (change, event.usage if change == event.reply else Usage())  # what a person wrote cost no tokens
+            key = (prompt_digest(event.prompt, ""),)
+            nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before)
+            usage = event.usage if change == event.reply else Usage()  # what a person wrote cost no tokens
+            recording.replies[key][nth] = Reply(change, usage, event.model)
         case ToolReturned():
             recording.change_result(replace(event, text=change, sources=(), failed=False))
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():
-            fingerprint = Fingerprint()
+            fingerprint = Fingerprint(started(events).graph)
             for diff in diffs(before):
                 fingerprint.change(diff)
-            where = (fingerprint.now, event.statement)
+            where = (fingerprint.now, event.asked or event.statement)
             return {("write", *where) if isinstance(event, Wrote) else ("read", *where, event.dialect): change}
         case _:
             kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
             raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")
     return {}
-
-
-def _with_edit(event: Event, was: Event, change: str) -> Event:
-    """The event as it happened, showing the edited statement instead of the one the loop asked for."""
-    if isinstance(event, Wrote | Read) and isinstance(was, Wrote | Read) and event.statement == was.statement:
-        return replace(event, statement=change)
-    return event

@@ -1,0 +1,37 @@
+"""Work the events of the recorded runs out again from their recorded replies and tool results, after the loop has changed; no model is asked.
+
+The replies stay those of the model that gave them. A run whose prompts have changed cannot be worked out so: record it again.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+from kgot_lab.loop.again.recording import Recording
+from kgot_lab.loop.again.replay import remembered, started, walk_again
+from kgot_lab.loop.trace import load_run, record
+from kgot_lab.stores import open_for
+
+TRACES = Path(__file__).parent.parent / "traces"
+
+
+def work_out(path: Path) -> int:
+    """Write a trace anew, and return how many of its events changed; the store is a real one. Raises ReplayMiss."""
+    run = load_run(path)
+    begun, recording, fresh = started(run.events), Recording.of(run.events), path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with closing(open_for(begun.dialect, *begun.readers)) as store:
+        walk = walk_again(run.events, recording, remembered(recording, run.events, store))
+        now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
+    changed = sum(was != event for was, event in zip(run.events, now, strict=False)) + abs(len(now) - len(run.events))
+    if changed:
+        fresh.replace(path)
+    fresh.unlink(missing_ok=True)
+    return changed
+
+
+if __name__ == "__main__":
+    for path in sorted(TRACES.glob("*.jsonl")):
+        print(f"{path.name}: {work_out(path)} events changed", flush=True)
