@@ -19,6 +19,7 @@ LabError
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 _LONGEST = 60  # letters of a value that a message shows
 
@@ -50,7 +51,9 @@ class NotInstalled(LabError):
 
 
 class LLMError(LabError):
-    """A model could not answer."""
+    """A model could not answer; `spent` is the Usage that was charged all the same, or None."""
+
+    spent: Any = None
 
 
 class BadReply(LLMError):

@@ -14,7 +14,7 @@ class Endpoint:
     """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server refuses is tried no more.
 
     json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it (llama-cpp-python's server).
-    words: the schema is written into the prompt.
+    format: the schema itself (Ollama). words: the schema is written into the prompt.
     """
 
     name: str
@@ -24,11 +24,12 @@ class Endpoint:
     schema_ways: tuple[str, ...] = ("json_schema", "words")
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
+    wire: str = "chat completions"  # or "ollama"
 
 
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
 # platform.claude.com "OpenAI SDK compatibility" (response_format and seed are ignored, so neither is sent),
-# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com "OpenAI compatibility".
+# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com (its own API, since its OpenAI one cannot set num_ctx).
 ENDPOINTS = {
     preset.name: preset
     for preset in (
@@ -36,7 +37,9 @@ ENDPOINTS = {
         Endpoint("anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False),
         Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
         Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False),
+        Endpoint(
+            "ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False, schema_ways=("format", "words"), wire="ollama"
+        ),
     )
 }
 
