@@ -33,11 +33,11 @@ class BadInput(LabError):
 
 
 class UnknownName(BadInput):
-    """A name that is not in a table."""
+    """A name that is not in a table; `meant` is what it most likely stands for, where that is known better than by its letters."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]):
+    def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(str(name)[:_LONGEST], self.known, n=1)
+        near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 

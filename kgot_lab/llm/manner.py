@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _UNKNOWN = (
-    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be set"
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
 )
 # Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does not support thinking".
 _OPTIONAL = {"temperature": "temperature", "seed": "seed", "reasoning_effort": "reasoning_effort|reasoning effort|thinking"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.errors import LLMError
+from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.budget import tokens_of
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
@@ -21,6 +21,8 @@ from kgot_lab.llm.wires import WIRES, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Settings", "server_at"]
+
+_PATIENT, _AS_PROMPTED = Patience(), Settings()
 
 
 @dataclass
@@ -47,14 +49,16 @@ class OpenAICompatible:
         preset: Endpoint,
         model: str,
         *,
-        patience: Patience = Patience(),
+        patience: Patience = _PATIENT,
         price: Price | None = None,
-        settings: Settings = Settings(),
+        settings: Settings = _AS_PROMPTED,
         sleep: Callable[[float], None] = time.sleep,
         say: Callable[[str], None] = lambda _: None,
     ):
         import openai
 
+        if settings.num_ctx is not None and preset.wire != "ollama":
+            raise BadInput(f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out")
         self.name = f"{preset.name}:{model}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgot_lab.llm.manner import Manner
 from kgot_lab.llm.presets import Endpoint
@@ -25,6 +25,9 @@ class RawReply:
     thought: int = 0
     charged: float = 0.0  # US dollars, where the server tells
     declined: str = ""  # the words with which the model would not answer
+
+
+_HUGE = 1e12  # tokens or dollars that no server means
 
 
 class Wire(Protocol):
@@ -152,7 +155,7 @@ def _first(value: Json) -> Json:
 def _number(value: Json, name: str) -> float:
     """A number in an answer, 0 where there is none."""
     told = _member(value, name)
-    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and told > 0 else 0.0
+    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE else 0.0
 
 
 def _count(value: Json, name: str) -> int:
