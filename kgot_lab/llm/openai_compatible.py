@@ -142,7 +142,7 @@ class OpenAICompatible:
         """The reply, or what an empty one lacks; its tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
-        if raw.said:
+        if raw.said.strip():
             return Reply(raw.said, usage, cut=raw.ended == "length")
         asking.spent += usage
         if raw.declined:
