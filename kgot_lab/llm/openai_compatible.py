@@ -120,7 +120,8 @@ class OpenAICompatible:
         """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the key."""
         import openai
 
-        self.requests += 1
+        with self._lock:
+            self.requests += 1
         room = (asking.prompt.max_tokens + manner.allowance) * 2**asking.empty
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, room, manner, self.settings)
