@@ -16,6 +16,8 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
+from kgot_lab.llm.budget import price_asked, worst_of
+from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt that a tape keeps for people
@@ -69,6 +71,8 @@ class Recorded:
     `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read or `model` is needed,
     UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it never asks a live model.
     """
+
+    price = FREE  # what a reply cost when it was recorded is in its usage
 
     def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
         named = isinstance(tape, (str, Path))
@@ -134,6 +138,15 @@ class Recorder:
     def name(self) -> str:
         """The name of the live model."""
         return self._llm.name
+
+    @property
+    def price(self) -> Price | None:
+        """What the live model charges."""
+        return price_asked(self._llm)
+
+    def worst(self, prompt: Prompt) -> Usage:
+        """The most that one call of the live model can take."""
+        return worst_of(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
