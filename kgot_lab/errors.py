@@ -97,7 +97,14 @@ class NoSandbox(SandboxError):
 
 
 class ToolFailed(LabError):
-    """A tool could not do its work."""
+    """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it cost nevertheless.
+
+    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the run.
+    """
+
+    def __init__(self, message: str, *, again: bool = False, usage: Iterable[object] = (), wait: float | None = None):
+        self.again, self.usage, self.wait = again, tuple(usage), wait
+        super().__init__(message)
 
 
 class TraceError(LabError):

@@ -92,19 +92,22 @@ def _computed(run: Loop, facts: str) -> Steps[str]:
         return ""
     question = run.state.question
     try:
-        if not (yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed, max_tokens=20)).needed:
+        if not (yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)).needed:
             return ""
-        code = (yield from ask_for(run, "arithmetic", prompts.arithmetic(question, facts), Code, execution=True)).code
+        messages = prompts.arithmetic(question, facts)
+        for mends in range(run.limits.repairs + 1):
+            code = (yield from ask_for(run, "arithmetic", messages, Code, execution=True, seed=mends)).code
+            try:
+                output = run.compute(code).strip()
+            except QueryFailed as error:
+                yield run.happened(Computed, code=code, output=error.reason, failed=True)
+                messages = prompts.mend_arithmetic(question, facts, code, error.reason)
+            else:
+                yield run.happened(Computed, code=code, output=output)
+                return f"\nComputed: {output}" if output else ""
     except BadReply as error:
         yield run.happened(Computed, code=error.text[:500], output=error.reason, failed=True)
-        return ""
-    try:
-        output = run.compute(code).strip()
-    except QueryFailed as error:
-        yield run.happened(Computed, code=code, output=error.reason, failed=True)
-        return ""
-    yield run.happened(Computed, code=code, output=output)
-    return f"\nComputed: {output}" if output else ""
+    return ""
 
 
 def _may_need_arithmetic(run: Loop, facts: str) -> bool:
@@ -122,7 +125,7 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
         temperature = limits.vote_temperature if number else limits.temperature
         messages = prompts.answer(run.state.question, facts, limits.answer_format)
         try:
-            text = (yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number, max_tokens=200)).answer.strip()
+            text = (yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number)).answer.strip()
         except BadReply as error:
             yield run.happened(Parsed, text="", problem=error.reason)
             continue
@@ -145,7 +148,7 @@ def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
         return most_common
     messages = prompts.choose(run.state.question, shorten(facts, run.limits.row_tokens), options)
     try:
-        number = (yield from ask_for(run, "choose", messages, Number, max_tokens=20)).number
+        number = (yield from ask_for(run, "choose", messages, Number)).number
     except BadReply:
         return most_common  # the Asked event shows the reply that could not be used
     return options[number - 1] if 1 <= number <= len(options) else most_common
@@ -155,7 +158,7 @@ def _guess(run: Loop) -> Steps[None]:
     yield run.happened(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess(text, run.limits.answer_format)
-    answer = (yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature, max_tokens=200)).answer.strip()
+    answer = (yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature)).answer.strip()
     if not answer:
         raise BadReply("the model gave an empty answer; try another model, or the preset made for small models", answer)
     yield run.happened(Answered, text=answer, forced=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.recorded import prompt_from_json
+from kgot_lab.llm.recorded import prompt_from_json, prompt_to_json
 from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 
 EMPTY = PropertyGraph.of()
+LOST = ", failed"  # ends the role of a call that failed and had a cost
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -55,6 +56,12 @@ class Asked(Event):
     prompt: Prompt
     reply: str
     usage: Usage = Usage()
+    cut: bool = False  # whether the reply ended because it had all the tokens it may have
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a call failed that had a cost: it has no reply, and is not part of what is walked again."""
+        return self.role.endswith(LOST)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -132,6 +139,7 @@ class ToolReturned(Event):
     text: str
     sources: tuple[Document, ...] = ()
     failed: bool = False
+    again: bool = False  # of a failure: whether the same call may do better later
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -238,8 +246,10 @@ def to_json(event: Event) -> dict[str, Json]:
 
 
 def _plain(value: Any) -> Json:
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, Prompt):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value) if "beside" not in item.metadata}
+    if isinstance(value, Prompt):
+        return prompt_to_json(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
+from time import sleep
 
-from kgot_lab.errors import BadReply, QueryFailed, ToolFailed
+from kgot_lab.errors import BadReply, LabError, QueryFailed, ToolFailed, described_value
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
-from kgot_lab.loop.run import How, Loop, Steps, ask_for, ask_text, distinct, repairing, situation
+from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.loop.supports import Support, note, noted, sentence_of
 from kgot_lab.stores.protocol import Fact, Store
@@ -18,7 +19,7 @@ from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
-from kgot_lab.tools.tool import Tool, sought_by
+from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import Document, Edge, Message, Prompt, Triple
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
@@ -40,7 +41,7 @@ def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
     if len(reasons) < 2 or not run.limits.merge:
         return joined_lines(reasons)
     try:
-        reason = (yield from ask_for(run, "merge", prompts.merge(reasons), Reason, max_tokens=200)).reason
+        reason = (yield from ask_for(run, "merge", prompts.merge(reasons), Reason)).reason
     except BadReply:
         reason = joined_lines(reasons)  # not fused, but nothing is lost
     yield run.happened(Merged, reason=reason)
@@ -60,7 +61,7 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
     for attempt in range(2):
         made = (*run.state.calls, *skipped)
         messages = prompts.choose_tools(text, made, missing, tools)
-        how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt, "max_tokens": 250}
+        how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
         temperature = run.limits.temperature if attempt == 0 else max(run.limits.vote_temperature, run.limits.temperature)
         try:
             reply = yield from ask_for(run, "tools", messages, Calls, temperature=temperature, **how)
@@ -95,9 +96,9 @@ def _lookup(look: Tool, words: str) -> ToolCall:
 def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
     """In operations mode, which names that the graph revealed to look up next: a choice among them, which a small model can make."""
     text = yield from situation(run)
-    how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature, "max_tokens": 80}
+    how = {"schema": names_schema(names, run.limits.calls), "execution": True, "temperature": run.limits.temperature}
     try:
-        chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, **how)).about
+        chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, kind="next names", **how)).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
     wanted = [_lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
@@ -139,21 +140,53 @@ def proper(text: str) -> str:
 
 
 def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
-    """Call a tool; its failure is a text the model sees, never a fact."""
+    """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
+    wait = run.limits.tool_wait
+    for attempt in range(1, run.limits.tool_attempts + 1):
+        try:
+            result = _called(run, call)
+        except ToolFailed as error:
+            told = whole(str(error))
+            yield from _inside(run, call, told, error.usage)
+            returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
+            yield returned
+            if not error.again or attempt == run.limits.tool_attempts:
+                return returned
+            sleep(wait if error.wait is None else error.wait)
+            wait *= 2
+        else:
+            text = whole(result.text)
+            yield from _inside(run, call, text, result.usage)
+            returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
+            yield returned
+            return returned
+    raise AssertionError("unreachable")
+
+
+def _called(run: Loop, call: ToolCall) -> Result:
+    """What a tool returns; raises ToolFailed, also for whatever is wrong with the tool itself. Errors of models and the sandbox go on."""
+    if call.tool not in run.tools:
+        raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
-        if call.tool not in run.tools:
-            raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
         result = run.tools[call.tool](**call.arguments)
-    except ToolFailed as error:
-        returned = run.happened(ToolReturned, call=call, text=whole(str(error)), failed=True)
-    else:
-        text = whole(result.text)
-        for usage in result.usage:
-            prompt = Prompt((Message("user", str(call)),))
-            yield run.happened(Asked, role=f"inside {call.tool}", model=call.tool, prompt=prompt, reply=text, usage=usage)
-        returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
-    yield returned
-    return returned
+    except LabError:
+        raise
+    except TimeoutError as error:
+        raise ToolFailed(f"{call.tool} took too long: {error or 'no answer in time'}", again=True) from error
+    except ConnectionError as error:
+        raise ToolFailed(f"{call.tool}: {error or type(error).__name__}", again=True) from error
+    except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
+        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error}") from error
+    if not isinstance(result, Result) or not isinstance(result.text, str):
+        raise ToolFailed(f"{call.tool} is broken: a tool returns a Result with a text, not {described_value(result)}")
+    return result
+
+
+def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[object]) -> Steps[None]:
+    """What models behind a tool cost."""
+    for usage in usages:
+        prompt = Prompt((Message("user", str(call)),))
+        yield run.happened(Asked, role=f"inside {call.tool}", model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 
 def readable(document: Document) -> Document:
@@ -182,10 +215,23 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     text = shorten(text, run.limits.tool_tokens)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=tokens(text), left_out=left_out)
+    return (yield from _written_from(run, returned.call, text))
+
+
+def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
+    """The write statements made of a text; where they are too many for one reply, of its first half and its second."""
     about = yield from situation(run)
-    messages = prompts.write(about, str(returned.call), text, run.store.dialect)
+    messages = prompts.write(about, str(call), text, run.store.dialect)
     try:
-        reply = yield from ask_for(run, "write", messages, Statements, temperature=run.limits.temperature, max_tokens=1500)
+        reply = yield from ask_for(run, "write", messages, Statements, temperature=run.limits.temperature)
+    except TooLong as error:
+        pieces = sentences(text)
+        if len(pieces) > 1:
+            half = len(pieces) // 2
+            first = yield from _written_from(run, call, joined_lines(pieces[:half]))
+            return first + (yield from _written_from(run, call, joined_lines(pieces[half:])))
+        yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=True)
+        return []
     except BadReply as error:
         yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=True)
         return []
@@ -224,7 +270,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
     for piece in (pieces[number] for number in kept):
-        how = How(max_tokens=120, temperature=run.limits.temperature)
+        how = How("sentence", temperature=run.limits.temperature)
         text = yield from ask_text(run, "write", prompts.extract(str(piece)), how)
         for triple in read_triples(text):
             (grounded.append((triple, piece)) if says_fact(piece, triple) else invented.append(triple))

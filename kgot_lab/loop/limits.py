@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
@@ -11,6 +12,10 @@ Writing = Literal["statements", "operations"]
 Reading = Literal["statements", "operations", "whole graph"]
 Arithmetic = Literal["always", "numbers", "never"]
 Format = Literal["default", "gaia"]
+REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is asked for
+    "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
+    "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
+}  # fmt: skip
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -37,6 +42,11 @@ class Limits:
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
     vote_temperature: float = 0.7  # five ballots at 0 are one text five times
+    temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)  # other ones, by what is asked for
+    reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)  # other lengths than REPLY_TOKENS, by what is asked for
+    longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
+    tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
+    tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
@@ -53,25 +63,51 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("steps", "votes", "parses", "forced_reads", "calls", "graph_tokens", "tool_tokens", "row_tokens"):
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in ("rereads", "repairs", "unpolled"):
+        for name in ("rereads", "repairs", "unpolled", "longer"):
             require_count(getattr(self, name), 0, f"limits.{name}")
+        for role, most in _by_role("reply_tokens", self.reply_tokens).items():
+            require_count(most, 1, f"limits.reply_tokens[{role!r}]")
+        for role, value in _by_role("temperatures", self.temperatures).items():
+            _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
+        require_count(self.tool_attempts, 1, "limits.tool_attempts")
+        _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
         for name in ("temperature", "vote_temperature"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
-                raise BadInput(f"limits.{name} must be between 0 and 2, not {getattr(self, name)}")
+            _require_between(getattr(self, name), 0, 2, f"limits.{name}")
 
     def but(self, **changes: Any) -> Limits:
         """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a limit there is not."""
-        for name in set(changes) - {field.name for field in fields(self)}:
-            raise UnknownName("limit", name, [field.name for field in fields(self)])
+        for name in set(changes) - {each.name for each in fields(self)}:
+            raise UnknownName("limit", name, [each.name for each in fields(self)])
         return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
 
     def as_json(self) -> dict[str, Any]:
-        """The limits as plain values, for the head of a trace."""
-        return asdict(self)
+        """The limits as plain values, for the head of a trace; those that runs of older versions do not name only where they were set."""
+        usual = Limits()
+        return {name: value for name, value in asdict(self).items() if name not in _LATER or value != getattr(usual, name)}
+
+    def tokens_of(self, role: str) -> int:
+        """The most tokens of a reply to what is asked for."""
+        return self.reply_tokens.get(role) or REPLY_TOKENS[role]
+
+
+_LATER = ("temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait")
+
+
+def _by_role(name: str, given: object) -> Mapping[str, Any]:
+    require(given, Mapping, f"limits.{name} maps what is asked for to a number")
+    assert isinstance(given, Mapping)
+    for role in given:
+        if role not in REPLY_TOKENS:
+            raise UnknownName(f"role in limits.{name}", str(role), REPLY_TOKENS)
+    return given
+
+
+def _require_between(value: object, least: float, most: float, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise BadInput(f"{what} must be between {least:g} and {most:g}, not {value}")
 
 
 REFERENCE = Limits()

@@ -8,8 +8,8 @@ from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Forced, Read, Refused
 from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, read_event, repairing, situation
-from kgot_lab.loop.shapes import Names, Statement
-from kgot_lab.loop.vote import look_up
+from kgot_lab.loop.shapes import Answer, Names, Statement
+from kgot_lab.loop.vote import is_statement, look_up
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.types import Rows
 
@@ -61,11 +61,11 @@ def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
     role = f"read in {reader.dialect.name}"
     try:
         if run.limits.reading == "operations":
-            names = (yield from ask_for(run, role, prompts.names(text), Names, temperature=run.limits.temperature, max_tokens=100)).about
+            names = (yield from ask_for(run, role, prompts.names(text), Names, kind="names", temperature=run.limits.temperature)).about
             statement = look_up(run, names, reader)
         else:
             messages = prompts.read_in(text, reader.dialect)
-            statement = (yield from ask_for(run, role, messages, Statement, temperature=run.limits.temperature)).statement
+            statement = (yield from ask_for(run, role, messages, Statement, kind="read", temperature=run.limits.temperature)).statement
     except BadReply as error:
         yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=reader.dialect.name)
         return Candidate(())
@@ -76,7 +76,7 @@ def forced(run: Loop) -> Steps[list[Candidate]]:
     """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode it reads everything."""
     yield run.happened(Forced, what="read")
     if run.limits.reading == "whole graph":
-        return (yield from _directly(run, [""]))
+        return (yield from _directly(run, (yield from _forced_answers(run))))
     text = yield from situation(run)
     statements = []
     possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
@@ -91,16 +91,41 @@ def forced(run: Loop) -> Steps[list[Candidate]]:
 
 def _forced_statement(run: Loop, text: str, temperature: float, number: int) -> Steps[str]:
     if run.limits.reading == "operations":
-        reply = yield from ask_for(run, "forced read", prompts.names(text), Names, temperature=temperature, seed=number, max_tokens=100)
+        reply = yield from ask_for(run, "forced read", prompts.names(text), Names, kind="names", temperature=temperature, seed=number)
         return look_up(run, reply.about)
     messages = prompts.forced_read(text, run.store.dialect)
-    return (yield from ask_for(run, "forced read", messages, Statement, temperature=temperature, seed=number)).statement
+    return (yield from ask_for(run, "forced read", messages, Statement, kind="read", temperature=temperature, seed=number)).statement
+
+
+def _forced_answers(run: Loop) -> Steps[list[str]]:
+    """Answers from the graph as text, as many as the limits say; none from an empty one."""
+    if not run.store.schema().nodes:
+        return []
+    text = yield from situation(run)
+    answers = []
+    for number in range(run.limits.forced_reads if run.limits.vote_temperature > 0 else 1):
+        temperature = run.limits.vote_temperature if number else run.limits.temperature
+        messages = prompts.guess(text, run.limits.answer_format)
+        try:
+            reply = yield from ask_for(run, "forced answer", messages, Answer, kind="guess", temperature=temperature, seed=number)
+        except BadReply as error:
+            yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+        else:
+            answers.append(reply.answer.strip())
+    return distinct([answer for answer in answers if answer])
 
 
 def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
+    """The answers with all facts of the graph; one that is a statement is read, for it is no answer."""
+    found: list[Candidate] = []
+    for statement in filter(is_statement, answers):
+        _note(found, (yield from read(run, statement)))
+    said = [answer for answer in answers if not is_statement(answer)]
+    if not said and found:
+        return found
     facts = rows_of_graph(run)
     yield run.happened(Read, statement=WHOLE_GRAPH, rows=facts)
-    return [Candidate(facts, answer) for answer in answers] if facts else []
+    return found + [Candidate(facts, answer) for answer in said or [""]] if facts else found
 
 
 def rows_of_graph(run: Loop) -> Rows:
@@ -143,8 +168,8 @@ def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | Non
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
         reply = yield from ask_for(
-            run, "read again", prompts.names(text), Names, temperature=temperature, seed=50 + attempt, max_tokens=100
+            run, "read again", prompts.names(text), Names, kind="names", temperature=temperature, seed=50 + attempt
         )
         return look_up(run, reply.about, reader)
     messages = prompts.reread(text, wrong, (reader or run.store).dialect)
-    return (yield from ask_for(run, "read again", messages, Statement, temperature=temperature, seed=50 + attempt)).statement
+    return (yield from ask_for(run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt)).statement

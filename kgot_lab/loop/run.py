@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.errors import BadReply, LLMError, QueryFailed
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.events import LOST, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.render import rendered
@@ -20,7 +20,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Message, Prompt, Rows
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
 
 _Shape = TypeVar("_Shape", bound=BaseModel)
 _Result = TypeVar("_Result")
@@ -50,34 +50,62 @@ class Loop:
 
 @dataclass(frozen=True)
 class How:
-    """How to ask: in what shape, how freely, with which seed and model."""
+    """How to ask: in what shape, how freely, with which seed and model; `kind` says what for, as `REPLY_TOKENS` names it."""
 
+    kind: str
     shape: type[BaseModel] | None = None
     temperature: float = 0.0
     seed: int = 0
-    max_tokens: int = 400
     schema: Mapping[str, Json] | None = None  # narrower than the shape's own
     execution: bool = False  # ask the execution model, not the planning model
 
 
 def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
-    """Ask a model; every asking is an event."""
+    """Ask a model; every asking is an event. A reply that was cut short is asked for again with more room."""
     llm = run.execution if how.execution else run.planning
-    schema = how.schema or (schema_of(how.shape) if how.shape else None)
-    return (yield from _send(run, role, llm, Prompt(messages, schema, how.temperature, how.seed, how.max_tokens)))
+    prompt = _prompt(run, messages, how)
+    for _ in range(run.limits.longer):
+        reply = yield from _send(run, role, llm, prompt)
+        if not reply.cut:
+            return reply.text
+        role, prompt = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+    return (yield from _send(run, role, llm, prompt)).text
 
 
 def ask_for(run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
-    """Ask a model for a value of a shape; a reply that does not have it is mended once. Raises BadReply."""
-    options = How(shape, **how)
+    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room, another bad one mended once.
+
+    Raises BadReply, which says when it was too long.
+    """
+    options = How(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt = Prompt(messages, options.schema or schema_of(shape), options.temperature, options.seed, options.max_tokens)
-    text = yield from _send(run, role, llm, prompt)
-    try:
-        return _value(text, shape)
-    except BadReply as error:
-        text = yield from _send(run, f"{role}, again", llm, mending(prompt, text, error))
-        return _value(text, shape)
+    prompt, longer = _prompt(run, messages, options), 0
+    while True:
+        reply = yield from _send(run, role, llm, prompt)
+        try:
+            return _value(reply.text, shape)
+        except BadReply as error:
+            if not reply.cut:
+                reply = yield from _send(run, f"{role}, again", llm, mending(prompt, reply.text, error))
+                return _value(reply.text, shape)
+            if longer == run.limits.longer:
+                most = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
+                raise TooLong(f"the reply did not end within {most}", reply.text) from error
+        role, prompt, longer = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens), longer + 1
+
+
+class TooLong(BadReply):
+    """A reply that did not end within the tokens it may have."""
+
+
+def _longer(role: str) -> str:
+    return role if role.endswith(", longer") else f"{role}, longer"
+
+
+def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
+    schema = how.schema or (schema_of(how.shape) if how.shape else None)
+    temperature = run.limits.temperatures.get(how.kind, how.temperature)
+    return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind))
 
 
 def _value(text: str, shape: type[_Shape]) -> _Shape:
@@ -85,11 +113,17 @@ def _value(text: str, shape: type[_Shape]) -> _Shape:
     return shape.model_validate(whole(parse(text, shape).model_dump()))
 
 
-def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[str]:
-    reply = llm(prompt)
+def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+    """What a model replies; what a call that failed has cost stands in its own event, before the error goes on."""
+    try:
+        reply = llm(prompt)
+    except LLMError as error:
+        if error.spent is not None:
+            yield run.happened(Asked, role=f"{role}{LOST}", model=llm.name, prompt=prompt, reply="", usage=error.spent)
+        raise
     text: str = whole(reply.text)
-    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, usage=reply.usage)
-    return text
+    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, usage=reply.usage, cut=reply.cut)
+    return replace(reply, text=text)
 
 
 def situation(run: Loop, reader: Store | None = None) -> Steps[str]:

@@ -39,7 +39,8 @@ class State:
             case Chose(calls=calls):
                 return replace(now, calls=(*self.calls, *calls))
             case ToolReturned():
-                return replace(now, returns=(*self.returns, event))
+                made = tuple(call for call in self.calls if call != event.call) if event.again else self.calls
+                return replace(now, returns=(*self.returns, event), calls=made)
             case Wrote():
                 return replace(now, writes=(*self.writes, event), reads=())
             case Read():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, Voted
@@ -51,7 +53,7 @@ def _decided(ballots: list[Ballot], possible: int) -> bool:
 
 def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
     """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as nothing."""
-    options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number, "max_tokens": 300}
+    options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
     try:
         if run.limits.reading == "operations":
             look = yield from ask_for(run, "vote", prompts.vote_by_names(text), Look, **options)
@@ -67,7 +69,9 @@ def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
         return run.happened(Ballot, number=number, choice="", text=error.reason)
     if choice == "INSERT":
         return run.happened(Ballot, number=number, choice="INSERT", text=said)
-    if run.limits.reading != "whole graph" and (yield from _finds_nothing(run, statement)):
+    if run.limits.reading == "whole graph" and not run.store.schema().nodes:
+        return run.happened(Ballot, number=number, choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
+    if (run.limits.reading != "whole graph" or is_statement(statement)) and (yield from _finds_nothing(run, statement)):
         return run.happened(Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}")
     return run.happened(Ballot, number=number, choice="RETRIEVE", text=statement)
 
@@ -84,6 +88,14 @@ def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
     happened = read_event(run, run.store, statement, rows)
     yield happened
     return not happened.grounded
+
+
+_BEGINS = re.compile(r"(OPTIONAL\s+)?MATCH\s*\(|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+\w|facts\(", re.I | re.S)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text that should be an answer is a statement that reads one."""
+    return _BEGINS.match(text.strip()) is not None
 
 
 def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:

@@ -223,10 +223,19 @@ def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
     assert events[-1].text == "1857"
 
 
-def test_arithmetic_that_fails_is_seen_and_the_answer_goes_on_without(store, tool):
-    llm = straight(vote=ONCE, **{"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}})
-    events = run(llm, store, tool, FEW.but(arithmetic="always"))
-    assert "ZeroDivisionError" in of(Computed, events)[0].output and events[-1].text == "1815"
+def test_arithmetic_that_fails_is_mended(store, tool):
+    mended = [{"code": "prin(2)"}, {"code": "print(1800 + 15)"}]
+    replies = {"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}, "compute again": mended}
+    events = run(straight(vote=ONCE, **replies), store, tool, FEW.but(arithmetic="always"))
+    assert [(computed.output[:17], computed.failed) for computed in of(Computed, events)] == [
+        ("ZeroDivisionError", True), ("NameError: name '", True), ("1815", False),
+    ]  # fmt: skip
+
+
+def test_arithmetic_that_cannot_be_mended_is_seen_and_the_answer_goes_on_without(store, tool):
+    replies = {"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}, "compute again": {"code": "1/0"}}
+    events = run(straight(vote=ONCE, **replies), store, tool, FEW.but(arithmetic="always", repairs=2))
+    assert len(of(Computed, events)) == 3 and events[-1].text == "1815"
 
 
 def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(store, tool):

@@ -19,6 +19,7 @@ WORDS = {
     "tools": "Choose the calls that fetch",
     "write": "statements that add this to the graph",
     "next": "Not looked up yet:",
+    "compute again": "This Python should compute",
     "mend": "Write it again, corrected.",
     "read in": "reads what answers the question from this graph.",
     "reread": "found nothing:",

@@ -33,7 +33,7 @@ class Recording:
     """
 
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
-    results: dict[Key, tuple[ToolReturned, tuple[Usage, ...]]] = field(default_factory=dict)  # and what models behind the tool cost
+    results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
     edits: dict[Key, str] = field(default_factory=dict)  # statements that a person has put in the place of those asked for
@@ -51,10 +51,10 @@ class Recording:
                     graph = Fingerprint(event.graph)
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
-                case Asked():
-                    recording.replies[(prompt_digest(event.prompt, ""),)].append(Reply(event.reply, event.usage, event.model))
+                case Asked() if not event.is_loss:
+                    recording.replies[(prompt_digest(event.prompt, ""),)].append(Reply(event.reply, event.usage, event.model, event.cut))
                 case ToolReturned():
-                    recording.results[_call_key(event.call)] = event, inside
+                    recording.results[_call_key(event.call)].append((event, inside))
                     inside = ()
                 case Wrote():
                     if event.asked:
@@ -73,10 +73,16 @@ class Recording:
                     recording.outputs[(event.code,)] = event
         return recording
 
-    def change_result(self, returned: ToolReturned) -> None:
-        """From now on this call returned that."""
-        _, usage = self.results[_call_key(returned.call)]
-        self.results[_call_key(returned.call)] = returned, usage
+    def change_result(self, was: ToolReturned, returned: ToolReturned) -> None:
+        """From now on the call that returned the one returns the other."""
+        results = self.results[_call_key(was.call)]
+        nth = next(nth for nth, (event, _) in enumerate(results) if event == was)
+        results[nth] = returned, results[nth][1]
+
+    def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
+        """What a call returned, time after time, and at last for ever; None where it was not made."""
+        results = self.results.get(_call_key(call))
+        return (results.popleft() if len(results) > 1 else results[0]) if results else None
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
@@ -138,11 +144,12 @@ class RememberedTool:
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
-        known, usage = self.recording.results.get(_call_key(ToolCall(self.name, arguments)), (None, ()))
+        known = self.recording.result_of(ToolCall(self.name, arguments))
         if known is not None:
-            if known.failed:
-                raise ToolFailed(known.text)
-            return Result(known.text, known.sources, usage)
+            returned, usage = known
+            if returned.failed:
+                raise ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
+            return Result(returned.text, returned.sources, usage)
         if self.live is None:
             raise ReplayMiss(f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given")
         return self.live(**arguments)

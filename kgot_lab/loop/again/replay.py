@@ -156,7 +156,7 @@ def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Differe
     """
     for number, was in enumerate(recorded):
         try:
-            event = next(now, None)
+            event = was if _is_loss(was) else next(now, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
@@ -167,6 +167,10 @@ def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Differe
         return None
     extra = next(now, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
+
+
+def _is_loss(event: Event) -> bool:
+    return isinstance(event, Asked) and event.is_loss
 
 
 def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
@@ -231,7 +235,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceFile) -> Iterator[Event]:
     with writing:
         for number, was in enumerate(recorded):
-            event = next(walk, None)
+            event = was if _is_loss(was) else next(walk, None)
             if event is None or not same_event(was, event):
                 raise TraceError(f"{writing.path} cannot be resumed: {Difference(number, was, event)}")
             yield event
@@ -309,7 +313,7 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
             usage = event.usage if change == event.reply else Usage()  # what a person wrote cost no tokens
             recording.replies[key][nth] = Reply(change, usage, event.model)
         case ToolReturned():
-            recording.change_result(replace(event, text=change, sources=(), failed=False))
+            recording.change_result(event, replace(event, text=change, sources=(), failed=False, again=False))
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():
