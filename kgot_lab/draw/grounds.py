@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
+from kgot_lab.loop.supports import noted
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
@@ -158,7 +159,8 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
     titles: Mapping[str, str] = {document.id: document.title for document in passages}
     seen: set[str] = set()
     for edge in facts:
-        said, title = str(edge.properties.get("sentence") or ""), titles.get(str(edge.properties.get("source")), "")
+        supports = [support for support in noted(edge.properties) if support.sentence]
+        said, title = (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
         ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
         named = ((part, each.title) for each in passages for part in sentences(each.text) if all(end in part.lower() for end in ends))
         said, title = (said, title) if said else next(named, ("", ""))

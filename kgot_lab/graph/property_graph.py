@@ -249,7 +249,7 @@ class PropertyGraph:
 
     @cached_property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs, in whatever order they stand."""
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs, whatever their order."""
         nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
         edges = ([edge.identity, edge.properties] for edge in self.edges)
         lines = sorted(json.dumps(element, sort_keys=True, default=dict) for element in (*nodes, *edges))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Started, ToolCall, ToolReturned, Wrote
@@ -26,12 +26,23 @@ def extract(
     """
     if not documents:
         raise BadInput("there is no document to take facts from")
-    finished = [str(event.call.arguments["document"]) for event in done if isinstance(event, ToolReturned)][:-1]
+    read = {str(event.call.arguments["document"]): event.text for event in done if isinstance(event, ToolReturned)}
+    _require_same(read, documents)
+    finished = list(read)[:-1]
     for event in done:
         if isinstance(event, Wrote):
             store.apply(event.diff)
     run = Loop(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, State(question=""))
     return _extract(run, [document for document in documents if document.id not in finished])
+
+
+def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> None:
+    """Refuse to go on with documents that are not those of the extraction."""
+    now = {document.id: readable(document).text for document in documents}
+    if gone := [id for id in read if id not in now]:
+        raise BadInput(f"the extraction has read {gone[0]!r}, which is no longer among the documents: name the same folder, or begin anew")
+    if changed := [id for id, text in read.items() if now[id] != text]:
+        raise BadInput(f"{changed[0]!r} has changed since the extraction read it: begin a new one")
 
 
 def _extract(run: Loop, documents: Sequence[Document]) -> Steps[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
@@ -93,11 +93,13 @@ def _started(event: Started) -> Telling:
     models = event.planning if event.planning == event.execution else f"{event.planning} plans, {event.execution} executes"
     how = f"preset {event.preset}, {models}, {event.dialect}, tools: {', '.join(event.tools) or 'none'}"
     asked = event.question or "(none: every fact)"
+    if event.start:
+        how += f"; begins with a graph of {counted(len(event.start), 'node')}"
     return Telling("question", "question", asked, (Part("words", event.question),), (how,))
 
 
 def _asked(event: Asked) -> Telling:
-    cost = cost_of(event.usage)
+    cost = cost_of(event.usage) + ", cut short" * event.cut
     told = Part("emphasis", event.role), Part("words", f" · {event.model} · {cost}")
     return Telling(f"asked: {event.role}", "asked", f"{event.role}: {cost}", told)
 
@@ -168,6 +170,8 @@ def _wrote(event: Wrote) -> Telling:
 def _read(event: Read) -> Telling:
     found = Part("rows", event.rows) if event.rows else Part("paragraph", "No rows.")
     rows = counted(len(event.rows), "row")
+    if event.constant:
+        rows += f", {len(event.constant)} of them said by the statement itself"
     return Telling(f"read {rows}", "read", f"{_flat(event.statement)} -> {rows}", (Part("verbatim", event.statement), found))
 
 
@@ -210,7 +214,16 @@ def _parsed(event: Parsed) -> Telling:
 
 def _answered(event: Answered) -> Telling:
     guess = " (a guess: no read gave rows)" if event.forced else ""
-    return Telling(f"answer: {event.text}", "answer", f"{event.text}{guess}", (Part("strong", event.text), Part("words", guess)))
+    said = Part("strong", event.text), Part("words", guess)
+    return Telling(f"answer: {event.text}", "answer", f"{event.text}{guess}", (*said, *_rests_on(event)))
+
+
+def _rests_on(event: Answered) -> Iterator[Part]:
+    """Each fact that an answer rests on, with the sentences that say it and the documents they stand in."""
+    for number, fact in enumerate(event.evidence):
+        yield Part("paragraph", str(fact))
+        for support in event.supports[number] if number < len(event.supports) else ():
+            yield Part("small", f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”")
 
 
 def _unknown(event: Event) -> Telling:

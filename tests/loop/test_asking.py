@@ -205,14 +205,7 @@ def test_a_failure_that_may_pass_is_tried_again(store, error):
 @pytest.mark.parametrize("error", [ToolFailed("no such page"), ValueError("a mistake in the tool")])
 def test_a_failure_that_will_not_pass_is_not_tried_again_and_does_not_end_the_run(store, error):
     tool = Failing(error)
-    events = run(
-        store,
-        scripted(**TOLD),
-        FEW.but(tool_wait=0),
-        [
-            tool,
-        ],
-    )
+    events = run(store, scripted(**{**TOLD, **NOTHING}), FEW.but(tool_wait=0), [tool])
     first = of(ToolReturned, events)[0]
     assert first.failed and not first.again and str(error) in first.text
 

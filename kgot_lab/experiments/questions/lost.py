@@ -10,6 +10,7 @@ from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
+from kgot_lab.loop.supports import sentence_of
 from kgot_lab.loop.trace import load_run
 
 STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
@@ -27,7 +28,7 @@ def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: 
     if question.answer.lower() in {"yes", "no"}:
         return "a yes or no"
     edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
-    written = joined_lines(f"{edge.source} {edge.target} {edge.properties.get('sentence', '')}" for edge in edges)
+    written = joined_lines(f"{edge.source} {edge.target} {sentence_of(edge.properties)}" for edge in edges)
     if not holds(written, question.answer):
         return "not written"
     read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
