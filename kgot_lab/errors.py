@@ -94,7 +94,11 @@ class NoSandbox(SandboxError):
 
 
 class ToolFailed(LabError):
-    """A tool could not do its work."""
+    """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it cost nevertheless."""
+
+    def __init__(self, message: str, *, again: bool = False, usage: Iterable[object] = ()):
+        self.again, self.usage = again, tuple(usage)
+        super().__init__(message)
 
 
 class TraceError(LabError):
