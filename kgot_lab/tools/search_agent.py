@@ -33,7 +33,7 @@ _LONG_AGO = "(What this gave is left out here, since it was long ago; make the m
 
 
 @dataclass(frozen=True)
-class Reach:
+class WebAccess:
     """What a search agent can use: an engine that finds pages, what opens one by its address, and perhaps articles and an archive."""
 
     engine: SearchEngine
@@ -53,7 +53,7 @@ class Stamina:
     reply: int = 700  # tokens
 
 
-class Move(BaseModel):
+class _Move(BaseModel):
     """A turn of the agent: why, which move, and what it takes."""
 
     thought: str = ""
@@ -61,25 +61,25 @@ class Move(BaseModel):
     arguments: dict[str, Any] = {}
 
 
-class Finish(BaseModel):
+class _Finish(BaseModel):
     """What the agent found in the end."""
 
     found: bool
     answer: str
 
 
-def ask_search_agent(llm: LLM, reach: Reach, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent") -> TextTool:
+def ask_search_agent(llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent") -> TextTool:
     """A tool that answers a question from pages which a model searches for and reads; its sources are the screens that were read.
 
     The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The model's own LLMError
     passes through, but for replies that have not the shape of a move.
     """
     require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
-    require_parts(reach, ("engine", "open_page"), "ask_search_agent() takes a Reach: an engine and what opens pages")
+    require_parts(access, ("engine", "open_page"), "ask_search_agent() takes a WebAccess: an engine and what opens pages")
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
 
     def run(query: str) -> Result:
-        return _Search(Metered(llm), reach, stamina, name).result(query)
+        return _Search(Metered(llm), access, stamina, name).result(query)
 
     description = "Lets an assistant search the web, read pages and follow links, and returns what it found on a question."
     takes = {"query": "a complete question in one sentence, with every name, date and detail that it needs"}
@@ -89,9 +89,9 @@ def ask_search_agent(llm: LLM, reach: Reach, *, stamina: Stamina = Stamina(), na
 class _Search:
     """One question on its way: the moves made and what each gave."""
 
-    def __init__(self, llm: Metered, reach: Reach, stamina: Stamina, name: str):
-        self._llm, self._reach, self._stamina, self._name = llm, reach, stamina, name
-        self._browser = Browser(reach.open_page, stamina.screen)
+    def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
+        self._llm, self._access, self._stamina, self._name = llm, access, stamina, name
+        self._browser = Browser(access.open_page, stamina.screen)
         self._turns: list[tuple[str, str]] = []  # what the model said, what came of it
         self._moves = {move.name: move for move in self._offered()}
 
@@ -109,19 +109,19 @@ class _Search:
             self._turns.append((reply, f"{self._made(move)}\n\nTurns left: {left}."))
         return self._finished(query)
 
-    def _next(self, query: str) -> tuple[str, Move]:
+    def _next(self, query: str) -> tuple[str, _Move]:
         prompt = Prompt(self._messages(query), self._schema(), max_tokens=self._stamina.reply)
         reply = self._llm(prompt).text
         try:
-            return reply, parse(reply, Move)
+            return reply, parse(reply, _Move)
         except BadReply as error:
             reply = self._llm(mending(prompt, reply, error)).text
-            return reply, parse(reply, Move)
+            return reply, parse(reply, _Move)
 
     def _finished(self, query: str) -> Result:
-        prompt = Prompt((*self._messages(query), Message("user", _FINISH)), schema_of(Finish), max_tokens=self._stamina.reply)
+        prompt = Prompt((*self._messages(query), Message("user", _FINISH)), schema_of(_Finish), max_tokens=self._stamina.reply)
         try:
-            finish = parse(self._llm(prompt).text, Finish)
+            finish = parse(self._llm(prompt).text, _Finish)
         except BadReply as error:
             raise self._failed(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
         if not finish.found or not finish.answer.strip():
@@ -150,7 +150,7 @@ class _Search:
         return Message("system", _SYSTEM), Message("user", opening), *turns
 
     def _schema(self) -> Mapping[str, Json]:
-        """The JSON schema of `Move` that allows only the moves there are, each with what it takes."""
+        """The JSON schema of `_Move` that allows only the moves there are, each with what it takes."""
         answer = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False}
         arguments = {**{move.name: dict(move.arguments) for move in self._moves.values()}, "answer": answer}
         return {
@@ -165,7 +165,7 @@ class _Search:
             ]
         }
 
-    def _made(self, move: Move) -> str:
+    def _made(self, move: _Move) -> str:
         """What a move gives, fenced; a failure is told in the same way, since it may repeat words of a page."""
         try:
             if move.move not in self._moves:
@@ -192,11 +192,11 @@ class _Search:
             TextTool("find_next", "Goes to the next place of the text.", {}, lambda: shown(browser.find_next())),
             TextTool("summarize_page", "Reads all of the open page for you.", question, self._summarize),
         ]
-        if self._reach.encyclopedia:
+        if self._access.encyclopedia:
             may = {"date": "YYYY-MM-DD, for an older version"}
             takes = {"article": "the title of an article"}
             moves.append(TextTool("wikipedia", "Opens an article of Wikipedia.", takes, self._article, may=may))
-        if self._reach.archive:
+        if self._access.archive:
             takes = {**page, "date": "YYYYMMDD"}
             moves.append(TextTool("find_archived", "Opens the page as it was kept nearest to a date.", takes, self._archived))
         return moves
@@ -204,23 +204,23 @@ class _Search:
     def _search(self, query: str, year: str = "") -> Result:
         if year and not re.fullmatch(r"(1\d|20)\d\d", year):
             raise ToolFailed(f"a year is four digits, not {year[:20]!r}")
-        hits = self._reach.engine.hits(query, int(year) if year else None)
+        hits = self._access.engine.hits(query, int(year) if year else None)
         if not hits:
             raise ToolFailed("nothing was found; search for fewer or other words" + (", or without the year" if year else ""))
         listed = "\n".join(f"{number}. {hit}" for number, hit in enumerate(hits, start=1))
-        return Result(fenced(listed, f"{self._reach.engine.name} on {query}"))
+        return Result(fenced(listed, f"{self._access.engine.name} on {query}"))
 
     def _article(self, article: str, date: str = "") -> Result:
-        assert self._reach.encyclopedia is not None
-        result = self._reach.encyclopedia(article=article, **({"date": date} if date else {}))
+        assert self._access.encyclopedia is not None
+        result = self._access.encyclopedia(article=article, **({"date": date} if date else {}))
         if not result.sources:
             return Result(fenced(result.text, "wikipedia"))
         source = result.sources[0]
         return self._shown(self._browser.show(WebPage(source.id, source.title, source.text)))
 
     def _archived(self, address: str, date: str) -> Result:
-        assert self._reach.archive is not None
-        kept = self._reach.archive.nearest(address, date)
+        assert self._access.archive is not None
+        kept = self._access.archive.nearest(address, date)
         shown = self._shown(self._browser.visit(kept.address))
         return Result(f"A copy of {kept.day}.\n{shown.text}")
 

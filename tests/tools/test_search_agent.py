@@ -8,7 +8,7 @@ from support.web_site import web_site
 
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.tools.search_agent import Reach, Stamina, ask_search_agent
+from kgot_lab.tools.search_agent import WebAccess, Stamina, ask_search_agent
 from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
@@ -47,7 +47,7 @@ def site():
 @pytest.fixture
 def reach(site):
     web = PoliteWeb(Manners(private_hosts={site.host}))
-    yield Reach(FrontPage(site.url), lambda address: page_of(web.fetch(address)))
+    yield WebAccess(FrontPage(site.url), lambda address: page_of(web.fetch(address)))
     web.close()
 
 
