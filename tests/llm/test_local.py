@@ -61,6 +61,14 @@ def test_a_model_file_that_is_not_there_is_told() -> None:
         connect("local:nowhere.gguf")
 
 
+def test_images_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    local = Local(tmp_path / "a.gguf")
+    with pytest.raises(LLMError, match="local:a reads no images"):
+        local(Prompt((Message("user", "What is this?", ("data:image/png;base64,AA==",)),)))
+    assert "not loaded" in repr(local)
+
+
 def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: module)
     assert find_engine() == "llama-cpp-python" and find_engine("xllamacpp") == "xllamacpp"

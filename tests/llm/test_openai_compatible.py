@@ -60,6 +60,31 @@ def test_a_prompt_arrives_whole_and_the_reply_comes_back_with_its_usage() -> Non
     assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
 
 
+def test_images_are_sent_beside_their_text_and_only_where_there_are_some() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    with asking(says("a cat")) as (llm, server, _):
+        llm(Prompt((Message("system", "Look."), Message("user", "What is this?", (picture,)))))
+        llm(Prompt((Message("user", "What is this?", (picture,)),), schema=SHAPE))
+    first, asked = server.bodies[0]["messages"]
+    assert first["content"] == "Look."
+    assert asked["content"] == [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]
+
+
+def test_images_stay_where_the_schema_is_written_into_the_message() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    no = refuses(400, "Unknown parameter: response_format")
+    with asking(no, no, says("{}")) as (llm, server, _):
+        llm(Prompt((Message("user", "What is this?", (picture,)),), schema=SHAPE))
+    assert server.bodies[-1]["messages"][-1]["content"][1]["image_url"] == {"url": picture}
+
+
+def test_a_reply_that_had_no_more_room_says_that_it_is_cut() -> None:
+    cut = {"index": 0, "message": {"role": "assistant", "content": "Once upon a"}, "finish_reason": "length"}
+    with asking(says("", choices=[cut]), says("The end.")) as (llm, _, _waits):
+        assert llm(HELLO).cut
+        assert not llm(HELLO).cut
+
+
 def test_rate_limits_are_waited_for_as_long_as_the_server_asks() -> None:
     with asking(refuses(429, "slow down", {"Retry-After": "7"}), refuses(429, "slow down"), says("at last")) as (llm, server, waits):
         assert llm(HELLO).text == "at last"
