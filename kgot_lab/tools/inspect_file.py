@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from kgot_lab.tools.transcribe import AUDIO
 from kgot_lab.types import LLM, Document, Message, Prompt
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic")
+_FILMS = (".mov", ".avi", ".mkv", ".mpeg", ".mpg")
 _ANSWER = "Answer the question from the file alone, with every name, number and date that matters. If the file does not say, say so."
 _MOST_LISTED = 500  # files of a zip file
 
@@ -77,9 +77,8 @@ def _read(path: Path, transcribe: Callable[[Path], str] | None) -> tuple[str, st
         if transcribe is None:
             raise BadInput("what is said in audio can be written down where the environment variable OPENAI_API_KEY is set")
         return "", transcribe(path)
-    kind = mimetypes.guess_type(path.name)[0] or ""
-    if kind.startswith("video/"):
-        raise BadInput(f"{kind} is not read; of a video on YouTube, the search agent can read the transcript")
+    if extension in _FILMS:
+        raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")
     found = text_of(path)
     return found.title, found.text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, ToolFailed, require_count, require_parts
+from kgot_lab.errors import BadReply, NotInstalled, ToolFailed, require_count, require_parts
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.tools.fence import FENCES, fenced
@@ -171,8 +171,8 @@ class _Search:
             if move.move not in self._moves:
                 raise ToolFailed(f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}")
             result = self._moves[move.move](**move.arguments)
-        except ToolFailed as error:
-            again = " Trying again may help." if error.again else ""
+        except (ToolFailed, NotInstalled) as error:
+            again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
             return f"The move failed.{again}\n{fenced(str(error), 'why it failed')}"
         return result.text
 

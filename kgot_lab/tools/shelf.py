@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kgot_lab.documents.unpacking import UnpackLimits, unpacked
@@ -19,13 +20,14 @@ class Shelf:
     """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
 
     `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path in it. `unpack_into` is
-    the folder where zip files of the shelf are unpacked. Raises BadInput when a file is not there or two share a name.
+    the folder where zip files of the shelf are unpacked, `limits` what one may hold; the bytes are counted over all of them together.
+    Raises BadInput when a file is not there or two share a name.
     """
 
-    def __init__(self, paths: Sequence[str | Path] | str | Path, *, unpack_into: Path | None = None):
+    def __init__(self, paths: Sequence[str | Path] | str | Path, *, unpack_into: Path | None = None, limits: UnpackLimits | None = None):
         self._files = _listed(Path(paths)) if isinstance(paths, str | Path) else _attached(paths)
         self._unpack_into = unpack_into
-        self._left = UnpackLimits().total_bytes  # of all zip files together
+        self._limits = limits or UnpackLimits()
 
     @property
     def names(self) -> list[str]:
@@ -61,10 +63,11 @@ class Shelf:
             target = self._unpack_into / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
-                files = unpacked(path, target, UnpackLimits(total_bytes=self._left))
+                files = unpacked(path, target, self._limits)
             except BadInput as error:
                 raise ToolFailed(f"{harmless(name)}: {error}") from None
-            self._left -= sum(file.stat().st_size for file in files)
+            size = sum(file.stat().st_size for file in files)
+            self._limits = replace(self._limits, total_bytes=self._limits.total_bytes - size)
             self._files |= {inside + file.relative_to(target).as_posix(): file for file in files}
         return [known for known in self.names if known.startswith(inside)]
 

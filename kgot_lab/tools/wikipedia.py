@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgot_lab.errors import NotInstalled, ToolFailed
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.tools.web.wiki import Wikipedia
 from kgot_lab.types import Document
@@ -12,7 +13,12 @@ def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> Text
     source = wiki or Wikipedia()
 
     def run(article: str, date: str = "") -> Result:
-        page = source.article(article, date)
+        try:
+            page = source.article(article, date)
+        except NotInstalled as error:
+            raise ToolFailed(f"{name}: {error}") from error
+        except ToolFailed as error:
+            raise ToolFailed(f"{name}: {error}", again=error.again) from None
         return Result(page.text, (Document(page.address, page.text, page.title),))
 
     description = "Returns an article of Wikipedia by its title, with its tables; with a date, as it was on that day."

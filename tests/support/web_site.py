@@ -80,7 +80,7 @@ def web_site(pages: Mapping[str, Page]) -> Iterator[Site]:
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-            self._serve(json.loads(raw) if raw else None)
+            self._serve(json.loads(raw) if "json" in self.headers.get("content-type", "") else raw)
 
         def _serve(self, body: Any) -> None:
             parts = urlsplit(self.path)

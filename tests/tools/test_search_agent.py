@@ -8,7 +8,7 @@ from support.web_site import web_site
 
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.tools.search_agent import WebAccess, Stamina, ask_search_agent
+from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb

@@ -81,6 +81,20 @@ def test_an_argument_may_be_called_what_it_likes():
     assert repr(tool) == "<tool echo(name, function)>"
 
 
+def test_an_argument_that_may_be_left_out_is_passed_on_only_where_it_says_something():
+    tool = TextTool("echo", "Echoes.", {"a": "x"}, lambda **given: Result(str(given)), may={"b": "y"})
+    assert [tool(a="1", b=b).text for b in ("2", " ", None)] == ["{'a': '1', 'b': '2'}", "{'a': '1'}", "{'a': '1'}"]
+    assert (tool(a=1).text, tool.arguments["required"], list(tool.arguments["properties"])) == ("{'a': '1'}", ["a"], ["a", "b"])
+    assert repr(tool) == "<tool echo(a, [b])>"
+    with pytest.raises(ToolFailed, match="a is missing, b must be a text; it expects: a, b"):
+        tool(b=["2"])
+
+
+def test_a_failure_says_whether_trying_again_may_help_and_what_it_cost():
+    assert (ToolFailed("x").again, ToolFailed("x").usage) == (False, ())
+    assert (ToolFailed("x", again=True).again, ToolFailed("x", usage=[Usage(1)]).usage) == (True, (Usage(1),))
+
+
 def test_search_returns_whole_passages_with_titles_and_their_documents():
     result = search(DOCUMENTS, bm25(DOCUMENTS), k=2)(query="capital of Norway")
     assert result.text == "[1] Oslo: Oslo is the capital of Norway. It lies on a fjord.\n[2] Rome: Rome is the capital of Italy."

@@ -8,6 +8,7 @@ from typing import Any
 
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import NotInstalled, ToolFailed, shortly
+from kgot_lab.tools.web.fetching import USER_AGENT
 from kgot_lab.tools.web.json_api import JsonApi
 from kgot_lab.tools.web.pages import WebPage, readable_markup
 from kgot_lab.types import Json
@@ -17,10 +18,13 @@ _MOST_MEANINGS = 30
 
 
 class Wikipedia:
-    """A wiki by its MediaWiki service: articles as Markdown, tables kept; `address` is that of its api.php."""
+    """A wiki by its MediaWiki service: articles as Markdown, tables kept; `address` is that of its api.php.
 
-    def __init__(self, *, address: str = "https://en.wikipedia.org/w/api.php"):
-        self._api = JsonApi("Wikipedia", address)
+    Wikimedia asks that `user_agent` name a contact where many articles are read.
+    """
+
+    def __init__(self, *, address: str = "https://en.wikipedia.org/w/api.php", user_agent: str = USER_AGENT):
+        self._api = JsonApi("Wikipedia", address, headers={"user-agent": user_agent})
 
     def article(self, title: str, day: str = "") -> WebPage:
         """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day or before.
