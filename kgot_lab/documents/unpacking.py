@@ -30,17 +30,17 @@ class UnpackLimits:
 
 
 @dataclass(frozen=True)
-class Member:
+class ZipMember:
     """A file in a zip file: its name there, and how large it says it is."""
 
     name: str
     size: int
 
 
-def members(path: Path) -> tuple[Member, ...]:
+def zip_members(path: Path) -> tuple[ZipMember, ...]:
     """The files in a zip file, by its own word; raises BadInput when it is none."""
     with _opened(path) as archive:
-        return tuple(Member(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir())
+        return tuple(ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir())
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:

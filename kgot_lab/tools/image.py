@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kgot_lab.errors import ToolFailed, require, require_count, require_parts
 from kgot_lab.text.harmless import harmless
 from kgot_lab.tools.metered import Metered
-from kgot_lab.tools.shelf import Shelf
+from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.tools.web.fetching import Fetched
 from kgot_lab.types import LLM, Document, Message, Prompt
@@ -22,11 +22,11 @@ _SYSTEM = (
 
 
 def image_question(
-    llm: LLM, shelf: Shelf, *, fetch: Callable[[str], Fetched] | None = None, reply: int = 700, name: str = "image_question"
+    llm: LLM, shelf: FileShelf, *, fetch: Callable[[str], Fetched] | None = None, reply: int = 700, name: str = "image_question"
 ) -> TextTool:
     """A tool that has a model that sees answer a question about a picture of the shelf, or, with `fetch`, one at an address."""
     require_parts(llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one")
-    require(shelf, Shelf, "image_question() looks at files of a Shelf")
+    require(shelf, FileShelf, "image_question() looks at files of a FileShelf")
     require_count(reply, 1, "reply")
 
     def run(image: str, question: str) -> Result:
@@ -58,7 +58,7 @@ def data_url(data: bytes, name: str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _bytes(shelf: Shelf, name: str) -> bytes:
+def _bytes(shelf: FileShelf, name: str) -> bytes:
     path = shelf.path(name)
     with path.open("rb") as file:
         return file.read(_LARGEST + 1)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kgot_lab.documents.files import text_of
-from kgot_lab.documents.unpacking import members
+from kgot_lab.documents.unpacking import zip_members
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.tools.fence import FENCES, fenced
 from kgot_lab.tools.metered import Metered
-from kgot_lab.tools.shelf import Shelf
+from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.tools.transcribe import AUDIO
 from kgot_lab.types import LLM, Document, Message, Prompt
@@ -25,7 +25,7 @@ _MOST_LISTED = 500  # files of a zip file
 
 
 def inspect_file(
-    shelf: Shelf,
+    shelf: FileShelf,
     llm: LLM | None = None,
     *,
     transcribe: Callable[[Path], str] | None = None,
@@ -37,7 +37,7 @@ def inspect_file(
 
     With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens of the text.
     """
-    require(shelf, Shelf, "inspect_file() reads files of a Shelf")
+    require(shelf, FileShelf, "inspect_file() reads files of a FileShelf")
     require_count(most_tokens, 1, "most_tokens")
 
     def run(file: str, question: str = "") -> Result:
@@ -84,7 +84,7 @@ def _read(path: Path, transcribe: Callable[[Path], str] | None) -> tuple[str, st
 
 
 def _listing(path: Path) -> str:
-    found = members(path)
+    found = zip_members(path)
     lines = [f"{harmless(member.name)} ({member.size:,} bytes)" for member in found[:_MOST_LISTED]]
     more = [f"and {len(found) - _MOST_LISTED:,} more"] if len(found) > _MOST_LISTED else []
     return "\n".join([f"A zip file with {counted(len(found), 'file')}:", *lines, *more])

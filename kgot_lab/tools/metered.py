@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from kgot_lab.errors import LLMError
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 
 
 class Metered:
-    """Asks the model behind it, and keeps what each reply cost in `usage`."""
+    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all that was spent until then."""
 
     def __init__(self, llm: LLM):
         self._llm = llm
@@ -18,6 +19,10 @@ class Metered:
         return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:
-        reply = self._llm(prompt)
+        try:
+            reply = self._llm(prompt)
+        except LLMError as error:
+            error.spent = Usage.total([*self.usage, error.spent or Usage()])
+            raise
         self.usage = (*self.usage, reply.usage)
         return reply

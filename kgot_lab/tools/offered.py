@@ -23,7 +23,7 @@ from kgot_lab.tools.inspect_file import inspect_file
 from kgot_lab.tools.python import python
 from kgot_lab.tools.search import search
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
-from kgot_lab.tools.shelf import Shelf
+from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Tool
 from kgot_lab.tools.transcribe import Transcriber
 from kgot_lab.tools.unzip import extract_zip
@@ -57,11 +57,11 @@ class AtHand:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> FileShelf:
         """The attached files; raises BadInput where there are none."""
         if not self.attachments:
             raise BadInput("no files are attached")
-        return Shelf(self.attachments, unpack_into=self.unpack_into)
+        return FileShelf(self.attachments, unpack_into=self.unpack_into)
 
     @cached_property
     def polite_web(self) -> PoliteWeb:
@@ -99,7 +99,7 @@ class Offered:
         return "\n".join([f"<Offered: {named}>", *(f"  not {each}" for each in self.missing)])
 
 
-Maker = Callable[[AtHand], Tool]  # raises LabError with what is missing
+ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 
 
 def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None) -> Offered:
@@ -192,7 +192,7 @@ def _python(at_hand: AtHand) -> Tool:
     return python(at_hand.computer)
 
 
-MAKERS: Mapping[str, Maker] = {
+MAKERS: Mapping[str, ToolMaker] = {
     "search": _search,
     "inspect_file": _inspect_file,
     "extract_zip": _extract_zip,

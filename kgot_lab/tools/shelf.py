@@ -16,7 +16,7 @@ _MOST_FILES = 10_000
 _NESTED = 3  # zip files inside one another
 
 
-class Shelf:
+class FileShelf:
     """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
 
     `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path in it. `unpack_into` is
@@ -72,7 +72,7 @@ class Shelf:
         return [known for known in self.names if known.startswith(inside)]
 
     def __repr__(self) -> str:
-        return f"<Shelf: {len(self._files)} files>"
+        return f"<FileShelf: {len(self._files)} files>"
 
 
 def _attached(paths: object) -> dict[str, Path]:

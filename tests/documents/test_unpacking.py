@@ -3,7 +3,7 @@ import stat
 import pytest
 from support.zips import locked_zip, lying_zip, zip_named, zip_of
 
-from kgot_lab.documents.unpacking import Member, UnpackLimits, members, unpacked
+from kgot_lab.documents.unpacking import UnpackLimits, ZipMember, unpacked, zip_members
 from kgot_lab.errors import BadInput
 
 USUAL = UnpackLimits()
@@ -26,7 +26,7 @@ def unpack(tmp_path):
 def test_the_files_of_a_zip_file_are_unpacked(unpack, tmp_path):
     files = {"b.txt": b"b", "in/deep/a.txt": "naïve".encode(), "in/ü.txt": b""}
     assert unpack(zip_of(files)) == files
-    assert members(tmp_path / "a.zip")[1] == Member("in/deep/a.txt", 6)
+    assert zip_members(tmp_path / "a.zip")[1] == ZipMember("in/deep/a.txt", 6)
     with pytest.raises(BadInput, match="is there already"):
         unpack(zip_of(files))
 

@@ -23,7 +23,7 @@ from kgot_lab.tools.image import image_question
 from kgot_lab.tools.inspect_file import inspect_file
 from kgot_lab.tools.offered import AtHand, offered_tools
 from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
-from kgot_lab.tools.shelf import Shelf
+from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Result
 from kgot_lab.tools.unzip import extract_zip
 from kgot_lab.tools.web.archive import WebArchive
@@ -237,7 +237,7 @@ def test_instructions_in_files_and_the_names_of_files_reach_no_other_tool(alarm,
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / name).write_bytes(file_with_orders(kind, orders))
     llm = Obedient([])
-    shelf = Shelf([tmp_path / "in" / name], unpack_into=tmp_path / "out")
+    shelf = FileShelf([tmp_path / "in" / name], unpack_into=tmp_path / "out")
     told = [inspect_file(shelf, llm)(file=name, question="What is in it?").text for _ in range(len(planted) + 2)]
     if kind == "zip":
         extract_zip(shelf)(file=name)
@@ -251,7 +251,7 @@ def test_instructions_in_files_and_the_names_of_files_reach_no_other_tool(alarm,
 def test_a_model_that_sees_a_planted_picture_says_it_and_no_more(alarm, secret, tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + order("python", "x()").encode())
     llm = Obedient([])
-    result = image_question(llm, Shelf([tmp_path / "a.png"]))(image="a.png", question=order("inspect_file", str(secret)))
+    result = image_question(llm, FileShelf([tmp_path / "a.png"]))(image="a.png", question=order("inspect_file", str(secret)))
     assert result == Result(result.text, result.sources, result.usage) and len(llm.tried) == 1
     assert alarm.rung == {} and SECRET not in result.text
 

@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.tools.image import data_url, image_question
 from kgot_lab.tools.inspect_file import inspect_file
-from kgot_lab.tools.shelf import Shelf
+from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.transcribe import Transcriber
 from kgot_lab.tools.unzip import extract_zip
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
@@ -58,7 +58,7 @@ def shelf(tmp_path):
     for name, data in files.items():
         (tmp_path / "files" / name).write_bytes(data)
     (tmp_path / "secret.txt").write_text("secret")
-    return Shelf([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
+    return FileShelf([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
 
 
 # --- inspect_file -----------------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_a_budget_that_is_used_up_ends_the_run(shelf):
 def test_the_tool_names_its_files_in_one_line(tmp_path):
     for number in range(60):
         (tmp_path / f"{number:02}\n.txt").write_text("x")
-    about = inspect_file(Shelf(tmp_path)).description
+    about = inspect_file(FileShelf(tmp_path)).description
     assert "\n" not in about and about.endswith("49 .txt and 10 more.")
 
 
@@ -142,7 +142,7 @@ def test_zip_files_in_zip_files_end_somewhere(tmp_path):
     for depth in range(6):
         data = zip_of({f"{depth}.zip" if depth else "bottom.txt": data})
     (tmp_path / "top.zip").write_bytes(data)
-    shelf, name = Shelf([tmp_path / "top.zip"], unpack_into=tmp_path / "out"), "top.zip"
+    shelf, name = FileShelf([tmp_path / "top.zip"], unpack_into=tmp_path / "out"), "top.zip"
     with pytest.raises(ToolFailed, match="more than 3 deep"):
         for _ in range(9):
             (name,) = shelf.unpack(name)
@@ -160,7 +160,7 @@ def test_what_is_no_zip_file_of_the_shelf_is_not_unpacked(shelf, file, message):
 def test_zip_files_together_may_fill_only_so_much(tmp_path):
     for name in ("a.zip", "b.zip"):
         (tmp_path / name).write_bytes(zip_of({"x.txt": bytes(600)}))
-    shelf = Shelf([tmp_path / "a.zip", tmp_path / "b.zip"], unpack_into=tmp_path / "out", limits=UnpackLimits(total_bytes=1000))
+    shelf = FileShelf([tmp_path / "a.zip", tmp_path / "b.zip"], unpack_into=tmp_path / "out", limits=UnpackLimits(total_bytes=1000))
     assert shelf.unpack("a.zip") == ["a.zip/x.txt"]
     with pytest.raises(ToolFailed, match="unpacks to more than"):
         shelf.unpack("b.zip")
@@ -171,21 +171,21 @@ def test_a_folder_is_a_shelf_of_its_visible_files(tmp_path):
     for name in ("a.txt", "in/b.txt", ".hidden", "secret.txt"):
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "secret.txt")
-    assert Shelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"] and not Shelf(tmp_path).unpacks
-    assert inspect_file(Shelf(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
+    assert FileShelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"] and not FileShelf(tmp_path).unpacks
+    assert inspect_file(FileShelf(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
     for wrong, message in ((tmp_path / "gone", "not a folder"), ([], "must be files"), ([3], "a list of paths")):
         with pytest.raises(BadInput, match=message):
-            Shelf(wrong)
+            FileShelf(wrong)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="holds no files"):
-        Shelf(tmp_path / "empty")
+        FileShelf(tmp_path / "empty")
     with pytest.raises(BadInput, match="a folder to unpack into"):
-        extract_zip(Shelf(tmp_path))
+        extract_zip(FileShelf(tmp_path))
 
 
 def test_a_zip_file_that_means_harm_is_a_failure_of_the_tool(tmp_path):
     (tmp_path / "bad.zip").write_bytes(zip_named("../../out.txt"))
-    shelf = Shelf([tmp_path / "bad.zip"], unpack_into=tmp_path / "out")
+    shelf = FileShelf([tmp_path / "bad.zip"], unpack_into=tmp_path / "out")
     with pytest.raises(ToolFailed, match="leads elsewhere; nothing was unpacked"):
         extract_zip(shelf)(file="bad.zip")
     assert shelf.names == ["bad.zip"]

@@ -153,8 +153,10 @@ def test_a_reply_that_is_no_move_is_asked_again_and_costs_a_turn_if_it_stays_so(
 
 
 def test_a_model_that_cannot_answer_ends_the_search_with_its_own_error(reach):
-    with pytest.raises(LLMError, match="no reply left"):
-        ask_search_agent(Scripted([move("web_search", query="lighthouse")]), reach)(query="x")
+    llm = Scripted([move("web_search", query="lighthouse")])
+    with pytest.raises(LLMError, match="no reply left") as caught:
+        ask_search_agent(llm, reach)(query="x")
+    assert caught.value.spent == Usage(caught.value.spent.prompt_tokens, len(move("web_search", query="lighthouse").split()))
 
 
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):

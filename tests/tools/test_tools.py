@@ -2,10 +2,11 @@ import sys
 
 import pytest
 
-from kgot_lab.errors import BadInput, OverBudget, QueryFailed, ToolFailed
+from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa, question_split
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.python import python
@@ -138,6 +139,18 @@ def test_python_returns_what_was_printed():
 def test_python_that_fails_or_prints_nothing_is_a_tool_failure(code, message):
     with pytest.raises(ToolFailed, match=message):
         python(Printer())(code=code)
+
+
+def test_python_that_takes_too_long_is_a_tool_failure_that_names_the_limit():
+    computer = Calculator(seconds=0.5)
+    try:
+        with pytest.raises(ToolFailed, match=r"took longer than 0\.5 seconds"):
+            python(computer)(code="while True: pass")
+        assert python(computer)(code="print(6 * 7)").text == "42\n"
+    except NoSandbox as error:
+        pytest.skip(str(error))
+    finally:
+        computer.close()
 
 
 def test_a_question_to_a_model_carries_its_cost():

@@ -11,10 +11,10 @@ import pytest
 from support.waiting import AMPLE
 from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
-from kgot_lab.errors import ToolFailed
+from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.tools.web.addresses import destination, is_public
 from kgot_lab.tools.web.browser import Browser, screens
-from kgot_lab.tools.web.fetching import USER_AGENT, Manners, PoliteWeb
+from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb
 from kgot_lab.tools.web.pages import WebPage, page_of
 
 ROBOTS = """User-agent: *
@@ -139,6 +139,24 @@ def test_the_project_names_itself(site, read):
     assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith("kgot_lab/")
 
 
+def test_a_cookie_is_not_kept():
+    with web_site({"/a": Sent("<p>a</p>", headers={"set-cookie": "who=you; Path=/"})}) as site:
+        web = PoliteWeb(Manners(private_hosts={site.host}))
+        web.fetch(f"{site.url}/a")
+        web.fetch(f"{site.url}/a")
+    assert site.visits["/a"] == 2 and not any("cookie" in request.headers for request in site.seen)
+
+
+def test_manners_that_mean_nothing_are_refused():
+    for wrong, message in (
+        ({"private_hosts": "127.0.0.1:80"}, "are a set"),
+        ({"attempts": 0}, "attempts must be 1"),
+        ({"redirects": -1}, "0 or more"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            Manners(**wrong)
+
+
 def test_a_server_that_fails_once_is_asked_again_after_the_wait_it_asks_for():
     waits: list[float] = []
     flaky = Times(Sent(status=500), Sent(status=503, headers={"retry-after": "3"}), Sent("<p>there</p>"))
@@ -202,6 +220,12 @@ def test_a_connection_that_is_refused_may_be_tried_again(site):
 def test_of_a_page_without_end_the_beginning_is_read_and_the_page_says_so(read):
     page = read("/huge.html")
     assert 100_000 < len(page.text) < 200_000 and page.remark == "only the first 0.2 MB were read"
+
+
+def test_a_page_of_more_markup_than_can_be_read_soon_is_cut(monkeypatch):
+    monkeypatch.setattr("kgot_lab.tools.web.pages._MOST_MARKUP", 1000)
+    page = page_of(Fetched("http://a.example/", "text/html", "", b"<p>word</p>" * 1000))
+    assert len(page.text) < 1000 and page.remark.startswith("only the first")
 
 
 @pytest.mark.parametrize(("path", "message"), [("/huge.bin", "larger than 0.2 MB"), ("/declared-huge.pdf", "a file of 900 MB")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from urllib.parse import urljoin
 
 from kgot_lab.errors import ToolFailed, require_count, shortly
@@ -99,22 +100,21 @@ class Browser:
             once = self._found >= 0
             raise ToolFailed(f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words")
         self._found = match.start()
-        ends = [sum(map(len, self._screens[: number + 1])) for number in range(len(self._screens))]
+        ends = accumulate(map(len, self._screens))
         return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
 
     def seen_whole(self, letters: int) -> None:
         """Note that the first so many letters of the open page were read in another way."""
-        number = 0
-        while number < len(self._screens) and sum(map(len, self._screens[:number])) < letters:
-            self._seen[self.page.address][1].add(number)
-            number += 1
+        starts = [0, *accumulate(map(len, self._screens))]
+        self._seen[self.page.address][1].update(number for number in range(len(self._screens)) if starts[number] < letters)
 
     def seen(self) -> tuple[Document, ...]:
         """What was shown, as documents: a page each, its address as id, and of its text the screens that were looked at."""
-        return tuple(
-            Document(address, "\n\n".join(screens(page.text, self._letters)[number].strip() for number in sorted(numbers)), page.title)
-            for address, (page, numbers) in self._seen.items()
-        )
+        found = []
+        for address, (page, numbers) in self._seen.items():
+            parts = screens(page.text, self._letters)
+            found.append(Document(address, "\n\n".join(parts[number].strip() for number in sorted(numbers)), page.title))
+        return tuple(found)
 
     def _turned_to(self, page: WebPage) -> Screen:
         self.history.append(page)

@@ -7,10 +7,11 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import NotInstalled, ToolFailed
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count
 from kgot_lab.tools.web.addresses import Destination, destination
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class Manners:
     attempts: int = 3
     longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
     private_hosts: Collection[str] = frozenset()  # "host:port" that may be reached although they are private: a mirror of one's own
+
+    def __post_init__(self) -> None:
+        if isinstance(self.private_hosts, str):
+            raise BadInput(f'private hosts are a set, such as {{"127.0.0.1:8000"}}, not the text {self.private_hosts!r}')
+        require_count(self.attempts, 1, "attempts")
+        require_count(self.redirects, 0, "redirects")
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,8 @@ class PoliteWeb:
         self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
         # nothing of the environment's proxies: a proxy would look names up again, where private addresses cannot be kept out
         no_reuse = httpx.Limits(max_keepalive_connections=0)  # a connection belongs to one host name, two of which may share a number
-        self._client = httpx.Client(trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse)
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # they would be kept by number, and so for another host too
+        self._client = httpx.Client(trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies)
 
     def fetch(self, address: str) -> Fetched:
         """What stands at an address; raises ToolFailed with the reason, `again` where a later try may work."""

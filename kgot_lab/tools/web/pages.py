@@ -28,6 +28,7 @@ _EXTENSIONS = {
 _UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # what servers say of anything
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LONGEST_TITLE = 200
+_MOST_MARKUP = 1_500_000  # letters of HTML that are made text, which takes some seconds
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,15 @@ class WebPage:
 def page_of(fetched: Fetched) -> WebPage:
     """What was fetched as a page; raises ToolFailed for what holds no text, with its kind."""
     extension = _extension(fetched)
-    data, title = fetched.data, ""
+    data, title, cut = fetched.data, "", f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
     if extension == ".html":
         markup = _decoded_markup(fetched)
-        title, data = readable_markup(markup, fetched.address)
+        cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
+        title, data = readable_markup(markup[:_MOST_MARKUP], fetched.address)
     try:
         found = text_from(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
         raise ToolFailed(f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}") from None
-    cut = f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
     remark = "; ".join(filter(None, (found.remark, cut)))
     path = PurePosixPath(unquote(urlsplit(fetched.address).path))
     return WebPage(fetched.address, (title or found.title or path.name)[:_LONGEST_TITLE], found.text.strip(), remark)
