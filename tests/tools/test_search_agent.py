@@ -4,14 +4,18 @@ import json
 import re
 
 import pytest
+from support.loop_script import FEW, WRITE, call, scripted, votes
 from support.web_site import web_site
 
+import kgot_lab as lab
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.events import Asked, ToolReturned
 from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.mirror import Mirror
 from kgot_lab.tools.web.pages import page_of
 from kgot_lab.types import Prompt, Usage
 
@@ -165,3 +169,19 @@ def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):
     ask_search_agent(llm, reach, stamina=Stamina(remembered=2_700))(query="x")
     assert [message.text.count("Rocks and gulls.") > 0 for message in llm.asked[4].messages[3::2]] == [False, False, True, True]
     assert all(sum(len(message.text) for message in prompt.messages) < 14_000 for prompt in llm.asked)
+
+
+def test_the_loop_asks_the_agent_and_its_pages_and_costs_are_in_the_trace(tmp_path):
+    (tmp_path / "ada.html").write_text("<title>Ada Lovelace</title><p>Ada Lovelace was born in London in 1815.</p>")
+    mirror = Mirror(tmp_path)
+    visit = move("visit", address="http://offline.invalid/ada.html")
+    inner = Scripted([move("web_search", query="Ada Lovelace"), visit, move("answer", text="London")])
+    agent = ask_search_agent(inner, WebAccess(mirror, mirror.open_page))
+    calls = call("Where was Ada Lovelace born?", tool="ask_search_agent")
+    outer = scripted(vote=votes("I", "I", "I", "R"), tools=calls, write=WRITE, parse={"answer": "London"})
+    made = lab.ask("Where was Ada Lovelace born?", agent, outer, preset=FEW)
+    assert made.answer == "London"
+    returned = next(event for event in made.events if isinstance(event, ToolReturned))
+    assert [source.id for source in returned.sources] == ["http://offline.invalid/ada.html"] and not returned.failed
+    inside = [event for event in made.events if isinstance(event, Asked) and event.role == "inside ask_search_agent"]
+    assert len(inside) == 3 and Usage.total(event.usage for event in inside).prompt_tokens > 500
