@@ -101,7 +101,7 @@ class _Search:
             try:
                 reply, move = self._next(query)
             except BadReply as error:
-                self._turns.append((error.text[:500], f"That is not a move: {error.reason}."))
+                self._turns.append((error.text[:500] or "(nothing)", f"That is not a move: {error.reason}."))
                 continue
             if move.move == "answer" and (text := str(move.arguments.get("text") or "").strip()):
                 return self._told(text)
