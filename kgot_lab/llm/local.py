@@ -104,6 +104,11 @@ class Local:
             seconds = time.perf_counter() - started
         said, thought = split_thought(text, thinks=self._thinks)
         usage = Usage(len(tokens), written, seconds, reasoning_tokens=share_of(written, thought, said))
+        if thought and not said:
+            thinking = f"{self.name} thought for {written:,} tokens and said nothing"
+            error = LLMError(f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})")
+            error.spent = usage
+            raise error
         return Reply(said.strip(), usage, cut=cut)
 
     def _asked(self, prompt: Prompt) -> Prompt:

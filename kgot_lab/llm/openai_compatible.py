@@ -120,7 +120,8 @@ class OpenAICompatible:
         """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the key."""
         import openai
 
-        self.requests += 1
+        with self._lock:
+            self.requests += 1
         room = (asking.prompt.max_tokens + manner.allowance) * 2**asking.empty
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, room, manner, self.settings)
@@ -142,7 +143,7 @@ class OpenAICompatible:
         """The reply, or what an empty one lacks; its tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
-        if raw.said:
+        if raw.said.strip():
             return Reply(raw.said, usage, cut=raw.ended == "length")
         asking.spent += usage
         if raw.declined:
