@@ -31,7 +31,7 @@ def named_in(source: str) -> list[str]:
 def test_every_extra_that_a_missing_piece_names_exists():
     named = {(path.relative_to(ROOT).as_posix(), name) for path in MODULES for name in named_in(path.read_text())}
     assert {(path, name) for path, name in named if name not in EXTRAS} == set()
-    assert {name for _, name in named} >= {"local", "lab", "stores", "bench", "torch"}, "the search for names finds them"
+    assert {name for _, name in named} >= {"local", "lab", "web", "stores", "bench", "torch"}, "the search for names finds them"
 
 
 def test_a_name_that_no_extra_has_would_be_found():
@@ -47,7 +47,7 @@ def test_the_languages_of_the_sandbox_name_extras_too():
 
 
 def test_there_are_few_extras_and_all_has_what_a_person_would_name():
-    people = {"local", "lab", "stores", "bench"}
+    people = {"local", "lab", "web", "stores", "bench"}
     assert set(EXTRAS) == people | {"torch", "test", "all"}
     (everything,) = EXTRAS["all"]
     assert set(re.findall(r"\[(.+)\]", everything)[0].split(",")) == people

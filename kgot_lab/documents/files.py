@@ -11,9 +11,18 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, NotInstalled
 
-PLAIN = (".txt", ".md", ".csv", ".json")
-CONVERTED = {".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter", ".docx": "DocxConverter"}
-_LARGEST = 50_000_000  # bytes of a file, and ten times that for what a docx may unpack to
+PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
+CONVERTED = {
+    ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
+    ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
+}  # fmt: skip
+_OFFICE = {  # the part that makes a zip file one of Office's, and what such a file is called
+    ".docx": ("word/document.xml", "Word file", "a Word document"),
+    ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
+    ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
+}
+_NOT_ASCII = ("utf-16", "utf-32", "iso-2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
+_LARGEST = 50_000_000  # bytes of a file, and ten times that for what a file of Office may unpack to
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Text:
 
 
 def text_of(path: Path) -> Text:
-    """The text of a file: plain text as it is, PDF, HTML and Word as Markdown.
+    """The text of a file: plain text as it is, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
     Raises BadInput with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the converter.
     """
@@ -36,23 +45,28 @@ def text_of(path: Path) -> Text:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot be opened ({error.strerror})") from error
+    return text_from(data, path.suffix.lower())
+
+
+def text_from(data: bytes, extension: str, charset: str = "") -> Text:
+    """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as text_of does."""
     if not data.strip():
         raise BadInput("empty")
-    found = _converted(data, path.suffix.lower()) if path.suffix.lower() in CONVERTED else _decoded(data)
+    found = _converted(data, extension, charset) if extension in CONVERTED else _decoded(data, charset)
     if not found.text.strip():
         raise BadInput("holds no text (perhaps pictures of pages)")
     return found
 
 
-def _converted(data: bytes, extension: str) -> Text:
+def _converted(data: bytes, extension: str, charset: str) -> Text:
     remark = ""
     if CONVERTED[extension] == "HtmlConverter":
-        page = _decoded(data, _declared_charset(data))
+        page = _decoded(data, charset or _declared_charset(data))
         data, remark = page.text.encode(), page.remark
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
-    elif extension == ".docx":
-        _check_docx(data)
+    elif extension in _OFFICE:
+        _check_office(data, *_OFFICE[extension])
     try:
         from markitdown import MissingDependencyException, StreamInfo, converters
     except ImportError:
@@ -70,15 +84,15 @@ def _converted(data: bytes, extension: str) -> Text:
     return Text(result.text_content, (result.title or "").strip(), "; ".join(filter(None, notes)))
 
 
-def _check_docx(data: bytes) -> None:
+def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(item.file_size for item in archive.infolist()) > 10 * _LARGEST:
                 raise BadInput(f"unpacks to more than {10 * _LARGEST // 1_000_000} MB")
-            if "word/document.xml" not in archive.namelist():
-                raise BadInput("a zip file without a Word document in it")
+            if main_part not in archive.namelist():
+                raise BadInput(f"a zip file without {inside} in it")
     except zipfile.BadZipFile as error:
-        raise BadInput(f"not a Word file, whatever its name says ({error})") from error
+        raise BadInput(f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})") from error
 
 
 def _declared_charset(page: bytes) -> str:
@@ -90,6 +104,11 @@ def _decoded(data: bytes, declared: str = "") -> Text:
     """The text of some bytes: UTF-8, or UTF-16 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return Text(data.decode("utf-16", "replace"))
+    if declared.lower().startswith(_NOT_ASCII):
+        try:
+            return Text(data.decode(declared))
+        except (UnicodeDecodeError, LookupError):
+            pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
     try:

@@ -7,16 +7,19 @@ from kgot_lab.sandbox.process import Sandbox
 
 
 class Calculator:
-    """Runs plain Python in a sandbox that is opened at the first computation; `unsafe` allows one that does not isolate."""
+    """Runs plain Python in a sandbox that is opened at the first computation; `unsafe` allows one that does not isolate.
 
-    def __init__(self, *, unsafe: bool = False):
-        self._unsafe = unsafe
+    `seconds` bounds each computation.
+    """
+
+    def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):
+        self._unsafe, self.seconds = unsafe, seconds
         self._sandbox: Sandbox | None = None
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox."""
         if self._sandbox is None:
-            self._sandbox = open_sandbox(unsafe=self._unsafe)
+            self._sandbox = open_sandbox(unsafe=self._unsafe, seconds=self.seconds)
         return self._sandbox.compute(code)
 
     def close(self) -> None:

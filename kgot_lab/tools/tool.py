@@ -46,9 +46,10 @@ def sought_by(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class TextTool:
-    """A tool whose arguments are texts, all required: the function gets them by name, checked and stripped of outer spaces.
+    """A tool whose arguments are texts: the function gets them by name, checked and stripped of outer spaces.
 
-    `finds` is the argument that says what to look for, where the tool finds documents. Raises BadInput where that is not all it needs.
+    Those in `takes` are required, those in `may` are not, and are left out where they are empty. `finds` is the argument that says
+    what to look for, where the tool finds documents. Raises BadInput where that is not all it needs.
     """
 
     name: str
@@ -56,6 +57,7 @@ class TextTool:
     takes: Mapping[str, str] = field(hash=False)  # argument -> what to put there
     function: Callable[..., Result] = field(repr=False, compare=False)
     finds: str = ""
+    may: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.finds and list(self.takes) != [self.finds]:
@@ -66,10 +68,14 @@ class TextTool:
         """The JSON schema of the arguments."""
         return {
             "type": "object",
-            "properties": {name: {"type": "string", "description": meaning} for name, meaning in self.takes.items()},
+            "properties": {name: {"type": "string", "description": meaning} for name, meaning in self._all.items()},
             "required": list(self.takes),
             "additionalProperties": False,
         }
+
+    @property
+    def _all(self) -> dict[str, str]:
+        return {**self.takes, **self.may}
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
         return self.function(**self._checked(arguments))
@@ -78,15 +84,21 @@ class TextTool:
         wrong = [f"{name} is missing" for name in self.takes if name not in given]
         wrong += [problem for name, value in given.items() if (problem := self._problem(name, value))]
         if wrong:
-            raise ToolFailed(f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self.takes)}")
-        return {name: str(value).strip() for name, value in given.items()}
+            raise ToolFailed(f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all) or 'nothing'}")
+        return {name: str(value).strip() for name, value in given.items() if name in self.takes or not _empty(value)}
 
     def _problem(self, name: str, value: Json) -> str:
-        if name not in self.takes:
+        if name not in self._all:
             return f"{name!r} is unknown"
+        if name in self.may and _empty(value):
+            return ""
         if not isinstance(value, str | int | float):
             return f"{name} must be a text"
         return "" if str(value).strip() else f"{name} is empty"
 
     def __repr__(self) -> str:
-        return f"<tool {self.name}({', '.join(self.takes)})>"
+        return f"<tool {self.name}({', '.join([*self.takes, *(f'[{name}]' for name in self.may)])})>"
+
+
+def _empty(value: Json) -> bool:
+    return value is None or not str(value).strip()

@@ -89,7 +89,7 @@ def test_of_a_hundred_and_twenty_facts_all_are_kept(store):
 
 def test_facts_that_no_room_is_enough_for_are_asked_for_in_halves(store):
     def write(prompt):
-        said = prompt.messages[1].text.split("-----")[2]
+        said = prompt.messages[1].text.split("<<<")[1].split(">>>")[0].partition("\n")[2]
         facts = [
             f'add({text!r}, "is said with", "{"many words " * 60}")' for text in said.strip().splitlines() for text in text.split(". ")
         ]

@@ -2,10 +2,11 @@ import sys
 
 import pytest
 
-from kgot_lab.errors import BadInput, OverBudget, QueryFailed, ToolFailed
+from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa, question_split
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.python import python
@@ -81,6 +82,20 @@ def test_an_argument_may_be_called_what_it_likes():
     assert repr(tool) == "<tool echo(name, function)>"
 
 
+def test_an_argument_that_may_be_left_out_is_passed_on_only_where_it_says_something():
+    tool = TextTool("echo", "Echoes.", {"a": "x"}, lambda **given: Result(str(given)), may={"b": "y"})
+    assert [tool(a="1", b=b).text for b in ("2", " ", None)] == ["{'a': '1', 'b': '2'}", "{'a': '1'}", "{'a': '1'}"]
+    assert (tool(a=1).text, tool.arguments["required"], list(tool.arguments["properties"])) == ("{'a': '1'}", ["a"], ["a", "b"])
+    assert repr(tool) == "<tool echo(a, [b])>"
+    with pytest.raises(ToolFailed, match="a is missing, b must be a text; it expects: a, b"):
+        tool(b=["2"])
+
+
+def test_a_failure_says_whether_trying_again_may_help_and_what_it_cost():
+    assert (ToolFailed("x").again, ToolFailed("x").usage) == (False, ())
+    assert (ToolFailed("x", again=True).again, ToolFailed("x", usage=[Usage(1)]).usage) == (True, (Usage(1),))
+
+
 def test_search_returns_whole_passages_with_titles_and_their_documents():
     result = search(DOCUMENTS, bm25(DOCUMENTS), k=2)(query="capital of Norway")
     assert result.text == "[1] Oslo: Oslo is the capital of Norway. It lies on a fjord.\n[2] Rome: Rome is the capital of Italy."
@@ -124,6 +139,18 @@ def test_python_returns_what_was_printed():
 def test_python_that_fails_or_prints_nothing_is_a_tool_failure(code, message):
     with pytest.raises(ToolFailed, match=message):
         python(Printer())(code=code)
+
+
+def test_python_that_takes_too_long_is_a_tool_failure_that_names_the_limit():
+    computer = Calculator(seconds=0.5)
+    try:
+        with pytest.raises(ToolFailed, match=r"took longer than 0\.5 seconds"):
+            python(computer)(code="while True: pass")
+        assert python(computer)(code="print(6 * 7)").text == "42\n"
+    except NoSandbox as error:
+        pytest.skip(str(error))
+    finally:
+        computer.close()
 
 
 def test_a_question_to_a_model_carries_its_cost():

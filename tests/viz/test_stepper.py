@@ -380,13 +380,15 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")
 
-    llm = scripted(tools=call("Paris"), vote=votes("I", "I", "I"))
+    read = {"forced": {"statement": "result = []"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
+    llm = scripted(tools=call("Paris"), vote=votes("I"), **read)
     view = stepper(
         mended, live=Resources([TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm)
     )
     tools = next(number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools")
-    assert view._heard({"fork": tools, "change": json.dumps(call("Paris"))}) == {"refused": "ZeroDivisionError: the tool is broken"}
-    assert view.forks == []
+    view._heard({"fork": tools, "change": json.dumps(call("Paris"))})
+    returned = [event for event in view.forks[0].events if isinstance(event, ToolReturned) and event.failed]
+    assert returned[0].text == "search is broken: ZeroDivisionError: the tool is broken" and view.forks[0].answer == "?"
 
 
 def test_a_stepper_is_a_view_of_a_notebook_with_its_picture_first():

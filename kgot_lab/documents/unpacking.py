@@ -1,0 +1,127 @@
+"""Unpacking a zip file into a folder, from which it cannot escape and which it cannot fill without end."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from kgot_lab.errors import BadInput
+from kgot_lab.text.counted import counted
+
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # devices of Windows, in any folder
+_LONGEST_NAME = 200
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class UnpackLimits:
+    """How much a zip file may hold."""
+
+    files: int = 1_000
+    total_bytes: int = 500_000_000
+    ratio: int = 200  # unpacked to packed size; more than this is a bomb, where it is more than a megabyte
+    depth: int = 12  # folders inside one another
+
+
+@dataclass(frozen=True)
+class ZipMember:
+    """A file in a zip file: its name there, and how large it says it is."""
+
+    name: str
+    size: int
+
+
+def zip_members(path: Path) -> tuple[ZipMember, ...]:
+    """The files in a zip file, by its own word; raises BadInput when it is none."""
+    with _opened(path) as archive:
+        return tuple(ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir())
+
+
+def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
+    """The files of a zip file, unpacked into a new folder `into`: all of them, or none, when BadInput says why.
+
+    Refused are names that lead out of the folder or mean something else elsewhere, links, passwords, and what passes the limits;
+    sizes are counted while unpacking, whatever the zip file says.
+    """
+    if into.exists():
+        raise BadInput(f"{into.name} is there already")
+    with _opened(path) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        _check(infos, limits)
+        into.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=into.parent))
+        try:
+            left = limits.total_bytes
+            for info in infos:
+                left -= _write(archive, info, place / PurePosixPath(info.filename), left, limits)
+            place.rename(into)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+    return tuple(sorted(file for file in into.rglob("*") if file.is_file()))
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+        raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
+
+
+def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
+    """Raise BadInput unless every name is harmless and what the file says of itself is within the limits."""
+    if not infos:
+        raise BadInput("the zip file is empty")
+    if len(infos) > limits.files:
+        raise BadInput(f"the zip file holds {counted(len(infos), 'file')}; the most is {limits.files:,}")
+    if sum(info.file_size for info in infos) > limits.total_bytes:
+        raise BadInput(f"the zip file unpacks to more than {limits.total_bytes / 1e6:,.0f} MB")
+    for info in infos:
+        if trouble := _trouble(info, limits):
+            raise BadInput(f"the zip file holds {info.filename[:100]!r}, {trouble}; nothing was unpacked")
+    names = [info.filename.casefold() for info in infos]
+    folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
+    if len(set(names)) < len(names) or folders & set(names):
+        raise BadInput("the zip file holds two files of one name, or a file called as a folder; nothing was unpacked")
+
+
+def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
+    """Why a member must not be unpacked, "" if it may."""
+    name, parts = info.filename, info.filename.split("/")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        return "which is a link" if kind == stat.S_IFLNK else "which is no regular file"
+    if name != info.orig_filename or "\\" in name or ":" in name or not name.isprintable() or "\ufffd" in name:
+        return "a name that means different things on different computers"
+    if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        return "a name that leads elsewhere"
+    if any(part != part.strip() or part.endswith(".") or _RESERVED.fullmatch(part) or len(part) > _LONGEST_NAME for part in parts):
+        return "a name that not every computer can have"
+    if len(parts) > limits.depth:
+        return f"which lies more than {limits.depth} folders deep"
+    return "which is locked with a password" if info.flag_bits & 1 else ""
+
+
+def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits) -> int:
+    """Unpack one member and return its size; raises BadInput when it grows beyond what is left or beyond the ratio."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size, most = 0, max(1_000_000, info.compress_size * limits.ratio)
+    try:
+        with archive.open(info) as source, target.open("xb") as file:
+            while chunk := source.read(_CHUNK):
+                size += len(chunk)
+                if size > left or size > most:
+                    raise BadInput(f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked")
+                file.write(chunk)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise BadInput(f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked") from None
+    except Exception as error:  # zlib and its like have errors of their own
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{info.filename[:100]!r} is damaged ({type(error).__name__}); nothing was unpacked") from None
+    return size

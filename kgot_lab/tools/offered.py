@@ -1,0 +1,204 @@
+"""The tools that can work with what is at hand, and of the others why they cannot; those of other packages included.
+
+A package adds a tool by a class and an entry point in the group "kgot_lab.tools". The class is called with what is at hand (AtHand)
+and its instance is the tool: it has a name, a one-line description, arguments (JSON schema) and a call that returns a Result. Where
+it cannot work it raises BadInput or NotInstalled, with what to give or to install.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.stores.protocol import Computer
+from kgot_lab.text.harmless import harmless
+from kgot_lab.tools.ask_model import ask_model
+from kgot_lab.tools.image import image_question
+from kgot_lab.tools.inspect_file import inspect_file
+from kgot_lab.tools.python import python
+from kgot_lab.tools.search import search
+from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
+from kgot_lab.tools.shelf import FileShelf
+from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.transcribe import Transcriber
+from kgot_lab.tools.unzip import extract_zip
+from kgot_lab.tools.web.archive import WebArchive
+from kgot_lab.tools.web.engines import web_engine
+from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.mirror import Mirror
+from kgot_lab.tools.web.visiting import page_opener
+from kgot_lab.tools.web.wiki import Wikipedia
+from kgot_lab.tools.wikipedia import wikipedia
+from kgot_lab.types import LLM, Document
+
+ENTRY_POINTS = "kgot_lab.tools"
+_PASSAGES = 8  # that one search of documents returns
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """What there is to make tools of; the web is asked only where `web` says so."""
+
+    documents: Sequence[Document] = ()
+    attachments: Sequence[str | Path] = ()
+    llm: LLM | None = None
+    vision: LLM | None = None  # a model that takes images
+    computer: Computer | None = None
+    web: bool = False
+    mirror: str | Path | None = None  # a folder in place of the web
+    engine: str = ""  # the search engine by name; "" for the first whose key there is
+    unpack_into: Path | None = None  # a folder for what is in zip files
+    manners: Manners = field(default_factory=Manners)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @cached_property
+    def shelf(self) -> FileShelf:
+        """The attached files; raises BadInput where there are none."""
+        if not self.attachments:
+            raise BadInput("no files are attached")
+        return FileShelf(self.attachments, unpack_into=self.unpack_into)
+
+    @cached_property
+    def polite_web(self) -> PoliteWeb:
+        """What fetches pages; raises BadInput where the web may not be asked, NotInstalled."""
+        if not self.web:
+            raise BadInput("the web is not to be asked; allow it")
+        return PoliteWeb(self.manners)
+
+    @cached_property
+    def encyclopedia(self) -> Tool:
+        """Wikipedia, one object for the loop and the search agent; raises BadInput where the web may not be asked, NotInstalled."""
+        return wikipedia(Wikipedia(user_agent=self.polite_web.manners.user_agent))
+
+
+@dataclass(frozen=True)
+class NotOffered:
+    """A tool that cannot work here, and why: what to give, set or install."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+@dataclass(frozen=True, repr=False)
+class Offered:
+    """The tools that can work, and those that cannot with the reasons."""
+
+    tools: tuple[Tool, ...]
+    missing: tuple[NotOffered, ...]
+
+    def __repr__(self) -> str:
+        named = ", ".join(tool.name for tool in self.tools) or "none"
+        return "\n".join([f"<Offered: {named}>", *(f"  not {each}" for each in self.missing)])
+
+
+ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
+
+
+def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None) -> Offered:
+    """Every tool that can work with what is at hand; `others` are the entry points of other packages, by default those installed.
+
+    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there.
+    """
+    tools: dict[str, Tool] = {}
+    missing: list[NotOffered] = []
+    if at_hand.attachments:
+        at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
+    for name, make in MAKERS.items():
+        try:
+            tools[name] = make(at_hand)
+        except LabError as error:
+            missing.append(NotOffered(name, str(error)))
+    for entry in entry_points(group=ENTRY_POINTS) if others is None else others:
+        try:
+            tool = _checked(entry.load()(at_hand), tools)
+            tools[tool.name] = tool
+        except LabError as error:
+            missing.append(NotOffered(entry.name, str(error)))
+        except Exception as error:  # whatever another package's code does
+            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(str(error)[:200])})"
+            missing.append(NotOffered(entry.name, why))
+    return Offered(tuple(tools.values()), tuple(missing))
+
+
+def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
+    """The tool of another package, once it is sure that it is one and its name is free; raises BadInput."""
+    name, about = getattr(tool, "name", None), getattr(tool, "description", None)
+    if not (isinstance(name, str) and name and isinstance(about, str) and callable(tool)):
+        raise BadInput("what its entry point made is no tool: a tool has a name, a description, arguments and a call")
+    if not isinstance(getattr(tool, "arguments", None), Mapping):
+        raise BadInput("its arguments are no JSON schema of an object")
+    if name in taken:
+        raise BadInput(f"there is a tool called {name!r} already")
+    return tool
+
+
+def _search(at_hand: AtHand) -> Tool:
+    if not at_hand.documents:
+        raise BadInput("there are no documents to search")
+    return search(at_hand.documents, k=min(_PASSAGES, len(at_hand.documents)))
+
+
+def _inspect_file(at_hand: AtHand) -> Tool:
+    key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
+    return inspect_file(at_hand.shelf, at_hand.llm, transcribe=Transcriber(key) if key else None)
+
+
+def _extract_zip(at_hand: AtHand) -> Tool:
+    if not any(name.lower().endswith(".zip") for name in at_hand.shelf.names):
+        raise BadInput("no zip file is attached")
+    return extract_zip(at_hand.shelf)
+
+
+def _image_question(at_hand: AtHand) -> Tool:
+    if at_hand.vision is None:
+        raise BadInput("no model that sees is given")
+    return image_question(at_hand.vision, at_hand.shelf, fetch=at_hand.polite_web.fetch if at_hand.web else None)
+
+
+def _search_agent(at_hand: AtHand) -> Tool:
+    if at_hand.llm is None:
+        raise BadInput("it needs a model to read pages with")
+    if at_hand.mirror is not None:
+        mirror = Mirror(at_hand.mirror)
+        return ask_search_agent(at_hand.llm, WebAccess(mirror, mirror.open_page))
+    if not at_hand.web:
+        raise BadInput("the web is not to be asked; allow it, or give a folder that stands in for it")
+    engine = web_engine(at_hand.environment, at_hand.engine)
+    access = WebAccess(engine, page_opener(at_hand.polite_web), at_hand.encyclopedia, WebArchive())
+    return ask_search_agent(at_hand.llm, access)
+
+
+def _wikipedia(at_hand: AtHand) -> Tool:
+    return at_hand.encyclopedia
+
+
+def _ask_model(at_hand: AtHand) -> Tool:
+    if at_hand.llm is None:
+        raise BadInput("no model is given")
+    return ask_model(at_hand.llm)
+
+
+def _python(at_hand: AtHand) -> Tool:
+    if at_hand.computer is None:
+        raise BadInput("nothing that runs Python is given, such as open_sandbox()")
+    return python(at_hand.computer)
+
+
+MAKERS: Mapping[str, ToolMaker] = {
+    "search": _search,
+    "inspect_file": _inspect_file,
+    "extract_zip": _extract_zip,
+    "image_question": _image_question,
+    "ask_search_agent": _search_agent,
+    "wikipedia": _wikipedia,
+    "llm_query": _ask_model,
+    "python": _python,
+}

@@ -1,0 +1,250 @@
+"""The tool that searches the web: a model that searches, visits and reads pages until it can answer, a few turns long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from kgot_lab.errors import BadReply, NotInstalled, ToolFailed, require_count, require_parts
+from kgot_lab.llm.structured import mending, parse, schema_of
+from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.tools.fence import FENCES, fenced
+from kgot_lab.tools.metered import Metered
+from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.tools.web.archive import WebArchive
+from kgot_lab.tools.web.browser import SCREEN, Browser, Screen
+from kgot_lab.tools.web.engines import SearchEngine
+from kgot_lab.tools.web.pages import WebPage
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+_SYSTEM = (
+    "You answer a question by searching and reading. Each turn you make one move. Read the pages themselves; the few words that a search "
+    "shows are seldom enough. Follow links whose text promises what is missing. When a move fails, try another way. When the pages read "
+    "give the answer, move `answer`, with everything that was asked for, names, numbers and dates exactly as they stand there. "
+    f"{FENCES}"
+)
+_FINISH = "That was the last turn. Answer now from what was found, as fully as it allows; found is false if it does not give the answer."
+_SUMMARIZE = "Answer from this page alone, with every name, number and date that matters, and the links worth following."
+_LONG_AGO = "(What this gave is left out here, since it was long ago; make the move again to see it.)"
+
+
+@dataclass(frozen=True)
+class WebAccess:
+    """What a search agent can use: an engine that finds pages, what opens one by its address, and perhaps articles and an archive."""
+
+    engine: SearchEngine
+    open_page: Callable[[str], WebPage]
+    encyclopedia: Tool | None = None  # takes an article, and perhaps a date; what it finds are its sources
+    archive: WebArchive | None = None
+
+
+@dataclass(frozen=True)
+class Stamina:
+    """How far a search agent goes."""
+
+    turns: int = 12
+    screen: int = SCREEN  # letters shown of a page at a time
+    summarised: int = 12_000  # tokens of a page that is summarised
+    remembered: int = 12_000  # tokens of what earlier turns gave that a prompt repeats
+    reply: int = 700  # tokens
+
+
+class _Move(BaseModel):
+    """A turn of the agent: why, which move, and what it takes."""
+
+    thought: str = ""
+    move: str
+    arguments: dict[str, Any] = {}
+
+
+class _Finish(BaseModel):
+    """What the agent found in the end."""
+
+    found: bool
+    answer: str
+
+
+def ask_search_agent(llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent") -> TextTool:
+    """A tool that answers a question from pages which a model searches for and reads; its sources are the screens that were read.
+
+    The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The model's own LLMError
+    passes through, but for replies that have not the shape of a move.
+    """
+    require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
+    require_parts(access, ("engine", "open_page"), "ask_search_agent() takes a WebAccess: an engine and what opens pages")
+    require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
+
+    def run(query: str) -> Result:
+        return _Search(Metered(llm), access, stamina, name).result(query)
+
+    description = "Lets an assistant search the web, read pages and follow links, and returns what it found on a question."
+    takes = {"query": "a complete question in one sentence, with every name, date and detail that it needs"}
+    return TextTool(name, description, takes, run, finds="query")
+
+
+class _Search:
+    """One question on its way: the moves made and what each gave."""
+
+    def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
+        self._llm, self._access, self._stamina, self._name = llm, access, stamina, name
+        self._browser = Browser(access.open_page, stamina.screen)
+        self._turns: list[tuple[str, str]] = []  # what the model said, what came of it
+        self._moves = {move.name: move for move in self._offered()}
+
+    def result(self, query: str) -> Result:
+        """The answer with its sources and costs; raises ToolFailed when nothing was found, LLMError."""
+        for turn in range(1, self._stamina.turns + 1):
+            try:
+                reply, move = self._next(query)
+            except BadReply as error:
+                self._turns.append((error.text[:500] or "(nothing)", f"That is not a move: {error.reason}."))
+                continue
+            if move.move == "answer" and (text := str(move.arguments.get("text") or "").strip()):
+                return self._told(text)
+            left = self._stamina.turns - turn
+            self._turns.append((reply, f"{self._made(move)}\n\nTurns left: {left}."))
+        return self._finished(query)
+
+    def _next(self, query: str) -> tuple[str, _Move]:
+        prompt = Prompt(self._messages(query), self._schema(), max_tokens=self._stamina.reply)
+        reply = self._llm(prompt).text
+        try:
+            return reply, parse(reply, _Move)
+        except BadReply as error:
+            reply = self._llm(mending(prompt, reply, error)).text
+            return reply, parse(reply, _Move)
+
+    def _finished(self, query: str) -> Result:
+        prompt = Prompt((*self._messages(query), Message("user", _FINISH)), schema_of(_Finish), max_tokens=self._stamina.reply)
+        try:
+            finish = parse(self._llm(prompt).text, _Finish)
+        except BadReply as error:
+            raise self._failed(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
+        if not finish.found or not finish.answer.strip():
+            raise self._failed(f"nothing that answers it was found in {self._stamina.turns} turns; ask for less, or in other words")
+        return self._told(finish.answer.strip())
+
+    def _told(self, text: str) -> Result:
+        seen = self._browser.seen()
+        listed = "".join(f"\n- {' '.join(page.title.split())}: {page.id}" for page in seen)
+        return Result(f"{text}\n\nPages read:{listed}" if seen else text, seen, self._llm.usage)
+
+    def _failed(self, why: str) -> ToolFailed:
+        return ToolFailed(f"{self._name}: {why}", usage=self._llm.usage)
+
+    def _messages(self, query: str) -> tuple[Message, ...]:
+        """The conversation; what older moves gave is left out where all of it would be too long."""
+        moves = "\n".join(f"- {move.name}({', '.join(_described(move))}): {move.description}" for move in self._moves.values())
+        form = 'Reply as JSON: {"thought": "...", "move": "...", "arguments": {...}}'
+        opening = f"Question: {query}\n\nMoves:\n{moves}\n- answer(text: the complete answer): Ends the search.\n\n{form}"
+        room, kept = self._stamina.remembered, []
+        for number, (reply, found) in enumerate(reversed(self._turns)):
+            room -= tokens(found)
+            told = found if room >= 0 or number == 0 else _LONG_AGO
+            kept.append((Message("assistant", reply), Message("user", told)))
+        turns = (message for pair in reversed(kept) for message in pair)
+        return Message("system", _SYSTEM), Message("user", opening), *turns
+
+    def _schema(self) -> Mapping[str, Json]:
+        """The JSON schema of `_Move` that allows only the moves there are, each with what it takes."""
+        answer = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False}
+        arguments = {**{move.name: dict(move.arguments) for move in self._moves.values()}, "answer": answer}
+        return {
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {"thought": {"type": "string"}, "move": {"const": name}, "arguments": takes},
+                    "required": ["thought", "move", "arguments"],
+                    "additionalProperties": False,
+                }
+                for name, takes in arguments.items()
+            ]
+        }
+
+    def _made(self, move: _Move) -> str:
+        """What a move gives, fenced; a failure is told in the same way, since it may repeat words of a page."""
+        try:
+            if move.move not in self._moves:
+                raise ToolFailed(f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}")
+            result = self._moves[move.move](**move.arguments)
+        except (ToolFailed, NotInstalled) as error:
+            again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
+            return f"The move failed.{again}\n{fenced(str(error), 'why it failed')}"
+        return result.text
+
+    # --- the moves ---------------------------------------------------------------------------------------------------------
+
+    def _offered(self) -> list[TextTool]:
+        page = {"address": "a whole address, or one relative to the open page"}
+        words, text, question = {"query": "words that the page would contain"}, {"text": "what to find"}, {"question": "what to look for"}
+        browser, shown = self._browser, self._shown
+        moves = [
+            TextTool("web_search", "Searches for pages.", words, self._search, may={"year": "four digits"}),
+            TextTool("visit", "Opens a page.", page, lambda address: shown(browser.visit(address))),
+            TextTool("page_down", "Shows the next part of the open page.", {}, lambda: shown(browser.page_down())),
+            TextTool("page_up", "Shows the part before.", {}, lambda: shown(browser.page_up())),
+            TextTool("back", "Opens the page before this one.", {}, lambda: shown(browser.back())),
+            TextTool("find", "Goes to the first place of a text on the open page.", text, lambda text: shown(browser.find(text))),
+            TextTool("find_next", "Goes to the next place of the text.", {}, lambda: shown(browser.find_next())),
+            TextTool("summarize_page", "Reads all of the open page for you.", question, self._summarize),
+        ]
+        if self._access.encyclopedia:
+            may = {"date": "YYYY-MM-DD, for an older version"}
+            takes = {"article": "the title of an article"}
+            moves.append(TextTool("wikipedia", "Opens an article of Wikipedia.", takes, self._article, may=may))
+        if self._access.archive:
+            takes = {**page, "date": "YYYYMMDD"}
+            moves.append(TextTool("find_archived", "Opens the page as it was kept nearest to a date.", takes, self._archived))
+        return moves
+
+    def _search(self, query: str, year: str = "") -> Result:
+        if year and not re.fullmatch(r"(1\d|20)\d\d", year):
+            raise ToolFailed(f"a year is four digits, not {year[:20]!r}")
+        hits = self._access.engine.hits(query, int(year) if year else None)
+        if not hits:
+            raise ToolFailed("nothing was found; search for fewer or other words" + (", or without the year" if year else ""))
+        listed = "\n".join(f"{number}. {hit}" for number, hit in enumerate(hits, start=1))
+        return Result(fenced(listed, f"{self._access.engine.name} on {query}"))
+
+    def _article(self, article: str, date: str = "") -> Result:
+        assert self._access.encyclopedia is not None
+        result = self._access.encyclopedia(article=article, **({"date": date} if date else {}))
+        if not result.sources:
+            return Result(fenced(result.text, "wikipedia"))
+        source = result.sources[0]
+        return self._shown(self._browser.show(WebPage(source.id, source.title, source.text)))
+
+    def _archived(self, address: str, date: str) -> Result:
+        assert self._access.archive is not None
+        kept = self._access.archive.nearest(address, date)
+        shown = self._shown(self._browser.visit(kept.address))
+        return Result(f"A copy of {kept.day}.\n{shown.text}")
+
+    def _summarize(self, question: str) -> Result:
+        """What a model says of the whole open page, or of as much of it as it may read."""
+        page = self._browser.page
+        text = shorten(page.text, self._stamina.summarised)
+        asked = f"{question}\n\n{_SUMMARIZE}\n\n{fenced(text, page.address)}"
+        prompt = Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=self._stamina.reply)
+        told = self._llm(prompt).text.strip()
+        if not told:
+            raise ToolFailed("the summary came out empty; read the page with page_down")
+        self._browser.seen_whole(len(text))
+        cut = "" if text == page.text else f" (of its first {len(text):,} of {len(page.text):,} letters)"
+        return Result(fenced(told, f"a summary of {page.address}{cut}"))
+
+    def _shown(self, screen: Screen) -> Result:
+        page = screen.page
+        before = sum(earlier.address == page.address for earlier in self._browser.history[:-1])
+        remarks = "; ".join(filter(None, (page.remark, "visited before" if before else "")))
+        head = f"Title: {page.title}" + (f"\nNote: {remarks}" if remarks else "")
+        return Result(fenced(f"{head}\n\n{screen.text}", screen.where))
+
+
+def _described(move: TextTool) -> list[str]:
+    optional = {name: f"{about}, may be left out" for name, about in move.may.items()}
+    return [f"{name}: {about}" for name, about in {**move.takes, **optional}.items()]

@@ -1,0 +1,101 @@
+"""The files that tools may read: those attached to a question or in one folder, and what is unpacked of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kgot_lab.documents.unpacking import UnpackLimits, unpacked
+from kgot_lab.errors import BadInput, ToolFailed, described_value, shortly
+from kgot_lab.text.harmless import harmless
+
+_MOST_NAMED = 50  # files that a message lists
+_MOST_FILES = 10_000
+_NESTED = 3  # zip files inside one another
+
+
+class FileShelf:
+    """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
+
+    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path in it. `unpack_into` is
+    the folder where zip files of the shelf are unpacked, `limits` what one may hold; the bytes are counted over all of them together.
+    Raises BadInput when a file is not there or two share a name.
+    """
+
+    def __init__(self, paths: Sequence[str | Path] | str | Path, *, unpack_into: Path | None = None, limits: UnpackLimits | None = None):
+        self._files = _listed(Path(paths)) if isinstance(paths, str | Path) else _attached(paths)
+        self._unpack_into = unpack_into
+        self._limits = limits or UnpackLimits()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, sorted."""
+        return sorted(self._files)
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether zip files can be unpacked here."""
+        return self._unpack_into is not None
+
+    def path(self, name: str) -> Path:
+        """Where the file of a name stands; raises ToolFailed, with the names there are, for any other."""
+        if name not in self._files:
+            raise ToolFailed(f"there is no file {shortly(name)}; there are: {self.listed()}")
+        return self._files[name]
+
+    def listed(self) -> str:
+        """The names in a line, as far as they fit."""
+        shown = [harmless(name) for name in self.names[:_MOST_NAMED]]
+        more = len(self._files) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+    def unpack(self, name: str) -> list[str]:
+        """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises ToolFailed."""
+        path = self.path(name)
+        if self._unpack_into is None:
+            raise ToolFailed("there is no folder to unpack into")
+        inside = f"{name}/"
+        if not any(known.startswith(inside) for known in self._files):
+            if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
+                raise ToolFailed(f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked")
+            target = self._unpack_into / name
+            target = target.with_name(f"{target.name}.unpacked")
+            try:
+                files = unpacked(path, target, self._limits)
+            except BadInput as error:
+                raise ToolFailed(f"{harmless(name)}: {error}") from None
+            size = sum(file.stat().st_size for file in files)
+            self._limits = replace(self._limits, total_bytes=self._limits.total_bytes - size)
+            self._files |= {inside + file.relative_to(target).as_posix(): file for file in files}
+        return [known for known in self.names if known.startswith(inside)]
+
+    def __repr__(self) -> str:
+        return f"<FileShelf: {len(self._files)} files>"
+
+
+def _attached(paths: object) -> dict[str, Path]:
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
+        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+    files = {Path(path).name: Path(path).resolve() for path in paths}
+    missing = [str(path) for path in paths if not Path(path).is_file()]
+    if not paths or missing or len(files) < len(paths):
+        raise BadInput(f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}")
+    return files
+
+
+def _listed(folder: Path) -> dict[str, Path]:
+    """The visible files of a folder by their path in it; links are left out, since they may lead anywhere."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
+    root, files = folder.resolve(), dict[str, Path]()
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink())
+        found = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
+        files |= {path.relative_to(root).as_posix(): path for path in found if not path.is_symlink() and path.is_file()}
+        if len(files) > _MOST_FILES:
+            raise BadInput(f"{folder} holds more than {_MOST_FILES:,} files; give a folder with what the question needs")
+    if not files:
+        raise BadInput(f"{folder} holds no files")
+    return files

@@ -1,0 +1,41 @@
+"""Speech as text, by a service that speaks the OpenAI protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kgot_lab.errors import ToolFailed
+
+AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
+_LARGEST = 25_000_000  # bytes; the service takes no more
+
+
+class Transcriber:
+    """Writes down what is said in an audio file; `key` is in no text and no repr."""
+
+    def __init__(self, key: str, *, model: str = "whisper-1", address: str | None = None, seconds: float = 120.0):
+        self._key, self.model, self._address, self._seconds = key, model, address, seconds
+
+    def __call__(self, path: Path) -> str:
+        """What is said in a file; raises ToolFailed, `again` where a later try may work."""
+        import openai
+
+        if path.stat().st_size > _LARGEST:
+            raise ToolFailed(f"{path.name} is larger than {_LARGEST // 1_000_000} MB, the most that is transcribed")
+        try:  # the client's errors hold the request, and the request the key
+            with openai.OpenAI(api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0) as client:
+                text = client.audio.transcriptions.create(model=self.model, file=path).text.strip()
+        except openai.APIConnectionError:
+            raise ToolFailed(f"the service that transcribes {path.name} cannot be reached", again=True) from None
+        except openai.APIStatusError as error:
+            again = error.status_code in (408, 429) or error.status_code >= 500
+            told = str(error.message).replace(self._key, "…")[:300]
+            raise ToolFailed(f"{path.name} was not transcribed: HTTP {error.status_code}: {told}", again=again) from None
+        except openai.APIError as error:
+            raise ToolFailed(f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}") from None
+        if not text:
+            raise ToolFailed(f"nothing is said in {path.name}")
+        return text
+
+    def __repr__(self) -> str:
+        return f"<transcriber {self.model}>"

@@ -1,0 +1,166 @@
+"""Search engines behind one method: three by key, and one that needs none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, Protocol
+
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
+from kgot_lab.tools.web.json_api import JsonApi
+from kgot_lab.types import Json
+
+RESULTS = 10
+
+
+@dataclass(frozen=True)
+class WebHit:
+    """One result of a search: the page's address and title, a few of its words, and its date where the engine knows it."""
+
+    address: str
+    title: str
+    words: str
+    date: str = ""
+
+    def __str__(self) -> str:
+        dated = f" ({self.date})" if self.date else ""
+        return f"{self.title or self.address}{dated}\n  {self.address}\n  {self.words}"
+
+
+class SearchEngine(Protocol):
+    """What finds pages by words."""
+
+    @property
+    def name(self) -> str: ...
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]: ...  # best first; raises ToolFailed
+
+
+class SerpApi:
+    """Google's results by serpapi.com."""
+
+    name = "SerpAPI"
+
+    def __init__(self, key: str, *, address: str = "https://serpapi.com/search.json"):
+        self._api, self._key = JsonApi(self.name, address, key), key
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
+        """The best results of a year, or of any; raises ToolFailed."""
+        span = {"tbs": f"cdr:1,cd_min:1/1/{year},cd_max:12/31/{year}"} if year else {}
+        answer = self._api.get({"engine": "google", "q": query, "api_key": self._key, **span})
+        found = _hits(answer.get("organic_results"), address="link", words="snippet", date="date")
+        if not found and answer.get("error") and "hasn't returned any results" not in str(answer["error"]):
+            raise ToolFailed(f"{self.name}: {str(answer['error']).replace(self._key, '…')}", again=True)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+class Tavily:
+    """Results by tavily.com."""
+
+    name = "Tavily"
+
+    def __init__(self, key: str, *, address: str = "https://api.tavily.com/search"):
+        self._api = JsonApi(self.name, address, key, {"authorization": f"Bearer {key}"})
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
+        """The best results of a year, or of any; raises ToolFailed."""
+        span = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"} if year else {}
+        answer = self._api.post({"query": query, "max_results": RESULTS, **span})
+        return _hits(answer.get("results"), address="url", words="content", date="published_date")
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+class Brave:
+    """Results by Brave Search."""
+
+    name = "Brave"
+
+    def __init__(self, key: str, *, address: str = "https://api.search.brave.com/res/v1/web/search"):
+        self._api = JsonApi(self.name, address, key, {"x-subscription-token": key})
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
+        """The best results of a year, or of any; raises ToolFailed."""
+        span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
+        answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})  # it refuses longer queries
+        web = answer.get("web")
+        return _hits(web.get("results") if isinstance(web, Mapping) else None, address="url", words="description", date="page_age")
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+class Keyless:
+    """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled without it.
+
+    `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does; by default it is ddgs.
+    """
+
+    name = "ddgs"
+
+    def __init__(self, *, ask: Callable[..., list[dict[str, Any]]] | None = None):
+        try:
+            import ddgs
+        except ImportError:
+            raise NotInstalled("web", "ddgs") from None
+        self._ask = ask or (lambda query, **how: ddgs.DDGS().text(query, **how))
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
+        """The best results; a year is added to the words, since not every engine behind it can filter by one. Raises ToolFailed."""
+        from ddgs.exceptions import DDGSException
+
+        try:
+            found = self._ask(f"{query} {year}" if year else query, max_results=RESULTS)
+        except DDGSException as error:
+            if "No results" in str(error):
+                return ()
+            raise ToolFailed(f"{self.name} got no answer from any engine ({str(error)[:200]})", again=True) from None
+        return _hits(found, address="href", words="body", date="date")
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+BY_KEY: Mapping[str, Callable[[str], SearchEngine]] = {
+    "SERPAPI_API_KEY": SerpApi,
+    "TAVILY_API_KEY": Tavily,
+    "BRAVE_API_KEY": Brave,
+}
+_NAMES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BRAVE_API_KEY"}
+
+
+def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
+    """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the environment, or else ddgs.
+
+    Raises UnknownName, BadInput when the key is missing, NotInstalled without ddgs.
+    """
+    if name and name not in (*_NAMES, "ddgs"):
+        raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
+    if name == "ddgs":
+        return Keyless()
+    for variable in [_NAMES[name]] if name else BY_KEY:
+        if key := environment.get(variable, "").strip():
+            return BY_KEY[variable](key)
+    if name:
+        raise BadInput(f"the search engine {name} needs a key: set the environment variable {_NAMES[name]}")
+    return Keyless()
+
+
+def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
+    """The usable results among what a service sent; services send odd ones, so nothing is taken for granted."""
+    listed: Iterable[Json] = results if isinstance(results, list) else ()
+    usable = [each for each in listed if isinstance(each, Mapping) and str(each.get(address) or "").startswith(("http://", "https://"))]
+    return tuple(
+        WebHit(str(each[address]), _plain(each.get("title")), _plain(each.get(words)), _plain(each.get(date))) for each in usable[:RESULTS]
+    )
+
+
+def _plain(text: Json) -> str:
+    """A text of a result on one line, without the markup that some engines put around the words sought."""
+    return " ".join(unescape(re.sub(r"</?(?:strong|b|em)>", "", str(text or ""))).split())[:1000]

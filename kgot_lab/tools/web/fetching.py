@@ -1,0 +1,193 @@
+"""Fetching from the web with manners: robots.txt is honoured, and redirects, bytes and seconds are limited."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any
+
+from kgot_lab import __version__
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count
+from kgot_lab.tools.web.addresses import Destination, destination
+
+if TYPE_CHECKING:
+    import httpx
+
+USER_AGENT = f"kgot_lab/{__version__}"
+_ROBOTS_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB
+_REDIRECTS = (301, 302, 303, 307, 308)
+_WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class Manners:
+    """How a web page is asked for. `user_agent` should name a contact where many pages are fetched."""
+
+    user_agent: str = USER_AGENT
+    seconds: float = 20.0  # for one page with all its redirects
+    most_bytes: int = 5_000_000
+    redirects: int = 5
+    attempts: int = 3
+    longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
+    private_hosts: Collection[str] = frozenset()  # "host:port" that may be reached although they are private: a mirror of one's own
+
+    def __post_init__(self) -> None:
+        if isinstance(self.private_hosts, str):
+            raise BadInput(f'private hosts are a set, such as {{"127.0.0.1:8000"}}, not the text {self.private_hosts!r}')
+        require_count(self.attempts, 1, "attempts")
+        require_count(self.redirects, 0, "redirects")
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a server sent: the address it came from in the end, its kind (content type), charset and bytes, and whether there was more."""
+
+    address: str
+    kind: str
+    charset: str
+    data: bytes
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One response of a server, to be judged."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+    cut: bool
+
+
+class PoliteWeb:
+    """Fetches pages of the web that robots.txt allows; `sleep` waits between attempts. Raises NotInstalled without httpx or Protego."""
+
+    def __init__(self, manners: Manners = Manners(), *, sleep: Callable[[float], None] = time.sleep):
+        try:
+            import httpx
+            import protego  # noqa: F401
+        except ImportError as error:
+            raise NotInstalled("web", str(error.name)) from None
+        self.manners = manners
+        self._sleep = sleep
+        self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
+        # nothing of the environment's proxies: a proxy would look names up again, where private addresses cannot be kept out
+        no_reuse = httpx.Limits(max_keepalive_connections=0)  # a connection belongs to one host name, two of which may share a number
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # they would be kept by number, and so for another host too
+        self._client = httpx.Client(trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies)
+
+    def fetch(self, address: str) -> Fetched:
+        """What stands at an address; raises ToolFailed with the reason, `again` where a later try may work."""
+        for attempt in range(1, self.manners.attempts + 1):
+            try:
+                return self._followed(address, obey=True, most=self.manners.most_bytes)
+            except _Passing as error:
+                wait = error.wait if error.wait is not None else 0.5 * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
+                if attempt == self.manners.attempts or wait > self.manners.longest_wait:
+                    raise ToolFailed(str(error), again=True) from None
+                self._sleep(wait)
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
+        deadline = time.monotonic() + self.manners.seconds
+        for _ in range(self.manners.redirects + 1):
+            where = destination(address, self.manners.private_hosts)  # at each redirect anew
+            if obey and not self._allowed(where.url):
+                raise ToolFailed(f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere")
+            answer = self._asked(where, most, deadline)
+            if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                return _judged(str(where.url), answer)
+            address = str(where.url.join(answer.headers["location"]))
+        raise ToolFailed(f"{where.url.host} redirects more than {self.manners.redirects} times")
+
+    def _allowed(self, url: httpx.URL) -> bool:
+        """What robots.txt says of an address: everything is allowed where there is none, nothing where the server fails (RFC 9309)."""
+        from protego import Protego
+
+        origin = f"{url.scheme}://{url.netloc.decode()}"
+        if origin not in self._robots:
+            try:
+                rules = self._followed(f"{origin}/robots.txt", obey=False, most=_ROBOTS_BYTES).data.decode("utf-8", "replace")
+            except _Passing:
+                raise  # it is asked again, and nothing is remembered
+            except ToolFailed:
+                rules = ""
+            self._robots[origin] = Protego.parse(rules)
+        return bool(self._robots[origin].can_fetch(str(url), self.manners.user_agent))
+
+    def _asked(self, where: Destination, most: int, deadline: float) -> _Answer:
+        """One request to the number that was looked up, under the name that was asked for."""
+        import httpx
+
+        headers = {
+            "host": where.url.netloc.decode(),
+            "user-agent": self.manners.user_agent,
+            "accept": "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.5",
+            "accept-encoding": "gzip, deflate",
+        }
+        named = {"sni_hostname": where.url.host}
+        left = max(0.01, deadline - time.monotonic())
+        try:
+            url = where.url.copy_with(host=where.ip)
+            with self._client.stream("GET", url, headers=headers, extensions=named, timeout=left, follow_redirects=False) as response:
+                told = int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
+                if told > most and not _is_text(response.headers.get("content-type", "")):
+                    raise ToolFailed(f"{where.url.host} has a file of {told / 1e6:,.0f} MB there; the most is {most / 1e6:,.1f} MB")
+                return _Answer(response.status_code, response.headers, *_bounded(response, most, deadline))
+        except httpx.TimeoutException:
+            raise _Passing(f"{where.url.host} did not answer within {self.manners.seconds:g} s") from None
+        except httpx.HTTPError as error:
+            raise _Passing(f"the connection to {where.url.host} broke ({type(error).__name__}: {str(error)[:200]})") from None
+
+    def __repr__(self) -> str:
+        return f"<web as {self.manners.user_agent}>"
+
+
+class _Passing(ToolFailed):
+    """A failure that another attempt may not meet; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, message: str, wait: float | None = None):
+        super().__init__(message, again=True)
+        self.wait = wait
+
+
+def _bounded(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
+    """The body as far as it fits, and whether there was more; a body that trickles in ends at the deadline."""
+    import httpx
+
+    data = bytearray()
+    for chunk in response.iter_bytes(65_536):
+        data += chunk
+        if len(data) > most:
+            return bytes(data[:most]), True
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the page trickles in too slowly")
+    return bytes(data), False
+
+
+def _judged(address: str, answer: _Answer) -> Fetched:
+    if answer.status in _WORTH_RETRYING:
+        wait = answer.headers.get("retry-after", "")
+        raise _Passing(f"HTTP {answer.status} from {address}", float(wait) if wait.isdigit() else None)
+    if answer.status in (404, 410):
+        raise ToolFailed(f"HTTP {answer.status}: there is no page at {address}")
+    if answer.status != 200:
+        raise ToolFailed(f"HTTP {answer.status} from {address}: the page cannot be had")
+    kind, _, options = answer.headers.get("content-type", "").partition(";")
+    charset = re.search(r"charset\s*=\s*\"?([\w.:-]+)", options, re.IGNORECASE)
+    if answer.cut and not _is_text(kind):
+        raise ToolFailed(f"the file at {address} is larger than {len(answer.data) / 1e6:,.1f} MB, the most that is read")
+    return Fetched(address, kind.strip().lower(), charset[1] if charset else "", answer.data, answer.cut)
+
+
+def _is_text(kind: str) -> bool:
+    """Whether the beginning of a body of this kind can be read without its end."""
+    return kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
