@@ -336,6 +336,20 @@ def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
     assert ran.code == 0 and "no live model" in ran.err and "Answer: " in ran.out
 
 
+@pytest.mark.parametrize("home", ["run.jsonl", "x" * 300], ids=["below a file", "a name that no disk takes"])
+def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replayed(kgot_lab, monkeypatch, here, home):
+    pytest.importorskip("xllamacpp")
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / home))
+    (here / "run.jsonl").write_text("")
+    ran = kgot_lab("demo")
+    assert ran.code == 0 and "Answer: Botswana" in ran.out
+    assert [line for line in ran.err.splitlines() if str(here / home) in line and VARIABLE in line and line.startswith("no live model: ")]
+    ran = kgot_lab("model")
+    told = ran.err.strip().splitlines()[-1]
+    assert ran.code == 1 and told.startswith("error: ") and str(here / home) in told and VARIABLE in told
+
+
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
     trace = bundled("traces/winter_storm.jsonl")
     ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
