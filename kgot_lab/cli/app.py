@@ -69,10 +69,11 @@ def main() -> None:
 
 def _lost(stream: TextIO | None) -> bool:
     """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again at its end."""
+    if stream is None:
+        return False
     try:
-        if stream is not None:
-            stream.write("\n")
-            stream.flush()
+        stream.write("\n")
+        stream.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
