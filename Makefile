@@ -7,21 +7,32 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run more test test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
+.PHONY: help environment run more test test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+# Where Python is too old, one line says so at once: pip would look for minutes for versions that fit it, and leave the environment behind.
+NEEDS = import sys; sys.version_info >= (3, 11) or \
+	sys.exit("kgot_lab needs Python 3.11 or newer, and %s is %d.%d%s" % ((sys.argv[1],) + tuple(sys.version_info[:2]) + (sys.argv[2],)))
+
+environment:
+	@if [ ! -e $(VENV)/pyvenv.cfg ]; then \
+		$(PYTHON) -c '$(NEEDS)' $(PYTHON) '; name a newer one: make PYTHON=python3.12 ...' \
+		&& { $(PYTHON) -m venv $(VENV) || { rm -f $(VENV)/pyvenv.cfg; exit 1; }; }; \
+	elif [ ! -x $(BIN)/python ]; then \
+		echo "the Python that made $(VENV) is gone: delete it (rm -rf $(VENV)) and try again" >&2; exit 1; \
+	else \
+		$(BIN)/python -c '$(NEEDS)' $(VENV) ', made by that Python: delete it (rm -rf $(VENV)) and try again'; \
+	fi
 
 # The wall and the weights first, each checked against its hash; then the extras, which find them there. Nothing is compiled.
-$(VENV)/.run: pyproject.toml requirements/run.txt | $(BIN)/python
+$(VENV)/.run: pyproject.toml requirements/run.txt | environment
 	$(PIP) install --require-hashes --no-deps -r requirements/run.txt
 	$(PIP) install -e '.[local]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml requirements/run.txt requirements/test.txt | $(BIN)/python
+$(VENV)/.test: pyproject.toml requirements/run.txt requirements/test.txt | environment
 	$(PIP) install --require-hashes --no-deps -r requirements/test.txt
 	$(PIP) install -e '.[all,test$(addprefix $(COMMA),$(WITH))]'
 	@touch $@ $(VENV)/.run
@@ -35,7 +46,7 @@ more: $(VENV)/.run  ## the same with two more questions
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
-		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+		&& echo "All notebooks were run in the browser." || environment -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots
 	$(BIN)/python -m pytest tests/browser

@@ -137,14 +137,19 @@ class _Kept:
     """Skeletons made earlier, in a SQLite file that several programs may share. It is never needed: trouble with it is a warning."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._path = (folder or _cache_folder()) / "skeletons-1.sqlite"
+        self._folder = folder
+        self._told = set[str]()  # what was warned of
+
+    @property
+    def _path(self) -> Path:
+        return (self._folder or _cache_folder()) / "skeletons-1.sqlite"
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Those of the skeletons with these keys that are kept."""
         known: dict[bytes, str] = {}
-        if not self._path.exists():
-            return known
         try:
+            if not self._path.exists():
+                return known
             with closing(self._open()) as connection:
                 for start in range(0, len(keys), 500):
                     some = keys[start : start + 500]
@@ -179,8 +184,9 @@ class _Kept:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        _log.warning("the skeleton cache %s: %s", what, error)
-        warnings.warn(f"the skeleton cache {what} ({error})", stacklevel=4)
+        if what not in self._told:  # reading and writing meet the same trouble
+            self._told.add(what)
+            warnings.warn(f"the skeleton cache {what} ({error})", stacklevel=4)
 
 
 def _checked(texts: Iterable[str]) -> list[str]:

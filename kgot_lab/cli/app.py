@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -49,13 +51,35 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")  # without the line of code it comes from
+        try:
+            app()
+        except LabError as error:
+            terminal.say(f"error: {error}")
+            sys.exit(1)
+        except KeyboardInterrupt:
+            sys.exit(terminal.INTERRUPTED)
+        except OSError as error:
+            if not _lost(sys.stdout):
+                raise
+            terminal.say(f"error: the output could not be written: {error.strerror or error}")
+            sys.exit(1)
+
+
+def _lost(stream: TextIO | None) -> bool:
+    """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again at its end."""
+    if stream is None:
+        return False
     try:
-        app()
-    except LabError as error:
-        terminal.say(f"error: {error}")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(terminal.INTERRUPTED)
+        stream.write("\n")
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return True
+    return False
 
 
 @app.callback(invoke_without_command=True)
@@ -321,4 +345,7 @@ def _replay_demo() -> None:
     for event in run.events:
         terminal.show_event(event)
     terminal.show_end(run.events, path)
-    terminal.write_page(run.events, terminal.RUNS / "demo.html")
+    try:
+        terminal.write_page(run.events, terminal.RUNS / "demo.html")
+    except BadInput as error:  # nobody asked for this page
+        terminal.say(f"note: {error}")

@@ -97,9 +97,9 @@ def fetched_model() -> Path:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     from kgot_lab.llm.fetch import fetch_model
-    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, find_model, models_folder
+    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, find_model, is_there, models_folder
 
-    if os.environ.get(VARIABLE) or (models_folder() / QWEN_CODER.name).is_file():
+    if os.environ.get(VARIABLE) or is_there(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,8 +13,6 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable
 from kgot_lab.text.surrogates import whole
-
-_log = logging.getLogger(__name__)
 
 
 def text_key(digest: str, text: str) -> bytes:
@@ -28,7 +25,7 @@ class Cached:
 
     Texts are computed a few at a time, the longest first, and written at once, so an interruption loses little; before the first and
     after each lot `progress(done, total)` is told how many of the texts that were missing are there.
-    The cache is never needed: where it cannot be read or written the vectors are computed, and a warning says so.
+    The cache is never needed: where it cannot be read or written the vectors are computed, and a warning says so, once.
     A broken file is put aside and a new one begun.
     """
 
@@ -36,6 +33,7 @@ class Cached:
 
     def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> None:
         self._embedder, self._folder, self._progress = embedder, folder, progress
+        self._told = set[str]()  # what was warned of
 
     @property
     def name(self) -> str:
@@ -70,9 +68,9 @@ class Cached:
 
     def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
         known: dict[bytes, Matrix] = {}
-        if not self._path.exists():
-            return known
         try:
+            if not self._path.exists():
+                return known
             with closing(self._open()) as connection:
                 for some in _groups(keys, 500):
                     marks = ",".join("?" * len(some))
@@ -117,8 +115,9 @@ class Cached:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        _log.warning("the embedding cache %s: %s", what, error)
-        warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
+        if what not in self._told:  # a lot of texts after another meets the same trouble, in reading and in writing
+            self._told.add(what)
+            warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, cached>"
@@ -129,9 +128,13 @@ def _groups(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
 
 
 def _cache_folder() -> Path:
+    """Where vectors are kept unless a folder is named; raises OSError for a user without a home."""
     from platformdirs import user_cache_path
 
-    return user_cache_path("kgot_lab")
+    try:
+        return user_cache_path("kgot_lab")
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
 
 
 class Remembered:

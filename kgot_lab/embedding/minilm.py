@@ -88,6 +88,7 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _model_files() -> tuple[Path, Path]:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401

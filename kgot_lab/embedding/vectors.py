@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 import zipfile
 import zlib
@@ -22,8 +21,6 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
-
-_log = logging.getLogger(__name__)
 
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101")  # folders of data that come with MiniLM's vectors
 
@@ -185,5 +182,4 @@ def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> 
 
 
 def _say(error: BadInput) -> None:
-    _log.warning("stored vectors are not used, the texts are embedded again: %s", error)
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)

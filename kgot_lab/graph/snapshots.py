@@ -15,6 +15,7 @@ from typing import Any, Literal
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
+from kgot_lab.writing import write_whole
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]
@@ -45,13 +46,13 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
 
 
 def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "apoc") -> None:
-    """Write a graph as a snapshot that `read_snapshot` reads back without loss; raises BadInput for a value that is not JSON.
+    """Write a graph as a snapshot that `read_snapshot` reads back without loss.
 
-    The whole text is made before the file is opened, so a failure leaves no half-written file.
+    Raises BadInput for a value that is not JSON and for a file that cannot be written; a snapshot that was there then stays.
     """
     if variant not in _FORMS:
         raise UnknownName("snapshot variant", variant, _FORMS)
-    Path(path).write_bytes(_FORMS[variant](graph).encode("utf-8", "backslashreplace"))  # a lone surrogate becomes its JSON escape
+    write_whole(path, _FORMS[variant](graph), "the snapshot")  # a lone surrogate becomes its JSON escape
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

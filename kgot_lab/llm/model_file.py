@@ -39,10 +39,13 @@ QWEN_CODER = ModelFile(
 
 
 def models_folder() -> Path:
-    """The folder of this user's cache that model files live in."""
+    """The folder of this user's cache that model files live in; raises ModelMissing for a user without a home."""
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
+    try:
+        return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
+    except RuntimeError as error:
+        raise ModelMissing(f"there is no folder for the local model: {error}, or set ${VARIABLE} to a GGUF file") from error
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
@@ -51,14 +54,33 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     A file named by $KGOT_LAB_MODEL is the caller's choice and used as it is.
     """
     if chosen := os.environ.get(VARIABLE):
-        if not Path(chosen).is_file():
+        if not is_there(Path(chosen)):
             raise ModelMissing(f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it")
         return Path(chosen)
     path = (folder or models_folder()) / model.name
-    if not path.is_file():
+    if not is_there(path):
         raise ModelMissing(f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}")
-    check(path, model)
+    try:
+        check(path, model)
+    except OSError as error:
+        raise barred(path, error) from error
     return path
+
+
+def is_there(path: Path) -> bool:
+    """Whether a model's file is where it should be; raises ModelMissing where this user may not look."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise barred(path, error) from error
+
+
+def barred(path: Path, error: OSError) -> ModelMissing:
+    """The error for a folder that a model's file cannot be kept in or read from."""
+    return ModelMissing(
+        f"the folder of the local model, {path.parent}, cannot be used: {error.strerror or error}. "
+        f"Let this user write there, or set ${VARIABLE} to a GGUF file elsewhere."
+    )
 
 
 def download_by_hand(model: ModelFile, path: Path) -> str:

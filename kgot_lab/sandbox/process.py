@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -17,6 +18,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,8 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
+_MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
+_REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)  # how Docker, bubblewrap, Go and others begin it
 _GRACE = 2.0  # seconds the worker may take longer than the statement it stops
 MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
 
@@ -204,12 +208,13 @@ class _Worker:
     """A started worker process and its two pipes."""
 
     def __init__(self, launch: Launch):
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
-        try:
-            self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
-        except OSError as error:
-            self.errors.close()
-            raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
+        with ExitStack() as opened:
+            try:
+                self.errors = opened.enter_context(tempfile.TemporaryFile())
+                self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
+            except (OSError, RuntimeError) as error:  # no file, no process, or no thread may be had
+                raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
+            opened.pop_all()  # closed by _end
         self.stop = weakref.finalize(self, _end, self.process, self.errors)
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -218,7 +223,7 @@ class _Worker:
             self._receive(time.monotonic() + launch.patience)
         except _Broken as error:
             self.errors.seek(0)
-            said = self.errors.read()[-400:].decode(errors="replace").strip()
+            said = _gist(self.errors.read(_MOST_SAID).decode(errors="replace"))
             self.stop()
             raise SandboxError(f"the {launch.kind} sandbox did not start: {said or error}") from None
 
@@ -261,6 +266,14 @@ class _Worker:
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
+
+
+def _gist(said: str) -> str:
+    """The one line of a program's complaint that tells most: the exception below a traceback, the first named reason, or the first line."""
+    lines = [line.strip()[:300] for line in said.splitlines() if line.strip()]
+    if any(line.startswith("Traceback ") for line in lines):
+        return lines[-1]
+    return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
 
 
 @cache

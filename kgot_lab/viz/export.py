@@ -28,6 +28,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.page import page_head
+from kgot_lab.writing import write_whole
 
 MOST_EXPORTED = 2000  # nodes; with more the drawing is a cloud
 _STILL = 150  # nodes of the picture that stands there until, or unless, a script can run
@@ -55,8 +56,7 @@ def export(
     if limit < 1:
         raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
     text = export_page(graph, title=title, positions=positions, limit=limit)
-    path.write_text(text, encoding="utf-8", newline="\n")
-    return path
+    return write_whole(path, text, "the page")
 
 
 def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str, Place] | None = None, limit: int = MOST_EXPORTED) -> str:

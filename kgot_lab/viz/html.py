@@ -14,6 +14,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import page
 from kgot_lab.viz.recall import recall_page
 from kgot_lab.viz.stepper import stepper
+from kgot_lab.writing import write_whole
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,8 @@ class Page:
     text: str = field(repr=False)
 
     def save(self, path: Path | str) -> Path:
-        """Write the page, making its folder if need be; raises BadInput when it cannot be written."""
-        path = Path(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise BadInput(f"cannot write the page {path}: {error}") from error
-        return path
+        """Write the page, making its folder if need be; raises BadInput when it cannot be written, and a page that was there stays."""
+        return write_whole(path, self.text, "the page")
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from kgot_lab.draw.outside import notebook_references, references
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -49,10 +50,7 @@ def write_notebook_pages(paths: Iterable[Path | str], folder: Path | str) -> tup
     if twice := {name for name in names if names.count(name) > 1}:
         raise BadInput(f"two notebooks would become {', '.join(sorted(twice))}: write them into different folders")
     pages = [notebook_page(path, beside=notebooks, folder=folder) for path in notebooks]
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, page in zip(names, pages, strict=True):
-        (folder / name).write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
-    return tuple(folder / name for name in names)
+    return tuple(write_whole(folder / name, page, "the page") for name, page in zip(names, pages, strict=True))
 
 
 def page_name(path: Path | str) -> str:

@@ -15,6 +15,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.openai_server import Answer, openai_server, refuses, says
@@ -215,12 +216,43 @@ def test_two_models_share_the_work(kgot_lab, server):
         assert kgot_lab(*ran.again[1:]).code == 0 and [body["model"] for body in other.bodies] == ["e"]
 
 
+def run_apart(words: list[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, whose standard error is read."""
+    code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()"]
+    return subprocess.run([*code, *map(str, words)], stderr=subprocess.PIPE, text=True, timeout=AMPLE, check=False, **options)
+
+
 def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     with openai_server(*replies(*FIRST, *REST[:-2], {"answer": "倫敦"}, {"answer": "倫敦"})) as server:
         words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server)]
         western = {**os.environ, "PYTHONIOENCODING": "cp1252"}
         done = subprocess.run(words, capture_output=True, encoding="cp1252", timeout=AMPLE, env=western)
     assert done.returncode == 0 and "Answer: ??" in done.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str)
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(words, unbuffered):
+    with Path("/dev/full").open("w") as full:
+        done = run_apart(words, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
+    assert (done.returncode, done.stderr) == (1, "error: the output could not be written: No space left on device\n")
+
+
+def test_a_reader_that_goes_away_is_told_nothing():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = run_apart(["show", bundled("traces/hotpotqa_demo.jsonl")], stdout=gone)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_what_a_library_warns_of_is_a_note_told_once(here):
+    (here / "cache").write_text("in the way")
+    with openai_server(*replies(*FIRST, *REST)) as serving:
+        done = run_apart(asking(serving), stdout=subprocess.PIPE)
+    told = [line for line in done.stderr.splitlines() if "embedding cache" in line]
+    assert done.returncode == 0 and len(told) == 1 and told[0].startswith("note: the embedding cache cannot be used now"), done.stderr
+    assert "warnings.warn" not in done.stderr and "Warning" not in done.stderr
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------------
@@ -334,6 +366,28 @@ def test_the_demo_can_be_replayed_without_a_model(kgot_lab):
 def test_a_demo_without_a_model_says_why_and_replays(kgot_lab):
     ran = kgot_lab("demo")
     assert ran.code == 0 and "no live model" in ran.err and "Answer: " in ran.out
+
+
+def test_a_demo_whose_page_cannot_be_written_has_shown_its_answer_and_says_so(kgot_lab, here):
+    (here / "runs").write_text("in the way")
+    ran = kgot_lab("demo", "--replay")
+    assert ran.code == 0 and "Answer: Botswana" in ran.out
+    assert ran.err.strip().splitlines()[-1].startswith("note: cannot write the page runs/demo.html: ")
+    assert kgot_lab("show", bundled("traces/hotpotqa_demo.jsonl"), "--html", "runs/demo.html").code == 1
+
+
+@pytest.mark.parametrize("home", ["run.jsonl", "x" * 300], ids=["below a file", "a name that no disk takes"])
+def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replayed(kgot_lab, monkeypatch, here, home):
+    pytest.importorskip("xllamacpp")
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / home))
+    (here / "run.jsonl").write_text("")
+    ran = kgot_lab("demo")
+    assert ran.code == 0 and "Answer: Botswana" in ran.out
+    assert [line for line in ran.err.splitlines() if str(here / home) in line and VARIABLE in line and line.startswith("no live model: ")]
+    ran = kgot_lab("model")
+    told = ran.err.strip().splitlines()[-1]
+    assert ran.code == 1 and told.startswith("error: ") and str(here / home) in told and VARIABLE in told
 
 
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):

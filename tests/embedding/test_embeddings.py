@@ -1,6 +1,8 @@
 import json
 import math
+import os
 import sqlite3
+import subprocess
 import sys
 import threading
 
@@ -281,6 +283,35 @@ def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tm
     (tmp_path / "file").write_text("in the way")
     with pytest.warns(UserWarning, match="cannot be used"):
         assert Cached(model, tmp_path / "file").embed(["a"]).shape == (1, 384)
+
+
+def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):
+    (tmp_path / "embeddings-2.sqlite").mkdir()
+    cached = Cached(model, tmp_path)
+    with pytest.warns(UserWarning) as told:
+        cached.embed([f"number {number}" for number in range(2 * Cached._chunk)])
+        cached.embed(["another"])
+    assert len(told) == 1 and "cannot be used now" in str(told[0].message) and told[0].filename == __file__
+    assert not caplog.records
+
+
+def test_a_user_without_a_home_costs_time_and_not_the_vectors(model, monkeypatch, tmp_path):
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match=r"cannot be used now.*home directory"):
+        assert Cached(model).embed(["a"]).shape == (1, 384)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_told_to_the_maker_of_the_engine_and_nothing_is_said_without_a_home(tmp_path):
+    code = "from kgot_lab.embedding.minilm import MiniLM; MiniLM().embed(['a'])"
+    home = tmp_path / "a file"
+    home.write_text("")
+    environment = {name: value for name, value in os.environ.items() if name not in {"XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"}}
+    ran = subprocess.run([sys.executable, "-c", code], env={**environment, "HOME": str(home)}, capture_output=True, text=True, timeout=600)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_many_writers_share_one_cache(model, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import ModelMissing
-from kgot_lab.llm.fetch import download, fetch_model, from_hub, from_index
+from kgot_lab.llm.fetch import Say, download, fetch_model, from_hub, from_index
 from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, check, find_model, sha256_of
 
 PARTS = [bytes([number]) * 1000 for number in range(1, 13)]
@@ -104,6 +104,34 @@ def test_when_nothing_can_be_reached_the_error_says_what_to_do_by_hand(tmp_path:
         fetch_model(tmp_path, model=TINY, sources={"the hub": dead, "the index": dead})
     for part in ("the hub: no network; the index: no network", TINY.sha256, "someone/tiny", str(tmp_path / "tiny.gguf"), VARIABLE):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("home", ["a file", "x" * 300], ids=["below a file", "a name that no disk takes"])
+def test_a_folder_that_cannot_be_used_is_named_before_anything_is_fetched(tmp_path: Path, home: str) -> None:
+    (tmp_path / "a file").write_text("")
+    index = Index()
+    with pytest.raises(ModelMissing, match=VARIABLE) as caught:
+        fetch(tmp_path / home / "models", index)
+    assert str(tmp_path / home / "models") in str(caught.value) and "\n" not in str(caught.value) and index.asked == []
+
+
+def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(ModelMissing, match=f"home directory.*{VARIABLE}"):
+        fetch_model(model=TINY)
+
+
+def test_a_whole_file_that_cannot_be_moved_into_place_is_not_fetched_from_elsewhere(tmp_path: Path) -> None:
+    def obstructed(model: ModelFile, folder: Path, say: Say) -> None:
+        (folder / model.name).mkdir()  # meanwhile
+        from_index(model, folder, say, get=Index())
+
+    other = Index()
+    with pytest.raises(ModelMissing, match=f"{tmp_path}, cannot be used.*{VARIABLE}"):
+        fetch_model(tmp_path, model=TINY, sources={"the hub": obstructed, "the index": partial(from_index, get=other)})
+    assert other.asked == []
 
 
 def test_a_damaged_file_is_noticed_and_named(tmp_path: Path) -> None:

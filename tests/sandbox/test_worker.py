@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import signal
 import struct
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -259,3 +261,72 @@ def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
     rooms = {"kgot_lab", "kgot_lab.sandbox", "kgot_lab.sandbox.inside"}
     assert set(seen) == {*rooms, *(f"kgot_lab.sandbox.inside.{name}" for name in sisters)}
     assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()
+
+
+# --- few resources --------------------------------------------------------------------------------------------------------
+
+
+def limited(launch: Launch, limit: str) -> Launch:
+    """The same worker, started by a shell that allows it less."""
+    return replace(launch, command=("/bin/sh", "-c", f'ulimit {limit}; exec "$@"', "sh", *launch.command))
+
+
+@pytest.mark.parametrize("limit", ["-n 24", "-t 30", "-v 1000000"])
+def test_a_sandbox_works_where_the_machine_allows_less_than_a_statement_may_have(opened, limit):
+    with Sandbox(limited(opened.launch, limit), seconds=AMPLE, memory_mb=2000) as sandbox:
+        assert sandbox.read("result = 1 + 1") == (2,)
+
+
+def test_a_program_that_cannot_start_for_want_of_memory_is_told_in_one_line(opened):
+    with Sandbox(limited(opened.launch, "-v 20000")) as sandbox, pytest.raises(SandboxError) as caught:
+        sandbox.read("result = 1")
+    told = str(caught.value).removeprefix("the bubblewrap sandbox did not start: ")
+    assert told not in {str(caught.value), "it ended"} and "\n" not in told
+
+
+GO = """runtime: mmap: errno=12
+fatal error: failed to reserve page summary memory
+
+runtime stack:
+runtime.throw({0x1?, 0x2?})
+\t/usr/local/go/src/runtime/panic.go:1229 +0x48 fp=0x7ffe sp=0x7ffd pc=0x47
+"""
+DOCKER = """Unable to find image 'python:3.12-slim' locally
+docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?
+
+Run 'docker run --help' for more information
+"""
+PYTHON = """Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+OSError: [Errno 24] Too many open files: 'config.py'
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (GO, "fatal error: failed to reserve page summary memory"),
+        (DOCKER, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"),
+        (PYTHON, "OSError: [Errno 24] Too many open files: 'config.py'"),
+        ("python3: cannot allocate memory\n", "python3: cannot allocate memory"),
+        ("", "it ended"),
+    ],
+    ids=["Go", "Docker", "Python", "another", "nothing"],
+)
+def test_of_what_a_program_says_one_line_is_told(tmp_path, said, told):
+    (tmp_path / "said").write_text(said)
+    launch = Launch("docker", ("/bin/sh", "-c", 'cat "$0" >&2; exit 1', str(tmp_path / "said")), {})
+    with Sandbox(launch) as sandbox, pytest.raises(SandboxError) as caught:
+        sandbox.read("result = 1")
+    assert str(caught.value) == f"the docker sandbox did not start: {told}"
+
+
+def test_a_process_that_may_open_no_more_files_says_so(opened):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    sandbox = Sandbox(opened.launch)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(SandboxError, match=r"bubblewrap sandbox could not be started: .*Too many open files"):
+            sandbox.read("result = 1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -89,7 +89,10 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
     limits = {"CPU": seconds, "AS": peak_kb * 1024 + request["memory"], "FSIZE": 0, "NOFILE": 64, "CORE": 0, "NPROC": 0, "MEMLOCK": 0}
     for name, most in limits.items():
         if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+            kind = getattr(resource, f"RLIMIT_{name}")
+            allowed = resource.getrlimit(kind)[1]  # what this machine allows may be less, and nothing can raise it
+            most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+            resource.setrlimit(kind, (most, most))
     if instructions is not None:
         seccomp.confine(instructions)
 

@@ -1,0 +1,81 @@
+"""The environment that make sets up: by a Python that is new enough, or not at all, and one that is there is looked at first."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from support.waiting import AMPLE
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout whose environment is not set up, and in it `old`, a Python that says it is 3.10."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    (tmp_path / "pyproject.toml").write_text("")
+    told = "import sys; sys.argv.pop(1); code = sys.argv.pop(1); sys.version_info = (3, 10, 13); exec(code)"
+    (tmp_path / "old").write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{told}' \"$@\"\n")
+    (tmp_path / "old").chmod(0o755)
+    return tmp_path
+
+
+def make(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    outer = ("MAKE", "MFLAGS", "PYTHON")  # these tests may be run by make
+    own = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    return subprocess.run(["make", *words], cwd=checkout, env=own, capture_output=True, text=True, timeout=AMPLE, check=False)
+
+
+def environment(checkout: Path, python: Path) -> None:
+    """The environment that a Python has left, with nothing installed."""
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    (checkout / ".venv" / "pyvenv.cfg").write_text("")
+    (checkout / ".venv" / "bin" / "python").symlink_to(python)
+
+
+@pytest.mark.parametrize("target", ["run", "test", "lab"])
+def test_a_python_that_is_too_old_is_one_line_at_once_and_leaves_no_environment(checkout, target):
+    done = make(checkout, target, "PYTHON=./old")
+    first, *rest = done.stderr.splitlines()
+    assert first == "kgot_lab needs Python 3.11 or newer, and ./old is 3.10; name a newer one: make PYTHON=python3.12 ..."
+    assert done.returncode == 2 and len(rest) == 1 and rest[0].startswith("make: ") and not (checkout / ".venv").exists()
+
+
+def test_an_environment_that_an_older_python_left_is_noticed(checkout):
+    environment(checkout, checkout / "old")
+    done = make(checkout, "run")
+    told = "kgot_lab needs Python 3.11 or newer, and .venv is 3.10, made by that Python: delete it (rm -rf .venv) and try again"
+    assert done.returncode == 2 and done.stderr.splitlines()[0] == told
+
+
+def test_an_environment_whose_python_is_gone_is_noticed_though_it_was_set_up(checkout):
+    environment(checkout, checkout / "gone")
+    (checkout / ".venv" / ".run").touch()
+    done = make(checkout, "run")
+    told = "the Python that made .venv is gone: delete it (rm -rf .venv) and try again"
+    assert done.returncode == 2 and done.stderr.splitlines()[0] == told
+
+
+def test_an_environment_that_is_set_up_is_used_whatever_python_is_named(checkout):
+    environment(checkout, Path(sys.executable))
+    (checkout / ".venv" / ".run").touch()
+    (checkout / ".venv" / "bin" / "kgot-lab").write_text('#!/bin/sh\necho "it ran $1"\n')
+    (checkout / ".venv" / "bin" / "kgot-lab").chmod(0o755)
+    done = make(checkout, "run", "PYTHON=./old")
+    assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "it ran demo", "")
+
+
+def test_make_and_pip_need_the_same_python():
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    major, minor = re.fullmatch(r">=(\d+)\.(\d+)", named).groups()
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"sys.version_info >= ({major}, {minor})" in text and f"needs Python {major}.{minor} or newer" in text
