@@ -13,7 +13,7 @@ from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 
 EMPTY = PropertyGraph.of()
-LOST = ", failed"  # ends the role of a call that failed and had a cost
+LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -61,7 +61,7 @@ class Asked(Event):
     @property
     def is_loss(self) -> bool:
         """Whether a call failed that had a cost: it has no reply, and is not part of what is walked again."""
-        return self.role.endswith(LOST)
+        return self.role.endswith(LOST_CALL)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

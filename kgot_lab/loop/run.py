@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, LLMError, QueryFailed
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import LOST, Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.render import rendered
@@ -119,7 +119,7 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
         reply = llm(prompt)
     except LLMError as error:
         if error.spent is not None:
-            yield run.happened(Asked, role=f"{role}{LOST}", model=llm.name, prompt=prompt, reply="", usage=error.spent)
+            yield run.happened(Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = whole(reply.text)
     yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, usage=reply.usage, cut=reply.cut)

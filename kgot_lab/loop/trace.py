@@ -82,12 +82,12 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
         raise TraceError(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    with TraceFile(path, file) as writing:
+    with TraceWriter(path, file) as writing:
         writing.line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}})
         yield from writing.added(events)
 
 
-class TraceFile:
+class TraceWriter:
     """A trace that is being written, by this opening of it alone; raises TraceError where another writes it, or where nobody can."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
@@ -119,7 +119,7 @@ class TraceFile:
         with suppress(OSError):  # what could not be written was said when it was tried
             self._file.close()
 
-    def __enter__(self) -> TraceFile:
+    def __enter__(self) -> TraceWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,14 +137,14 @@ def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
         yield from writing.added(events)
 
 
-def reopened(path: str | Path) -> TraceFile:
+def reopened(path: str | Path) -> TraceWriter:
     """A trace that is there, to be added to; raises TraceError."""
     path = Path(path)
     try:
         file = path.open("r+", encoding="utf-8", newline="\n")
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    writing = TraceFile(path, file)
+    writing = TraceWriter(path, file)
     try:
         _settle_last_line(path)
         file.seek(0, os.SEEK_END)

@@ -27,7 +27,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolRetu
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, TraceFile, diffs, events_of, graph_after, load_run, reopened
+from kgot_lab.loop.trace import Trace, TraceWriter, diffs, events_of, graph_after, load_run, reopened
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
@@ -232,7 +232,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     return _going_on(trace.events, walk, writing)
 
 
-def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceFile) -> Iterator[Event]:
+def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWriter) -> Iterator[Event]:
     with writing:
         for number, was in enumerate(recorded):
             event = was if _is_loss(was) else next(walk, None)
