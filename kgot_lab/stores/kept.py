@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
@@ -49,13 +49,16 @@ class Kept:
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator = Calculator(unsafe=unsafe)
         self._path = None if path is None else Path(path)
+        self._place = f"in {self._path}" if self._path else "in this process"
+        self._closed = False
         self._log: DiffLog | None = None
         if self._path is not None:
             self._reopen(self._path)
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        return f"<{type(self).__name__}{where}: {len(self._known.nodes)} nodes, {len(self._known.edges)} edges>"
+        held = "closed" if self._closed else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
+        return f"<{type(self).__name__}{where}: {held}>"
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +85,7 @@ class Kept:
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
+        self._require_open()
         if self.language == "python":
             return self._opened().compute(code)
         return self._calculator.compute(code)
@@ -111,7 +115,8 @@ class Kept:
             self._log.compact(truth)
 
     def close(self) -> None:
-        """End the sandbox and let go of the log; the graph stays, and a later call opens both again."""
+        """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
+        self._closed = True
         if self._execute is not None:
             self._execute.close()
         self._calculator.close()
@@ -152,9 +157,14 @@ class Kept:
 
     # --- inside ---
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"the store {self._place} was closed; open another one")
+
     @property
     def _truth(self) -> Truth:
-        """The graph; a closed store reads it from its log again, since another process may have written to that."""
+        """The graph; after a write that left the log unsound it is read from that again, since another process may have written to it."""
+        self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
             self._reopen(self._path)
         return self._known
@@ -163,6 +173,7 @@ class Kept:
         return open_sandbox(language=self.language, unsafe=self._unsafe)
 
     def _opened(self) -> Execute:
+        self._require_open()
         if self._execute is None:
             self._execute = self._open()
         return self._execute

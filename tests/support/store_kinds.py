@@ -155,9 +155,9 @@ KINDS = (*HERE, *ELSEWHERE)
 
 
 @contextmanager
-def opened(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
-    """An empty store of a kind, closed at the end."""
-    store = kind.open(folder, request)()
+def opened(home: Callable[[], Store]) -> Iterator[Store]:
+    """The store of a home, closed at the end."""
+    store = home()
     try:
         yield store
     finally:

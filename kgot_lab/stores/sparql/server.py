@@ -70,7 +70,7 @@ class SparqlServer(Kept):
         self.namespace, self.seconds = namespace, seconds
         name = iri_of(namespace)
         self._graph = f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
-        self._link: SparqlLink | None = SparqlLink.to(query_url, update_url, token)
+        self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
         try:
@@ -80,7 +80,8 @@ class SparqlServer(Kept):
             raise
 
     def __repr__(self) -> str:
-        return f"<SparqlServer {self._place}, graph {self.namespace!r}: {len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges>"
+        held = "closed" if self._closed else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
+        return f"<SparqlServer {self._place}, graph {self.namespace!r}: {held}>"
 
     # --- statements and diffs ---
 
@@ -116,9 +117,7 @@ class SparqlServer(Kept):
     def close(self) -> None:
         """End the sandbox and the connections; a later call raises StoreUnavailable."""
         super().close()
-        if self._link is not None:
-            self._link.close()
-        self._link = None
+        self._link.close()
 
     # --- looking around, in the copy ---
 
@@ -151,8 +150,7 @@ class SparqlServer(Kept):
 
     @property
     def _server(self) -> SparqlLink:
-        if self._link is None:
-            raise StoreUnavailable(f"the store of {self._place} is closed; open it again")
+        self._require_open()
         return self._link
 
     def _sandbox(self) -> Execute:
