@@ -1,4 +1,4 @@
-"""Looks around in a Bolt server's database without reading all of it: a step of a walk is one question, wherever it starts from.
+"""Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question, wherever it starts from.
 
 A node is found by the server's own id for it, its place, which is remembered since it was last seen; where another node or none is there
 now, and for a node never seen before, all nodes are scanned once.
@@ -17,15 +17,17 @@ from kgot_lab.stores.words import WordIndex
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 
-_SCAN = "MATCH (n) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"  # a map is looked up, a list would be searched for each node
-_HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] "
-_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
-_NEXT = _HERE + "OPTIONAL MATCH (n)--(m) RETURN DISTINCT m.id, elementId(m)"
-_LABELS = "MATCH (n) RETURN labels(n), count(n)"
-_TYPES = "MATCH ()-[r]->() RETURN type(r), count(r) ORDER BY type(r)"
+_SCAN = (  # a map is looked up, a list would be searched for each node
+    "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
+)
+_HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
+_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
+_NEXT = _HERE + "OPTIONAL MATCH (n)--(m {_run: $run}) RETURN DISTINCT m.id, elementId(m)"
+_LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
+_TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
 _FOUND = """
-MATCH (n)
-WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_labels']] AS own
+MATCH (n {_run: $run})
+WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_kept', '_labels']] AS own
 WITH n, name, reduce(found = [], key IN own | found + n[key]) AS found
 WITH n, name, toLower(reduce(text = '', value IN found | text + ' ' + coalesce(toStringOrNull(value), ''))) AS text
 WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS word THEN 2 * size(word) ELSE 0 END
