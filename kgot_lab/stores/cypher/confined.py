@@ -42,8 +42,8 @@ class Confined:
 
 def confined(statement: str, mark: str) -> Confined:
     """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for one that cannot be confined."""
-    parser = _Parser(statement, mark)
     try:
+        parser = _Parser(statement, mark)
         parser.run()
     except RefusedClause as refusal:
         why = "This server keeps several graphs apart, so that each node of a statement must be plain to see"
