@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -12,7 +12,8 @@ from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.log import DiffLog, elements_of
-from kgot_lab.stores.protocol import Dialect, Execute, Schema
+from kgot_lab.stores.looking_up import HeldValues, edges_among
+from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
 from kgot_lab.stores.walks import path_between, reached
 from kgot_lab.stores.words import WordIndex
 from kgot_lab.text.words import folded_words
@@ -44,6 +45,7 @@ class Kept:
     ):
         self._known = Truth()
         self._words: WordIndex | None = None  # made at the first search
+        self._held: HeldValues | None = None  # made when it is first asked what the graph holds
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe = unsafe
         self._execute, self._open, self._told = execute, open or self._sandbox, False
@@ -152,6 +154,17 @@ class Kept:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         return path_between(source, target, most, self.neighbours)
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        truth = self._truth
+        if self._held is None:
+            self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
+        return value in self._held
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        return edges_among(ids, self.neighbours)
+
     def _ends(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
 
@@ -199,7 +212,8 @@ class Kept:
         except BaseException:
             log.close()
             raise
-        self._log, self._known, self._words, self._told = log, truth, None, False
+        self._log, self._known, self._told = log, truth, False
+        self._words = self._held = None
         self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
@@ -215,6 +229,9 @@ class Kept:
                 self._words.remove(node)
             for node in came:
                 self._words.add(node)
+        if self._held is not None:
+            self._held.change((*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came)
+            self._held.change((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
         _recount(self._labels, (label for node in gone for label in node.labels), (label for node in came for label in node.labels))
         _recount(self._relations, (edge.type for edge in diff.removed_edges), (edge.type for edge in diff.added_edges))
 

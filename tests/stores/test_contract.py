@@ -15,6 +15,7 @@ from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.graph.truth import inverse
 from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.render import rendered
+from kgot_lab.stores import edges_between, holds
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -308,6 +309,36 @@ def test_what_is_removed_or_changed_is_no_longer_found(filled):
     assert [node.id for node in filled.search("fog")] == ["London"]
     filled.apply(Diff(removed_nodes=(Node("London", ("City",), {"text": "fog"}),), removed_edges=(BORN,)))
     assert filled.search("fog london") == ()
+
+
+def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
+    niger = Node("Niger", ("Country",), {"text": "west of Chad", "tags": ["dry", {"area": [1267]}], "flag": True, "old": "1960"})
+    edge = Edge("Niger", "borders", "Chad", {"km": 1196, "share": 0.5, "mixed": ["Tummo", 2, None]})
+    store.apply(Diff(added_nodes=(niger, Node("Chad")), added_edges=(edge,)))
+    for value in ("Niger", "Country", "borders", "west of Chad", "dry", 1267, 1267.0, "1960", 1196, 0.5, "Tummo", 2):
+        assert holds(store, value), value
+    for value in ("Nigeria", "Nige", "niger", "west", "Countr", "border", "1267", 1960, 126, 12670, 1, 2.5, "true", "area", "tags", "", 2**70):
+        assert not holds(store, value), value
+    store.apply(Diff(removed_edges=(edge,), changed_nodes=((niger, Node("Niger", (), {"text": "dry"})),)))
+    assert [value for value in ("Country", "borders", 1196, "west of Chad", "dry") if holds(store, value)] == ["dry"]
+    for value in (True, None, ["dry"]):
+        with pytest.raises(BadInput, match="a text or a number"):
+            holds(store, value)
+
+
+@pytest.mark.parametrize("text", [text for text in NASTY.values() if text.strip()])
+def test_any_text_is_found_where_it_is_held(store, text):
+    assert not holds(store, text)
+    store.apply(Diff(added_nodes=(Node("n", (), {"p": [text, {"q": text}]}),)))
+    assert holds(store, text) and not holds(store, f"{text}x")
+
+
+def test_the_edges_between_some_nodes_are_found_and_no_others(filled):
+    loop, twin = Edge("Ada", "is", "Ada"), Edge("Ada", "knows", "Charles", {"n": 2}, "2")
+    filled.apply(Diff(added_edges=(loop, twin)))
+    assert set(edges_between(filled, ["Ada", "Charles", "nobody"])) == {KNOWS, twin, loop}
+    assert set(edges_between(filled, ["London", "Ada"])) == {BORN, loop}
+    assert edges_between(filled, ["London", "Charles"]) == edges_between(filled, []) == edges_between(filled, ["nobody"]) == ()
 
 
 def test_a_store_that_a_model_writes_to_computes_for_it(store, said):

@@ -6,12 +6,15 @@ now, and for a node never seen before, all nodes are scanned once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.looking_up import scalars_in
+from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.walks import path_between
 from kgot_lab.stores.words import WordIndex
 from kgot_lab.text.words import folded_words
@@ -35,6 +38,22 @@ WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS
 WHERE score > 0
 RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
 """  # long words count more, for they are rarer
+
+
+_PART = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
+_HELD = (  # IN takes lists and single values alike; a time is held as the text that rows show
+    "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
+)
+_ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
+_HOLDS = (
+    f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_PART.format(test=f'({_HELD})')} RETURN 1 LIMIT 1",
+    f"MATCH ({{_run: $run}})-[x]->({{_run: $run}}) WHERE type(x) = $value OR {_PART.format(test=f'({_HELD})')} RETURN 1 LIMIT 1",
+)
+_MAY_HOLD = tuple(
+    f"MATCH {pattern} WHERE {_PART.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
+    for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
+)
+_BETWEEN = _HERE + "MATCH (n)-[r]->(m {_run: $run}) WHERE $ids[m.id] IS NOT NULL RETURN n.id, type(r), m.id, properties(r)"
 
 
 class Looking:
@@ -96,6 +115,20 @@ class Looking:
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best(wanted, limit))
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are looked into here."""
+        text = value if isinstance(value, str) else None
+        if any(self._ask(query, {"value": _storable(value), "text": text}) for query in _HOLDS):
+            return True
+        found = (stored for query in _MAY_HOLD for (stored,) in self._ask(query, {"piece": _spelled(value)}))
+        return any(value in scalars_in(node_properties(timeless(stored))) for stored in found)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        places = [list(each) for each in self.locate(self._ask, ids).items()]
+        rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
+        return tuple(Edge(*ends, edge_properties(timeless(stored)), stored.get("_key", "")) for *ends, stored in rows)
+
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, with the least number of hops, level by level."""
         depth: dict[str, int] = {}
@@ -112,6 +145,18 @@ class Looking:
     def path(self, source: str, target: str, most: int) -> tuple[Edge, ...]:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         return path_between(source, target, most, _Frontiers(self.incident))
+
+
+def _storable(value: Scalar) -> Scalar | None:
+    """A value as a server can be told it; None, which is in no graph, for a number that is too large."""
+    return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
+
+
+def _spelled(value: Scalar) -> str:
+    """A value as it begins where it stands in JSON."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(int(value)) if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15) else repr(value)
 
 
 class _Frontiers:

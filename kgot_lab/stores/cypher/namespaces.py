@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.stores.cypher.link import BoltLink
+from kgot_lab.stores.protocol import GraphSize
 
 _HELD = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
 _EDGES = "MATCH (n)-[r]->(m) WHERE n._run IS NOT NULL AND n._run = m._run RETURN n._run, count(r)"
@@ -13,11 +14,11 @@ _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN count(n)"
 
 
-def bolt_namespaces(link: BoltLink) -> Mapping[str, tuple[int, int]]:
+def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
     """How many nodes and edges each namespace of a database holds, by name; raises StoreUnavailable."""
     with link.explained(lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")):
         nodes, edges = (dict(link.ask(query, {})) for query in (_HELD, _EDGES))
-    return {name: (int(nodes[name]), int(edges.get(name, 0))) for name in sorted(nodes) if isinstance(name, str)}
+    return {name: GraphSize(int(nodes[name]), int(edges.get(name, 0))) for name in sorted(nodes) if isinstance(name, str)}
 
 
 def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:

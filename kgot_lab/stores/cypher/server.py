@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,9 +18,9 @@ from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless
 from kgot_lab.stores.cypher.dump import Dump, check_texts, dump, dump_difference, settle_ids
 from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
-from kgot_lab.stores.cypher.namespaces import delete_bolt_namespace
+from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -211,6 +211,30 @@ class CypherServer:
         with self._told():
             return self._looking.path(source, target, most)
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly, found on the server; see `looking_up`."""
+        with self._told():
+            return self._looking.holds(value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes, found on the server."""
+        with self._told():
+            return self._looking.edges_between(ids)
+
+    # --- the namespaces of a database ---
+
+    @classmethod
+    def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
+        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises StoreUnavailable."""
+        with closing(_link(uri, **login)) as link:
+            return bolt_namespaces(link)
+
+    @classmethod
+    def delete_namespace(cls, uri: str, namespace: str, **login: Any) -> None:
+        """Delete what a namespace of a database holds; raises BadInput where no store made it, and StoreUnavailable."""
+        with closing(_link(uri, **login)) as link:
+            delete_bolt_namespace(link, namespace)
+
     # --- inside ---
 
     def _take(self, wipe: bool) -> None:
@@ -246,6 +270,10 @@ class CypherServer:
     def _told(self) -> AbstractContextManager[None]:
         """Our own queries: when the server refuses one, the store cannot be used."""
         return self._link.explained(lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}"))
+
+
+def _link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
+    return BoltLink(uri, user, password, database)
 
 
 def _explains(counters: SummaryCounters, before: Dump, after: Dump) -> bool:
