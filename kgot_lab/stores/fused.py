@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.looking_up import edges_between, holds
+from kgot_lab.stores.looking_up import edges_between, holds_value
 from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -93,7 +93,7 @@ class Fused:
 
     def holds(self, value: Scalar) -> bool:
         """Whether the graph holds a text or a number exactly; see `looking_up`."""
-        return holds(self._main, value)
+        return holds_value(self._main, value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """The edges whose two ends are both among some nodes."""

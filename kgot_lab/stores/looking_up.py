@@ -15,7 +15,7 @@ from kgot_lab.types import Edge, Json, Node
 _MOST = 50  # nodes that are looked at in a store that can only search
 
 
-def holds(store: Browsable, value: Scalar) -> bool:
+def holds_value(store: Browsable, value: Scalar) -> bool:
     """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item of a property.
 
     Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that can only search is looked at

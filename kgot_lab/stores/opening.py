@@ -195,7 +195,7 @@ def empty_store(
         raise BadInput("the graph of a store is kept or wiped: give one of both")
     if kind not in SERVERS:
         if namespace is not None:
-            raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}); the store {kind!r} has one graph: leave the namespace out")
+            raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out")
         return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", holding, keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
         raise BadInput(f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)")
@@ -211,8 +211,8 @@ def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: boo
             graph = store.graph()
             if not wipe and graph != holding:
                 raise BadInput(
-                    f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or namespace "
-                    "(--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
+                    f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
+                    "namespace (--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
                 )
             store.apply(graph.diff(graph.of()))
     except BaseException:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.cypher_statements import STATEMENTS
 from support.loopback import free_port
 
 from kgot_lab.bundled import bundled
@@ -54,41 +55,6 @@ def written(store, *statements):
 
 
 # --- diffs ----------------------------------------------------------------------------------------------------------------
-
-STATEMENTS = """
-CREATE (:Person {id: "Ada", born: 1815})
-CREATE (:Person {name: "Bob"})-[:KNOWS {since: 2.0}]->({name: "Bob"})
-CREATE (:Person {id: "Ada"})
-CREATE ()-[:R]->(), (:Place {title: "Rome"}), ({label: "x", name: "  "})
-UNWIND range(1, 4) AS number CREATE (:Number {id: number})
-MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[r:KNOWS]->(b) SET r.since = 1833
-MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[:KNOWS]->(b)
-MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:KNOWS]->(b), (a)-[:KNOWS {n: 1}]->(b), (b)-[:IS]->(b)
-MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:MET]->(b) CREATE (b)-[:MET]->(a)
-MATCH (a {id: "Ada"})-[r:KNOWS {n: 1}]->() SET r = {m: 2}
-MATCH (a {id: "Ada"})-[r:KNOWS {m: 2}]->(b) DELETE r CREATE (a)-[:KNOWS {m: 3}]->(b)
-MATCH (a {id: "Ada"}) SET a.age = 36, a:Countess:Author
-MATCH (a {id: "Ada"}) SET a += {age: 36.0, tags: ["x", "y"], none: null}
-MATCH (a {id: "Ada"}) SET a.age = 36.0
-MATCH (a {id: "Ada"}) REMOVE a.tags, a:Author
-MATCH (a {id: "Ada"}) SET a = {name: "Ada Lovelace", born: date("1815-12-10")}
-MATCH (a {id: "Ada"}) CREATE (x:New {id: "x", k: 1}) SET x.k = null, a.k = 5
-MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a), z.id = "z"
-MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a)
-MATCH (a {id: "Ada"})-[r]->(b) REMOVE a.id
-MATCH (a {id: "Ada"}) SET a.id = 7
-MATCH (a {id: "7"}) SET a.id = "Charles"
-MATCH (a:Countess) SET a.id = "Ada"
-MATCH (a {id: "Ada"}) DETACH DELETE a CREATE (:Person {id: "Ada", again: true})
-MATCH (a {id: "Ada"}) FOREACH (n IN [1, 2] | CREATE (a)-[:COUNTED {n: n}]->(:Number {id: "new" + n}))
-MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
-MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
-MATCH (n {id: "nobody"}) SET n.x = 1
-MATCH (c:City)<-[r]-() DELETE r, c
-MATCH (n:Number) DETACH DELETE n
-MATCH ()-[r]->() DELETE r
-MATCH (n) DETACH DELETE n
-""".strip().splitlines()
 
 
 def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_after(store):

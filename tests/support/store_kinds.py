@@ -19,7 +19,7 @@ from kgot_lab.types import Diff, Edge, Node
 NUMBERS = itertools.count(1)
 NEIGHBOUR = Diff(  # somebody else's graph on the same server
     added_nodes=(
-        *(Node(name, ("Person",), {"age": 99, "text": "fog, a city metal physicist"}) for name in ("Ada", "Charles", "Marie Curie", "Nobody")),
+        *(Node(name, ("Person",), {"age": 99, "text": "fog, a city metal"}) for name in ("Ada", "Charles", "Marie Curie", "Nobody")),
         *(Node(name, ("City",)) for name in ("London", "Paris")),
     ),
     added_edges=(

@@ -1,7 +1,7 @@
-"""What a statement added to a namespace of a Bolt server, found without reading the rest, where the server's counts prove that it did no more.
+"""What a statement added to a namespace, found without reading the rest, where the server's counts prove that it did no more.
 
-Most statements that a model writes only add. What they made is not yet noted as known. When the server counts nothing removed, and no property or
-label set but those of what was made, nothing else has changed: whatever something new has was set, and so counted, at least once.
+Most statements that a model writes only add. What they made is not yet noted as known. When the server counts nothing removed, and no
+property or label set but those of what was made, nothing else has changed: whatever something new has was set, and so counted.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Looking:
         """The edges whose two ends are both among some nodes."""
         places = [list(each) for each in self.locate(self._ask, ids).items()]
         rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
-        return tuple(Edge(*ends, edge_properties(timeless(stored)), stored.get("_key", "")) for *ends, stored in rows)
+        return tuple(Edge(one, type, other, edge_properties(timeless(own)), own.get("_key", "")) for one, type, other, own in rows)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, with the least number of hops, level by level."""

@@ -97,7 +97,7 @@ class CypherServer:
         """
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
-        with self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason))):
+        with self._refusing(sent, statement):
             try:
                 diff, places = self._link.again(partial(self._added, statement, sent))
             except NotOnlyAdded:
@@ -128,7 +128,7 @@ class CypherServer:
                 counters = transaction.run(sent.text).consume().counters
             after = settle_ids(self._asking(transaction), before, self.namespace)
             if self._counts and not _explains(counters, before, after):
-                raise QueryFailed(statement, "it made or removed what is not in this store's graph, perhaps a node for a variable that is null")
+                raise QueryFailed(statement, "it made or removed what is not in this graph, perhaps a node for a variable that is null")
             diff = dump_difference(before, after)
             _keep(transaction, statement, diff)
         self._looking.places.clear()
@@ -138,8 +138,7 @@ class CypherServer:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
-        refused = lambda reason: QueryFailed(statement, sent.unmarked(reason))  # noqa: E731
-        with self._link.explained(refused), self._link.reading(self._seconds) as transaction:
+        with self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
             try:
                 self._require_closed(transaction, statement, sent)
                 with self._link.within(self._seconds + GRACE):
@@ -266,6 +265,10 @@ class CypherServer:
 
     def _asking(self, transaction: Transaction) -> Ask:
         return lambda query, parameters: transaction.run(query, {"run": self.namespace, **parameters}).values()
+
+    def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
+        """A model's statement: when the server refuses it, its message is of the statement as it was written."""
+        return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
 
     def _told(self) -> AbstractContextManager[None]:
         """Our own queries: when the server refuses one, the store cannot be used."""

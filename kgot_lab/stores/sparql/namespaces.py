@@ -9,11 +9,12 @@ from kgot_lab.sandbox.inside.rdf import DESCRIBING, META, NAMESPACE, STATEMENT, 
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.link import SparqlLink
 
-VERSIONS, VERSION = f"{META}versions", f"{META}version"  # the graph that says which graphs are ours, and what it says of each
-_OURS = f"GRAPH <{VERSIONS}> {{ ?graph <{VERSION}> ?version }}"
+VERSIONS_GRAPH, VERSION_IRI = f"{META}versions", f"{META}version"  # the graph that says which graphs are ours, and what it says of each
+_OURS = f"GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
 _NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
-_PLAIN = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE})) }} }} GROUP BY ?graph"
+_EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"
+_PLAIN = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OURS} GRAPH ?graph {{ {_EDGE} }} }} GROUP BY ?graph"
 _DESCRIBED = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?r a <{STATEMENT}> }} }} GROUP BY ?graph"
 _ENDS = " . ".join(f"?r <{predicate}> ?{name}" for predicate, name in zip(DESCRIBING, "spo", strict=True))
 _TWICE = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ {_OURS} GRAPH ?graph {{ {_ENDS} }} }} }} GROUP BY ?graph"
@@ -39,7 +40,7 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
 def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
     """Delete a namespace's graph and its mark; raises BadInput where no store made it, and StoreUnavailable."""
     graph = graph_iri(namespace)
-    mark = f"GRAPH <{VERSIONS}> {{ <{graph}> <{VERSION}> ?version }}"
+    mark = f"GRAPH <{VERSIONS_GRAPH}> {{ <{graph}> <{VERSION_IRI}> ?version }}"
     try:
         if not link.query(f"ASK {{ {mark} }}").truth and link.query(f"ASK {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}").truth:
             raise BadInput(f"{link} holds a graph {namespace!r} that no store made; nothing was deleted")

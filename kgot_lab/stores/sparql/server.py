@@ -19,7 +19,7 @@ from kgot_lab.stores.looking_up import edges_among
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
-from kgot_lab.stores.sparql.namespaces import VERSION, VERSIONS, delete_sparql_namespace, graph_iri, sparql_namespaces
+from kgot_lab.stores.sparql.namespaces import VERSION_IRI, VERSIONS_GRAPH, delete_sparql_namespace, graph_iri, sparql_namespaces
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -195,8 +195,8 @@ class SparqlServer(Kept):
 
     def _require_confined(self) -> None:
         """Make sure that a query sees the one graph that it is sent for: a server that does not heed this would show those of others."""
-        mark = f"ASK {{ <{self._graph}> <{VERSION}> ?version }}"
-        if not self._server.query(mark, graph=VERSIONS).truth or self._server.query(mark, graph=self._graph).truth:
+        mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
+        if not self._server.query(mark, graph=VERSIONS_GRAPH).truth or self._server.query(mark, graph=self._graph).truth:
             raise StoreUnavailable(f"{self._place} does not keep a query to the graph named in default-graph-uri: use another server")
 
     def _marked(self) -> str:
@@ -205,7 +205,7 @@ class SparqlServer(Kept):
         return next((term.text for solution in solutions if isinstance(term := solution["version"], Literal)), "")
 
     def _mark(self, version: str) -> str:
-        return f"GRAPH <{VERSIONS}> {{ <{self._graph}> <{VERSION}> {version} }}"
+        return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
 
     def _refresh(self) -> None:
         """Make sure that the copy is current."""

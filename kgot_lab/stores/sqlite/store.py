@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,8 +209,8 @@ class Sqlite:
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """The edges whose two ends are both among some nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"
-        rows = self._asked(f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number", (json.dumps(list(ids), ensure_ascii=False),))
-        return tuple(map(edge_of_sqlite, rows))
+        asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
+        return tuple(map(edge_of_sqlite, self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- inside ---
 
