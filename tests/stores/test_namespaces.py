@@ -9,15 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
+from support.cypher_statements import HOSTILE, STATEMENTS
 from support.loop_script import ADA, FEW, call, scripted, votes
 from support.store_kinds import CYPHER, NEIGHBOUR, NUMBERS, SPARQL, Statements
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, QueryFailed, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Wrote
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store
+from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.sparql.namespaces import graph_iri
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node
 
@@ -126,6 +129,68 @@ def test_runs_side_by_side_in_threads_do_not_see_each_other(place):
     for thread in threads:
         thread.join()
     assert not errors and answers == ["London"] * 3
+
+
+HOSTILE_SPARQL = """
+SELECT * { ?s ?p ?o }
+SELECT * { GRAPH ?g { ?s ?p ?o } }
+SELECT ?g (COUNT(*) AS ?n) { graph ?g { ?s ?p ?o } } GROUP BY ?g
+SELECT * FROM <GRAPH> { ?s ?p ?o }
+SELECT * FROM NAMED <GRAPH> { GRAPH <GRAPH> { ?s ?p ?o } }
+SELECT * { GR\\u0041PH ?g { ?s ?p ?o } }
+PREFIX GRAPHx: <urn:x:> SELECT * { GRAPHx:y { ?s ?p ?o } }
+SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }
+SELECT * { ?s (:a|!:a)* ?o }
+SELECT * { ?s ?p ?o MINUS { GRAPH ?g { ?s ?p ?o } } }
+CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }
+DESCRIBE :Ada
+DESCRIBE <GRAPH>
+ASK { ?s :secret ?o }
+DELETE WHERE { ?s ?p ?o }
+DELETE { GRAPH <GRAPH> { ?s ?p ?o } } WHERE { GRAPH <GRAPH> { ?s ?p ?o } }
+WITH <GRAPH> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }
+DELETE { ?s ?p ?o } USING <GRAPH> WHERE { ?s ?p ?o }
+INSERT { :x :y ?o } USING NAMED <GRAPH> WHERE { GRAPH <GRAPH> { ?s ?p ?o } }
+INSERT DATA { GRAPH <GRAPH> { :x :y :z } }
+CLEAR ALL
+CLEAR DEFAULT
+CLEAR NAMED
+CLEAR GRAPH <GRAPH>
+DROP ALL
+DROP SILENT GRAPH <GRAPH>
+DROP GRAPH <urn:kgot-meta:versions>
+LOAD <file:///etc/passwd>
+LOAD <http://127.0.0.1:1/x> INTO GRAPH <GRAPH>
+COPY <GRAPH> TO DEFAULT
+MOVE <GRAPH> TO DEFAULT
+ADD <GRAPH> TO DEFAULT
+CREATE GRAPH <urn:evil>
+INSERT DATA { :x :y :z } ; CLEAR ALL
+""".strip().splitlines()
+
+
+def test_no_statement_shows_or_changes_what_others_have(place, name):
+    secret = f"secret {next(NUMBERS)}"
+    theirs = (*NEIGHBOUR.added_nodes, Node(secret, ("Person",), {"secret": secret}))
+    graph = PropertyGraph.of(theirs, (*NEIGHBOUR.added_edges, Edge("Ada", "knows", secret)))
+    with closing(place.begin(namespace=f"{name} theirs")) as other, closing(place.begin(namespace=name)) as store:
+        other.apply(graph.of().diff(graph))
+        of_theirs = graph_iri(f"{name} theirs")
+        statements = (
+            [each.replace("<GRAPH>", f"<{of_theirs}>") for each in HOSTILE_SPARQL] if place.said is SPARQL else HOSTILE + STATEMENTS
+        )
+        for statement in statements:
+            for act in (store.read, store.write):
+                try:
+                    assert secret not in str(act(statement)), statement
+                except QueryFailed as refused:
+                    assert len(refused.reason) > 10 and secret not in refused.reason, statement
+            if place.said is CYPHER:
+                assert other.schema() == Schema(graph.labels(), graph.types(), len(graph), len(graph.edges)), statement
+            if not store.schema().nodes:
+                store.write(place.said.add)
+        assert secret not in str([*store.graph().nodes, *store.graph().edges])
+        assert other.graph() == graph
 
 
 # --- one that is named: kept, wiped, deleted --------------------------------------------------------------------------------

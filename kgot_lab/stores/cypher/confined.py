@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores.cypher.clauses import CLAUSES, CypherToken, RefusedClause, is_name
-from kgot_lab.stores.cypher.patterns import OWN_PROPERTIES, NO_TOKEN, OPENING, Frame, Patterns
+from kgot_lab.stores.cypher.patterns import NO_TOKEN, OPENING, OWN_PROPERTIES, Frame, Patterns
 
 _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
