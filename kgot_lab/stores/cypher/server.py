@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
-_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores before 0.3 left them
+_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
 _NODES, _EDGES = "MATCH (n {_run: $run}) RETURN count(n)", "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
 
