@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from kgot_lab.errors import BadInput
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Diff, Edge, Node
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -42,7 +43,8 @@ def patch(
     key: Callable[[Thing], K],
 ) -> None:
     """Change a table of nodes or edges in place; raises BadInput when what to remove or change is not there, or what to add is."""
-    changed = tuple(changed)
+    removed, changed, added = tuple(removed), tuple(changed), tuple(added)
+    _refuse_twice(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
     for old in (*removed, *(before for before, _ in changed)):
         if key(old) not in things or not _alike(things[key(old)], old):
             raise BadInput(f"the diff does not fit this graph: it expects {_short(old)}, and finds {_short(things.get(key(old)))}")
@@ -56,6 +58,21 @@ def patch(
         if key(new) in things:
             raise BadInput(f"the diff does not fit this graph: it adds {_short(new)}, which is already there")
         things[key(new)] = new
+
+
+def require_each_once(diff: Diff) -> None:
+    """Raise BadInput when a diff names a node or an edge twice, in whichever of its parts: what it would leave depends on their order."""
+    changed_nodes, changed_edges = (before.id for before, _ in diff.changed_nodes), (before.identity for before, _ in diff.changed_edges)
+    _refuse_twice(chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes))
+    _refuse_twice(chain((edge.identity for edge in chain(diff.added_edges, diff.removed_edges)), changed_edges))
+
+
+def _refuse_twice(names: Iterable[Hashable]) -> None:
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in seen:
+            raise BadInput(f"the diff names {name!r} twice; each node and each edge is added, removed or changed at most once in a diff")
+        seen.add(name)
 
 
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TypeVar
 
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.changes import require_each_once
 from kgot_lab.types import Diff, Edge, Node
 
 Identity = tuple[str, str, str, str]
-_Name = TypeVar("_Name", str, Identity)
 
 
 def inverse(diff: Diff) -> Diff:
@@ -59,8 +57,9 @@ class Truth:
         return diff
 
     def check(self, diff: Diff) -> None:
-        """Raise BadInput unless the diff fits this graph exactly and leaves no edge without its ends."""
-        added, new = _once([node.id for node in diff.added_nodes]), _once([edge.identity for edge in diff.added_edges])
+        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge without its ends."""
+        require_each_once(diff)
+        added, new = {node.id: None for node in diff.added_nodes}, {edge.identity: None for edge in diff.added_edges}
         removed, gone = {node.id for node in diff.removed_nodes}, {edge.identity for edge in diff.removed_edges}
         for id in added:
             if id in self.nodes:
@@ -112,12 +111,3 @@ class Truth:
 
 def _misfit(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
-
-
-def _once(names: list[_Name]) -> dict[_Name, None]:
-    """Some names in their order; raises BadInput when one comes twice."""
-    once = dict.fromkeys(names)
-    if len(once) < len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise BadInput(f"the diff adds {twice!r} twice")
-    return once

@@ -1,7 +1,22 @@
 """Keeps graphs: one language and one home each, all behind the same small protocols."""
 
 from kgot_lab.stores.in_memory import InMemory
-from kgot_lab.stores.opening import STORES, empty_store, open_for, open_fused, open_store
+from kgot_lab.stores.looking_up import edges_between, holds_value
+from kgot_lab.stores.opening import STORES, delete_namespace, empty_store, namespaces, open_for, open_fused, open_store
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 
-__all__ = ["STORES", "Dialect", "InMemory", "Schema", "Store", "empty_store", "open_for", "open_fused", "open_store"]
+__all__ = [
+    "STORES",
+    "Dialect",
+    "InMemory",
+    "Schema",
+    "Store",
+    "delete_namespace",
+    "edges_between",
+    "empty_store",
+    "holds_value",
+    "namespaces",
+    "open_for",
+    "open_fused",
+    "open_store",
+]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.protocol import Computer, Dialect, Schema, Store
+from kgot_lab.stores.looking_up import edges_between, holds_value
+from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -88,6 +90,14 @@ class Fused:
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, best first."""
         return self._main.search(words, limit)
+
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        return holds_value(self._main, value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        return edges_between(self._main, ids)
 
     def _mirror(self, diff: Diff) -> None:
         for number, mirror in enumerate(self.readers):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.log import DiffLog, elements_of
-from kgot_lab.stores.protocol import Dialect, Execute, Schema
+from kgot_lab.stores.looking_up import HeldValues, edges_among
+from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
 from kgot_lab.stores.walks import path_between, reached
 from kgot_lab.stores.words import WordIndex
 from kgot_lab.text.words import folded_words
@@ -44,18 +45,22 @@ class Kept:
     ):
         self._known = Truth()
         self._words: WordIndex | None = None  # made at the first search
+        self._held: HeldValues | None = None  # made when it is first asked what the graph holds
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe = unsafe
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator = Calculator(unsafe=unsafe)
         self._path = None if path is None else Path(path)
+        self._place = f"in {self._path}" if self._path else "in this process"
+        self._closed = False
         self._log: DiffLog | None = None
         if self._path is not None:
             self._reopen(self._path)
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        return f"<{type(self).__name__}{where}: {len(self._known.nodes)} nodes, {len(self._known.edges)} edges>"
+        held = "closed" if self._closed else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
+        return f"<{type(self).__name__}{where}: {held}>"
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +87,7 @@ class Kept:
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
+        self._require_open()
         if self.language == "python":
             return self._opened().compute(code)
         return self._calculator.compute(code)
@@ -111,7 +117,8 @@ class Kept:
             self._log.compact(truth)
 
     def close(self) -> None:
-        """End the sandbox and let go of the log; the graph stays, and a later call opens both again."""
+        """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
+        self._closed = True
         if self._execute is not None:
             self._execute.close()
         self._calculator.close()
@@ -147,14 +154,30 @@ class Kept:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         return path_between(source, target, most, self.neighbours)
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        truth = self._truth
+        if self._held is None:
+            self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
+        return value in self._held
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        return edges_among(ids, self.neighbours)
+
     def _ends(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
 
     # --- inside ---
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"the store {self._place} was closed; open another one")
+
     @property
     def _truth(self) -> Truth:
-        """The graph; a closed store reads it from its log again, since another process may have written to that."""
+        """The graph; after a write that left the log unsound it is read from that again, since another process may have written to it."""
+        self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
             self._reopen(self._path)
         return self._known
@@ -163,6 +186,7 @@ class Kept:
         return open_sandbox(language=self.language, unsafe=self._unsafe)
 
     def _opened(self) -> Execute:
+        self._require_open()
         if self._execute is None:
             self._execute = self._open()
         return self._execute
@@ -188,7 +212,8 @@ class Kept:
         except BaseException:
             log.close()
             raise
-        self._log, self._known, self._words, self._told = log, truth, None, False
+        self._log, self._known, self._told = log, truth, False
+        self._words = self._held = None
         self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
@@ -204,6 +229,9 @@ class Kept:
                 self._words.remove(node)
             for node in came:
                 self._words.add(node)
+        if self._held is not None:
+            self._held.change((*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came)
+            self._held.change((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
         _recount(self._labels, (label for node in gone for label in node.labels), (label for node in came for label in node.labels))
         _recount(self._relations, (edge.type for edge in diff.removed_edges), (edge.type for edge in diff.added_edges))
 

@@ -6,15 +6,17 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.stores.protocol import Store
+from kgot_lab.stores.protocol import GraphSize, Store
 
 Where = str | Path
 
@@ -170,24 +172,89 @@ _LOGIN = {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "databas
 
 
 def empty_store(
-    where: Where = "in_memory", at: Where | None = None, *, unsafe: bool = False, holding: PropertyGraph | None = None
+    where: Where = "in_memory",
+    at: Where | None = None,
+    *,
+    unsafe: bool = False,
+    holding: PropertyGraph | None = None,
+    namespace: str | None = None,
+    keep: bool = False,
+    wipe: bool = False,
 ) -> Store:
     """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
 
-    A store that holds just this graph, as a run to be walked again left it, is emptied first, and nothing else ever is. The login of
-    Neo4j is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
+    On a server a run has a namespace of its own: a new one, or the one that is named; the store's `namespace` says which. `keep` takes a
+    graph that is there as the one to begin with, and `wipe` empties it first; nothing else on the server is touched. A store that holds
+    just the graph `holding`, as a run to be walked again left it, is emptied too. The login of Neo4j is taken from the environment:
+    KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
     """
     kind, place = resolved(where, at)
     if kind not in RUN_STORES:
         raise UnknownName("store for a run", kind, RUN_STORES)
-    told: dict[str, Any] = {"unsafe": unsafe}
-    if kind == "cypher_server":
-        told = {name: os.environ[key] for name, key in _LOGIN.items() if key in os.environ}
-    store = open_store(kind, at=place, **told)
-    if store.schema().nodes:
-        graph = store.graph()
-        if graph != holding:
-            store.close()
-            raise BadInput(f"{place} already holds a graph, and a run begins with an empty one: name another place")
-        store.apply(graph.diff(graph.of()))
+    if keep and wipe:
+        raise BadInput("the graph of a store is kept or wiped: give one of both")
+    if kind not in SERVERS:
+        if namespace is not None:
+            raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out")
+        return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", holding, keep=keep, wipe=wipe)
+    if namespace is None and (keep or wipe):
+        raise BadInput(f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)")
+    told = {"namespace": fresh_namespace() if namespace is None else namespace, "wipe": wipe, **_login(kind)}
+    store = open_store(kind, at=place, **told, **({"unsafe": unsafe} if kind == "sparql_server" else {}))
+    return _begun(store, f"the namespace {told['namespace']!r} of {place}", holding, keep=keep, wipe=wipe)
+
+
+def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: bool, wipe: bool) -> Store:
+    """A store as a run may begin with it, closed where it may not."""
+    try:
+        if not keep and store.schema().nodes:
+            graph = store.graph()
+            if not wipe and graph != holding:
+                raise BadInput(
+                    f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
+                    "namespace (--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
+                )
+            store.apply(graph.diff(graph.of()))
+    except BaseException:
+        store.close()
+        raise
     return store
+
+
+# --- the namespaces of a server -------------------------------------------------------------------------------------------
+
+SERVERS = ("cypher_server", "sparql_server")
+
+
+def fresh_namespace() -> str:
+    """A name that no namespace has yet: the day and time, and some chance."""
+    return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:6]}"
+
+
+def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]:
+    """What the namespaces of a server hold, by name, without opening any; raises BadInput and StoreUnavailable."""
+    make, place = _server(where, at)
+    found: Mapping[str, GraphSize] = make.namespaces(place, **_login(resolved(where, at)[0]))
+    return found
+
+
+def delete_namespace(where: Where, at: Where | None = None, *, namespace: str) -> None:
+    """Delete one namespace of a server with all it holds; raises BadInput where there is none or no store made it, and StoreUnavailable."""
+    if namespace not in (there := namespaces(where, at)):
+        raise UnknownName("namespace", namespace, there)
+    make, place = _server(where, at)
+    make.delete_namespace(place, namespace=namespace, **_login(resolved(where, at)[0]))
+
+
+def _server(where: Where, at: Where | None) -> tuple[Any, str]:
+    kind, place = resolved(where, at)
+    if kind not in SERVERS:
+        raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}), not the store {kind!r}")
+    if place is None:
+        raise BadInput(f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)")
+    _placed(kind, _HOMES[kind], place)
+    return _HOMES[kind].load(), str(place)
+
+
+def _login(kind: str) -> dict[str, str]:
+    return {name: os.environ[key] for name, key in _LOGIN.items() if key in os.environ} if kind == "cypher_server" else {}

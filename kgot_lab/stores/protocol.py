@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
+Scalar = str | int | float
 Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its edge
 
 
@@ -62,6 +63,21 @@ class Walkable(Protocol):
 
     def within(self, id: str, hops: int) -> Mapping[str, int]: ...  # each node that near, itself too, with its least number of hops
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]: ...  # a shortest one, of at most so many edges; () if none
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A store that says what its graph holds without handing all of it out; see `looking_up`."""
+
+    def holds(self, value: Scalar) -> bool: ...  # exactly, as an id, a label, a type, or a value of a property
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]: ...  # those with both ends among these nodes
+
+
+class GraphSize(NamedTuple):
+    """How many nodes and edges there are."""
+
+    nodes: int
+    edges: int
 
 
 class Store(GraphStore, Browsable, Protocol):

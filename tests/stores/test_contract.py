@@ -9,12 +9,13 @@ import pytest
 from support.store_kinds import KINDS, SQL, opened
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, LabError, QueryFailed
+from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.graph.truth import inverse
 from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.render import rendered
+from kgot_lab.stores import edges_between, holds_value
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -23,6 +24,7 @@ LONDON = Node("London", ("City",))
 CHARLES = Node("Charles", ("Person",))
 BORN = Edge("Ada", "born in", "London", {"year": 1815})
 KNOWS = Edge("Ada", "knows", "Charles")
+SAW = Edge("Ada", "saw", "London")
 NASTY = {
     "quotes": "quote \" ' ` brace {} [] () backslash \\ \\n \\u0041 percent %s %(x)s dollar $x ?",
     "lines": "a\nb\r\nc\td\u2028e",
@@ -48,8 +50,14 @@ def kind(request):
 
 
 @pytest.fixture
-def store(kind, tmp_path, request):
-    with opened(kind, tmp_path, request) as store:
+def home(kind, tmp_path, request):
+    """Opens the same home each time."""
+    return kind.open(Path(tmp_path), request)
+
+
+@pytest.fixture
+def store(home):
+    with opened(home) as store:
         yield store
 
 
@@ -184,13 +192,29 @@ def test_a_graph_becomes_another_and_back_by_their_diff(store):
         Diff(changed_edges=((Edge("Ada", "born in", "London", {"year": 1815.0}), BORN),)),
         Diff(added_nodes=(Node("new"),), removed_edges=(Edge("Ada", "likes", "London"),)),
         Diff(added_nodes=(Node("new"), Node("new"))),
+        Diff(removed_nodes=(LONDON, LONDON), removed_edges=(BORN,)),
+        Diff(changed_nodes=((ADA, Node("Ada", (), {"age": 1})), (ADA, Node("Ada", (), {"age": 2})))),
+        Diff(removed_nodes=(ADA,), added_nodes=(ADA,), removed_edges=(BORN, KNOWS)),
+        Diff(added_nodes=(Node("new"),), changed_nodes=((Node("new"), Node("new", ("New",))),)),
+        Diff(added_edges=(SAW, Edge("Ada", "saw", "London", {"year": 1816}))),
+        Diff(added_edges=(SAW,), changed_edges=((SAW, Edge("Ada", "saw", "London", {"n": 1})),)),
+        Diff(removed_edges=(BORN, BORN)),
+        Diff(removed_edges=(KNOWS,), changed_edges=((KNOWS, Edge("Ada", "knows", "Charles", {"n": 1})),)),
+        Diff(changed_edges=((KNOWS, Edge("Ada", "knows", "Charles", {"n": 1})), (KNOWS, Edge("Ada", "knows", "Charles", {"n": 2})))),
     ],
-    ids=["there already", "not as it is", "keeps its edges", "no such end", "edge there", "1815.0 is not 1815", "no such edge", "twice"],
+    ids=[
+        *("there already", "not as it is", "keeps its edges", "no such end", "edge there", "1815.0 is not 1815", "no such edge"),
+        *("added twice", "removed twice", "changed twice", "removed and added", "added and changed", "edge added twice"),
+        *("edge added and changed", "edge removed twice", "edge removed and changed", "edge changed twice"),
+    ],
 )
-def test_a_diff_that_does_not_fit_is_refused_whole(filled, diff):
+def test_a_diff_that_does_not_fit_is_refused_whole_here_and_on_the_disk(home, filled, diff):
     with pytest.raises(BadInput):
         filled.apply(diff)
     assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+    filled.close()
+    with opened(home) as again:
+        assert same(again, ADA, LONDON, CHARLES, BORN, KNOWS)
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -288,6 +312,36 @@ def test_what_is_removed_or_changed_is_no_longer_found(filled):
     assert filled.search("fog london") == ()
 
 
+def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
+    niger = Node("Niger", ("Country",), {"text": "west of Chad", "tags": ["dry", {"area": [1267]}], "flag": True, "old": "1960"})
+    edge = Edge("Niger", "borders", "Chad", {"km": 1196, "share": 0.5, "mixed": ["Tummo", 2, None]})
+    store.apply(Diff(added_nodes=(niger, Node("Chad")), added_edges=(edge,)))
+    for value in ("Niger", "Country", "borders", "west of Chad", "dry", 1267, 1267.0, "1960", 1196, 0.5, "Tummo", 2):
+        assert holds_value(store, value), value
+    for value in ("Nigeria", "niger", "west", "Countr", "border", "1267", 1960, 126, 12670, 1, 2.5, "true", "area", "tags", "", 2**70):
+        assert not holds_value(store, value), value
+    store.apply(Diff(removed_edges=(edge,), changed_nodes=((niger, Node("Niger", (), {"text": "dry"})),)))
+    assert [value for value in ("Country", "borders", 1196, "west of Chad", "dry") if holds_value(store, value)] == ["dry"]
+    for value in (True, None, ["dry"]):
+        with pytest.raises(BadInput, match="a text or a number"):
+            holds_value(store, value)
+
+
+@pytest.mark.parametrize("text", [text for text in NASTY.values() if text.strip()])
+def test_any_text_is_found_where_it_is_held(store, text):
+    assert not holds_value(store, text)
+    store.apply(Diff(added_nodes=(Node("n", (), {"p": [text, {"q": text}]}),)))
+    assert holds_value(store, text) and not holds_value(store, f"{text}x")
+
+
+def test_the_edges_between_some_nodes_are_found_and_no_others(filled):
+    loop, twin = Edge("Ada", "is", "Ada"), Edge("Ada", "knows", "Charles", {"n": 2}, "2")
+    filled.apply(Diff(added_edges=(loop, twin)))
+    assert set(edges_between(filled, ["Ada", "Charles", "nobody"])) == {KNOWS, twin, loop}
+    assert set(edges_between(filled, ["London", "Ada"])) == {BORN, loop}
+    assert edges_between(filled, ["London", "Charles"]) == edges_between(filled, []) == edges_between(filled, ["nobody"]) == ()
+
+
 def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
     if said is SQL:
         assert not hasattr(store, "compute")  # no model writes SQL
@@ -306,14 +360,26 @@ def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
 # --- homes ----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_kept_is_there_when_the_store_is_opened_again(kind, tmp_path, request):
-    again = kind.open(Path(tmp_path), request)
-    first = again()
+def test_what_was_kept_is_there_when_the_store_is_opened_again(home):
+    first = home()
     first.apply(Diff(added_nodes=(ADA, LONDON), added_edges=(BORN,)))
     first.close()
-    second = again()
-    try:
+    with opened(home) as second:
         assert same(second, ADA, LONDON, BORN)
         assert "2 nodes, 1 edges" in repr(second)
-    finally:
-        second.close()
+
+
+def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
+    store = home()
+    store.apply(Diff(added_nodes=(ADA,)))
+    store.close()
+    store.close()
+    acts = [store.graph, store.schema, lambda: store.search("Ada"), lambda: store.neighbours("Ada"), lambda: store.within("Ada", 1)]
+    acts += [lambda: store.path("Ada", "London"), lambda: store.apply(Diff(removed_nodes=(ADA,)))]
+    acts += [lambda: store.write(said.add), lambda: store.read(said.where), *([] if said is SQL else [lambda: store.compute("1")])]
+    for act in acts:
+        with pytest.raises(StoreUnavailable, match="was closed"):
+            act()
+    assert "nodes" not in repr(store)
+    with opened(home) as again:
+        assert same(again, ADA)

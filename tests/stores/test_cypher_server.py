@@ -1,4 +1,4 @@
-"""A graph on a real Bolt server: exact diffs of statements, a database of its own, fences, limits, and a server that goes away."""
+"""A graph on a real Bolt server: exact diffs of statements, a namespace of its own, fences, limits, and a server that goes away."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.cypher_statements import STATEMENTS
 from support.loopback import free_port
 
 from kgot_lab.bundled import bundled
@@ -54,41 +55,6 @@ def written(store, *statements):
 
 
 # --- diffs ----------------------------------------------------------------------------------------------------------------
-
-STATEMENTS = """
-CREATE (:Person {id: "Ada", born: 1815})
-CREATE (:Person {name: "Bob"})-[:KNOWS {since: 2.0}]->({name: "Bob"})
-CREATE (:Person {id: "Ada"})
-CREATE ()-[:R]->(), (:Place {title: "Rome"}), ({label: "x", name: "  "})
-UNWIND range(1, 4) AS number CREATE (:Number {id: number})
-MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[r:KNOWS]->(b) SET r.since = 1833
-MERGE (a:Person {id: "Ada"}) MERGE (b:Person {id: "Charles"}) MERGE (a)-[:KNOWS]->(b)
-MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:KNOWS]->(b), (a)-[:KNOWS {n: 1}]->(b), (b)-[:IS]->(b)
-MATCH (a {id: "Ada"}), (b {id: "Charles"}) CREATE (a)-[:MET]->(b) CREATE (b)-[:MET]->(a)
-MATCH (a {id: "Ada"})-[r:KNOWS {n: 1}]->() SET r = {m: 2}
-MATCH (a {id: "Ada"})-[r:KNOWS {m: 2}]->(b) DELETE r CREATE (a)-[:KNOWS {m: 3}]->(b)
-MATCH (a {id: "Ada"}) SET a.age = 36, a:Countess:Author
-MATCH (a {id: "Ada"}) SET a += {age: 36.0, tags: ["x", "y"], none: null}
-MATCH (a {id: "Ada"}) SET a.age = 36.0
-MATCH (a {id: "Ada"}) REMOVE a.tags, a:Author
-MATCH (a {id: "Ada"}) SET a = {name: "Ada Lovelace", born: date("1815-12-10")}
-MATCH (a {id: "Ada"}) CREATE (x:New {id: "x", k: 1}) SET x.k = null, a.k = 5
-MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a), z.id = "z"
-MATCH (a {id: "Ada"}) CREATE (z:Copy) SET z = properties(a)
-MATCH (a {id: "Ada"})-[r]->(b) REMOVE a.id
-MATCH (a {id: "Ada"}) SET a.id = 7
-MATCH (a {id: "7"}) SET a.id = "Charles"
-MATCH (a:Countess) SET a.id = "Ada"
-MATCH (a {id: "Ada"}) DETACH DELETE a CREATE (:Person {id: "Ada", again: true})
-MATCH (a {id: "Ada"}) FOREACH (n IN [1, 2] | CREATE (a)-[:COUNTED {n: n}]->(:Number {id: "new" + n}))
-MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
-MATCH (a {id: "Ada"}) WITH a LIMIT 1 MERGE (a)-[:SAW]->(c:City {name: "Turin"}) ON CREATE SET c.seen = 1 ON MATCH SET c.seen = 2
-MATCH (n {id: "nobody"}) SET n.x = 1
-MATCH (c:City)<-[r]-() DELETE r, c
-MATCH (n:Number) DETACH DELETE n
-MATCH ()-[r]->() DELETE r
-MATCH (n) DETACH DELETE n
-""".strip().splitlines()
 
 
 def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_after(store):
@@ -271,7 +237,7 @@ def test_rows_without_end_are_refused(store):
     assert len(store.read("UNWIND range(1, 9000) AS n RETURN n")) == 9000
 
 
-# --- a database of its own ------------------------------------------------------------------------------------------------
+# --- a namespace of its own -----------------------------------------------------------------------------------------------
 
 
 def nodes_in(driver, database):
@@ -279,37 +245,67 @@ def nodes_in(driver, database):
         return session.run("MATCH (n) RETURN n.id ORDER BY n.id").value()
 
 
-def test_nodes_of_others_are_refused_and_left_alone(bolt_server, database, driver):
+@pytest.fixture
+def theirs(driver, database):
+    """What somebody else keeps in the same database."""
     with driver.session(database=database) as session:
-        session.run("CREATE ({id: 'theirs'})-[:R]->({id: 'too', _run: 'another'})").consume()
-    with pytest.raises(BadInput, match=r"2 nodes .*wipe=True"):
-        open_store(bolt_server, database)
-    assert nodes_in(driver, database) == ["theirs", "too"]
-    with open_store(bolt_server, database, wipe=True) as store:
+        session.run("CREATE ({id: 'theirs'})-[:R]->(:Person {id: 'too'})").consume()
+
+
+@pytest.mark.usefixtures("theirs")
+def test_what_others_keep_in_the_database_is_neither_seen_nor_touched_nor_wiped(bolt_server, database, driver):
+    with open_store(bolt_server, database) as store:
+        assert len(store.graph()) == 0 and store.schema().nodes == 0 and store.read("MATCH (n) RETURN n.id AS id") == ()
         store.write("CREATE ({id: 'ours'})")
-    assert nodes_in(driver, database) == ["ours"]
-    with pytest.raises(BadInput, match="1 nodes"):
-        open_store(bolt_server, database, namespace="another")
-    with open_store(bolt_server, database) as again:
-        assert repr(again).endswith("1 nodes, 0 edges>")
+        store.write("MATCH (n) DETACH DELETE n")
+        store.write("CREATE ({id: 'ours'})")
+    with open_store(bolt_server, database, wipe=True) as store:
+        assert len(store.graph()) == 0
+        store.write("CREATE ({id: 'new'})")
+        assert repr(store).endswith("namespace 'kgot': 1 nodes, 0 edges>")
+    assert nodes_in(driver, database) == ["new", "theirs", "too"]
 
 
-def test_a_node_that_somebody_else_adds_later_is_noticed_and_never_taken_over(store, database, driver):
+def test_nodes_that_somebody_else_puts_into_the_namespace_are_noticed_and_never_taken_over(store, database, driver):
     store.write("CREATE ({id: 'ours'})")
     with driver.session(database=database) as session:
-        session.run("CREATE ({id: 'theirs'})").consume()
-    for act in (store.graph, lambda: store.write("CREATE ({id: 'more'})"), lambda: store.write("MATCH (n) SET n.x = 1")):
+        session.run("CREATE ({id: 'theirs', _run: 'kgot'})").consume()
+    for act in (store.graph, lambda: store.write("MATCH (n) SET n.x = 1")):
         with pytest.raises(StoreUnavailable, match="somebody else"):
             act()
     assert nodes_in(driver, database) == ["ours", "theirs"]
 
 
-def test_two_runs_keep_two_databases_apart(bolt_server):
-    first, second = (bolt_server.database(f"run{next(NUMBERS)}") for _ in range(2))
-    with open_store(bolt_server, first) as one, open_store(bolt_server, second, namespace="other") as other:
-        one.write("CREATE ({id: 'a'})")
-        other.write("CREATE ({id: 'b'})")
-        assert one.graph().ids == ("a",) and other.graph().ids == ("b",)
+@pytest.mark.parametrize("wipe", [False, True])
+def test_a_namespace_that_no_store_made_is_refused(bolt_server, database, driver, wipe):
+    with driver.session(database=database) as session:
+        session.run("CREATE ({name: 'theirs', _run: 'kgot'})").consume()
+    with pytest.raises(BadInput, match="1 nodes that no store made"):
+        open_store(bolt_server, database, wipe=wipe)
+    with driver.session(database=database) as session:
+        assert session.run("MATCH (n) RETURN n.name").value() == ["theirs"]
+
+
+def test_an_edge_that_somebody_else_leads_out_of_the_namespace_cannot_be_followed(store, bolt_server, database, driver):
+    store.write("CREATE ({id: 'a'})-[:R]->({id: 'b'})")
+    with driver.session(database=database) as session:
+        session.run("MATCH (a {id: 'a'}), (b {id: 'b'}) CREATE (a)-[:R]->({id: 'theirs'})-[:R]->(b)").consume()
+    for statement in ("MATCH p = ({id: 'a'})-[*]->(x) RETURN [n IN nodes(p) | n.id] AS ids", "MATCH (a)-[*2]->(b) SET b.found = true"):
+        with pytest.raises(QueryFailed, match="connected this graph with others"):
+            (store.write if "SET" in statement else store.read)(statement)
+    assert store.read("MATCH ({id: 'a'})-->(x) RETURN x.id AS id") == ({"id": "b"},)
+    assert [edge.target for edge in store.neighbours("a")] == ["b"] and store.within("a", 3) == {"a": 0, "b": 1}
+    assert len(store.graph().edges) == 1 and store.schema().edges == 1
+    with pytest.raises(BadInput, match="2 edges that connect it to what others have"):
+        open_store(bolt_server, database, wipe=True)
+
+
+def test_a_graph_of_an_earlier_version_is_gone_on_with(bolt_server, database, driver):
+    with driver.session(database=database) as session:
+        session.run("CREATE ({id: 'a', _run: 'kgot'})-[:R {_run: 'kgot'}]->({id: 'b', _run: 'kgot'})").consume()
+    with open_store(bolt_server, database) as store:
+        assert store.graph().ids == ("a", "b")
+        assert str(store.write("MATCH (a {id: 'a'}) CREATE (a)-[:R]->({id: 'c'})")) == "+1 nodes, +1 edges"
 
 
 # --- a server that is not there -------------------------------------------------------------------------------------------

@@ -123,14 +123,6 @@ def test_an_undone_write_is_undone_for_the_next_statement(opened):
     assert set(store.neighbours("Marie Curie")) == {WON, WED}
 
 
-@needs_sandbox
-def test_a_store_can_be_closed_and_goes_on_with_a_new_sandbox():
-    with InMemory() as store:
-        store.write("node('a')")
-        store.close()
-        assert store.read("result = names()") == ("a",)
-
-
 # --- without a sandbox ------------------------------------------------------------------------------------------------
 
 

@@ -265,7 +265,7 @@ def test_a_closed_store_says_so(oxigraph_server, name):
     store.close()
     store.close()
     for act in (store.graph, store.schema, lambda: store.read("ASK {}"), lambda: store.apply(BOTH)):
-        with pytest.raises(StoreUnavailable, match="is closed; open it again"):
+        with pytest.raises(StoreUnavailable, match="was closed; open another one"):
             act()
 
 

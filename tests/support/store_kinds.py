@@ -5,16 +5,30 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kgot_lab.stores import open_store
 from kgot_lab.stores.protocol import Store
+from kgot_lab.types import Diff, Edge, Node
 
 NUMBERS = itertools.count(1)
+NEIGHBOUR = Diff(  # somebody else's graph on the same server
+    added_nodes=(
+        *(Node(name, ("Person",), {"age": 99, "text": "fog, a city metal"}) for name in ("Ada", "Charles", "Marie Curie", "Nobody")),
+        *(Node(name, ("City",)) for name in ("London", "Paris")),
+    ),
+    added_edges=(
+        Edge("Ada", "born in", "Paris", {"year": 1}),
+        Edge("Ada", "knows", "Nobody"),
+        Edge("Nobody", "is", "Ada"),
+        Edge("Marie Curie", "won", "London"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -101,21 +115,27 @@ def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Ca
     return home
 
 
+def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:
+    """Opens one namespace of a server whose other one holds things of the same names, which no test must meet."""
+    namespace = f"contract {os.getpid()} {next(NUMBERS)}"
+    with closing(open(namespace=f"beside {namespace}")) as neighbour:
+        neighbour.apply(NEIGHBOUR)
+    return lambda: open(namespace=namespace)
+
+
 def _bolt(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
     server = request.getfixturevalue("bolt_server")
-    database = server.database(f"contract{next(NUMBERS)}")
-    return lambda: open_store("cypher_server", uri=server.uri, user=server.user, password=server.password, database=database)
+    where = {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database(f"contract{next(NUMBERS)}")}
+    return _beside_a_neighbour(partial(open_store, "cypher_server", **where))
 
 
 def _neo4j(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
-    uri, password = os.environ["KGOT_NEO4J_URI"], os.environ.get("KGOT_NEO4J_PASSWORD", "")
-    open_store("cypher_server", uri=uri, password=password, namespace="contract", wipe=True).close()
-    return lambda: open_store("cypher_server", uri=uri, password=password, namespace="contract")
+    where = {"uri": os.environ["KGOT_NEO4J_URI"], "password": os.environ.get("KGOT_NEO4J_PASSWORD", "")}
+    return _beside_a_neighbour(partial(open_store, "cypher_server", **where))
 
 
 def _sparql(query: str, update: str) -> Callable[[], Store]:
-    namespace = f"contract{os.getpid()}-{next(NUMBERS)}"
-    return lambda: open_store("sparql_server", query_url=query, update_url=update, namespace=namespace)
+    return _beside_a_neighbour(partial(open_store, "sparql_server", query_url=query, update_url=update))
 
 
 def _oxigraph(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
@@ -155,9 +175,9 @@ KINDS = (*HERE, *ELSEWHERE)
 
 
 @contextmanager
-def opened(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
-    """An empty store of a kind, closed at the end."""
-    store = kind.open(folder, request)()
+def opened(home: Callable[[], Store]) -> Iterator[Store]:
+    """The store of a home, closed at the end."""
+    store = home()
     try:
         yield store
     finally:

@@ -2,8 +2,8 @@
 
 A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in alphabetical order are noted in
 `_labels`. A value that Cypher cannot store (a map, a mixed or nested list, null, a large integer) is the text `json:` and its JSON, as is
-a text that begins so. On a server, `_run` says which namespace it all belongs to. A property that has one of these names, or none at all,
-which servers refuse, gets an underscore at its end.
+a text that begins so. On a server, `_run` says which namespace it all belongs to, and `_kept` that a node is known to the store. A property
+that has one of these names, or none at all, which servers refuse, gets an underscore at its end.
 Runs inside the sandbox too: imports the standard library only.
 """
 
@@ -14,8 +14,8 @@ import json
 from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
-_NODE_NAMES = ("", "id", "_labels", "_run")
-_EDGE_NAMES = ("", "_key", "_run")
+_NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
+_EDGE_NAMES = ("", "_key", "_run", "_kept")
 NAMED_BY = ("id", "name", "title", "label")  # the properties that may name a node which a statement gave no id, in order of trust
 ENCODED = "json:"
 

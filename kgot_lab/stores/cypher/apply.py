@@ -1,4 +1,4 @@
-"""Makes a diff true in a Bolt server's database, in a few statements for many elements, without reading the rest of the graph."""
+"""Makes a diff true in a namespace of a Bolt server, in a few statements for many elements, without reading the rest of the graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BETWEEN = (
     "RETURN a.id, type(r), b.id, properties(r), elementId(r)"
 )
 _TOUCHING = (
-    "UNWIND $rows AS row MATCH (n)-[r]-() WHERE elementId(n) = row "
+    "UNWIND $rows AS row MATCH (n)-[r]-({_run: $run}) WHERE elementId(n) = row "
     "RETURN startNode(r).id, type(r), endNode(r).id, properties(r), elementId(r)"
 )
 _DELETE_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] DELETE r"
@@ -168,7 +168,7 @@ class Application:
             return False
 
     def _stored(self, node: Node) -> dict[str, Any]:
-        return {**stored_node(node.id, node.labels, node.properties), "_run": self._namespace}
+        return {**stored_node(node.id, node.labels, node.properties), "_run": self._namespace, "_kept": True}
 
     def _stored_edge(self, edge: Edge) -> dict[str, Any]:
         return {**stored_edge(edge.key, edge.properties), "_run": self._namespace}

@@ -29,6 +29,7 @@ _LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
 
 _READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
 _WRITES = frozenset("CREATE MERGE ON SET REMOVE DELETE DETACH FOREACH".split())
+CLAUSES = _READS | _WRITES
 _NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
 _OPERATORS = frozenset(
     "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
@@ -49,12 +50,16 @@ _SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".
 
 
 @dataclass(frozen=True)
-class _Token:
+class CypherToken:
+    """A piece of a statement, and where it stands."""
+
     kind: str  # text, quoted, number, word, sign
     text: str  # a word in upper case; of a text or a quoted name nothing
+    start: int = 0
+    end: int = 0
 
 
-class _Refused(Exception):
+class RefusedClause(Exception):
     """The statement holds what it may not; the message says what."""
 
 
@@ -70,55 +75,56 @@ def refuse_unless_cypher_write(statement: str) -> None:
 
 def _check(statement: str, what: str, clauses: frozenset[str]) -> None:
     try:
-        tokens = list(_tokens(statement))
+        tokens = list(cypher_tokens(statement))
         _check_ends(tokens)
         _check_words(tokens, what, clauses)
-    except _Refused as refusal:
+    except RefusedClause as refusal:
         raise QueryFailed(statement, f"{refusal}. A {what} may use {_listed(clauses)}.") from None
 
 
-def _tokens(statement: str) -> Iterator[_Token]:
+def cypher_tokens(statement: str) -> Iterator[CypherToken]:
+    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in different ways."""
     for found in _TOKEN.finditer(statement):
         kind, text = str(found.lastgroup), found[0]
         if text == "\\" or any(kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)):
-            raise _Refused("an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself")
+            raise RefusedClause("an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself")
         if kind == "comment":
             if _LINE_ENDS.search(text) or "/*" in text[2:]:
-                raise _Refused("a comment holds another comment or an odd line end; leave the comment out")
+                raise RefusedClause("a comment holds another comment or an odd line end; leave the comment out")
         elif kind == "word":
-            yield _Token(kind, unicodedata.normalize("NFKC", text).upper())
+            yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
         elif kind == "number" and not _NUMBER.fullmatch(text):
-            raise _Refused(f"put a space after the number in {text[:40]!r}")
+            raise RefusedClause(f"put a space after the number in {text[:40]!r}")
         elif text in ("'", '"', "`"):
-            raise _Refused(f"a text that begins with {text} has no end")
+            raise RefusedClause(f"a text that begins with {text} has no end")
         elif kind == "sign" and unicodedata.category(text[0]) in ("Cc", "Cf"):
-            raise _Refused(f"the invisible character U+{ord(text):04X} stands outside of a text")
+            raise RefusedClause(f"the invisible character U+{ord(text):04X} stands outside of a text")
         else:
-            yield _Token(kind, text if kind in ("sign", "number") else "")
+            yield CypherToken(kind, text if kind in ("sign", "number") else "", *found.span())
 
 
-def _check_ends(tokens: list[_Token]) -> None:
+def _check_ends(tokens: list[CypherToken]) -> None:
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     if not tokens:
-        raise _Refused("the statement is empty")
+        raise RefusedClause("the statement is empty")
     if any(token.text == ";" for token in tokens):
-        raise _Refused("several statements in one; write one statement, without ;")
+        raise RefusedClause("several statements in one; write one statement, without ;")
     if tokens[0].text not in _FIRST:
-        raise _Refused(f"a statement may not begin with {tokens[0].text or 'a text'}")
+        raise RefusedClause(f"a statement may not begin with {tokens[0].text or 'a text'}")
 
 
-def _check_words(tokens: list[_Token], what: str, clauses: frozenset[str]) -> None:
+def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) -> None:
     known = clauses | _OPERATORS
-    before, after = _Token("sign", "("), _Token("sign", "")
+    before, after = CypherToken("sign", "("), CypherToken("sign", "")
     previous = before
     for at, token in enumerate(tokens):
         following = tokens[at + 1] if at + 1 < len(tokens) else after
-        if token.kind == "word" and not _is_name(before, previous, following):
+        if token.kind == "word" and not is_name(before, previous, following):
             if token.text in _NEVER | _WRITES and token.text not in clauses:
-                raise _Refused(f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause")
+                raise RefusedClause(f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause")
             if _ends_operand(before, previous) and token.text not in known:
-                raise _Refused(f"no clause or operator {_clause(token, following)} may stand here")
+                raise RefusedClause(f"no clause or operator {_clause(token, following)} may stand here")
             if token.text == "CALL":
                 _check_call(tokens[at + 1 :])
             if token.text == "CREATE":
@@ -128,14 +134,14 @@ def _check_words(tokens: list[_Token], what: str, clauses: frozenset[str]) -> No
         before, previous = previous, token
 
 
-def _is_name(before: _Token, previous: _Token, following: _Token) -> bool:
+def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
     """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot open a clause."""
     if previous.text == "." and before.kind == "number":
-        raise _Refused("put a space or a digit after a number's point")
+        raise RefusedClause("put a space or a digit after a number's point")
     return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
 
 
-def _ends_operand(before: _Token, previous: _Token) -> bool:
+def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
     if previous.text == "*":  # all columns, or a multiplication
         return before.text in (",", "(") or (before.kind == "word" and before.text in _READS | {"DISTINCT"})
     if previous.kind == "word":
@@ -143,23 +149,23 @@ def _ends_operand(before: _Token, previous: _Token) -> bool:
     return previous.kind != "sign" or previous.text in (")", "]", "}")
 
 
-def _check_call(rest: list[_Token]) -> None:
+def _check_call(rest: list[CypherToken]) -> None:
     """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what there is."""
     if rest and rest[0].text in ("{", "("):
         return
     name = _dotted(rest)
     if name not in _PROCEDURES:
-        raise _Refused(f"CALL of {name.lower() or 'this'} is not allowed, only CALL {{a subquery}}")
+        raise RefusedClause(f"CALL of {name.lower() or 'this'} is not allowed, only CALL {{a subquery}}")
 
 
-def _check_create(rest: list[_Token]) -> None:
+def _check_create(rest: list[CypherToken]) -> None:
     """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a user."""
     words = [token.text for token in rest[:2]]
     if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
-        raise _Refused(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
+        raise RefusedClause(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
 
 
-def _dotted(tokens: list[_Token]) -> str:
+def _dotted(tokens: list[CypherToken]) -> str:
     parts = []
     for at, token in enumerate(tokens):
         if token.kind != ("sign" if at % 2 else "word") or (at % 2 and token.text != "."):
@@ -168,7 +174,7 @@ def _dotted(tokens: list[_Token]) -> str:
     return "".join(parts)
 
 
-def _check_function(tokens: list[_Token]) -> None:
+def _check_function(tokens: list[CypherToken]) -> None:
     """The function whose name ends these tokens is one of the language, not one that a server or its plugins add."""
     parts = [tokens[-1]]
     while len(tokens) > 2 and tokens[-2].text == ".":
@@ -178,10 +184,10 @@ def _check_function(tokens: list[_Token]) -> None:
     names = [part.text for part in parts]
     harmless = names[0] in (_FUNCTIONS if len(names) == 1 else _SPACES)
     if not (called or harmless) or any(part.kind != "word" for part in parts):
-        raise _Refused(f"there is no function {'.'.join(names).lower() or 'in backticks'} here")
+        raise RefusedClause(f"there is no function {'.'.join(names).lower() or 'in backticks'} here")
 
 
-def _clause(token: _Token, following: _Token) -> str:
+def _clause(token: CypherToken, following: CypherToken) -> str:
     return f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
 
 

@@ -1,4 +1,4 @@
-"""All that a Bolt server's database holds, and what a statement changed of it: found out by comparing before and after.
+"""All that a namespace of a Bolt server's database holds, and what a statement changed of it: found out by comparing before and after.
 
 A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of them is put back.
 """
@@ -19,7 +19,8 @@ from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
 
 _ALL = (  # one row for each node: one for each edge would cost twice as much
-    "MATCH (n) RETURN elementId(n), labels(n), properties(n), [(n)-[r]->(m) | [elementId(r), type(r), elementId(m), properties(r)]]"
+    "MATCH (n {_run: $run}) RETURN elementId(n), labels(n), properties(n), "
+    "[(n)-[r]->(m {_run: $run}) | [elementId(r), type(r), elementId(m), properties(r)]]"
 )
 MARK_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n += row[1]"
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r += row[2]"
@@ -72,14 +73,14 @@ class Dump:
         return {id: node.place for id, node in self.nodes.items()}
 
 
-def dump(ask: Ask, namespace: str) -> Dump:
-    """Read everything; raises StoreUnavailable when somebody else has put nodes into the database since it was opened."""
+def dump(ask: Ask) -> Dump:
+    """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was opened."""
     rows = _rows(ask)
-    foreign = sum(row.properties.get("_run") != namespace or not _is_name(row.properties.get("id")) for row in rows)
+    foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
     ids = {row.place: row.properties["id"] for row in rows} if not foreign else {}
     if foreign or len(set(ids.values())) < len(rows):
         what = f"{foreign} nodes of others" if foreign else "several nodes of one id"
-        raise StoreUnavailable(f"the database now holds {what}: somebody else writes to it, and this store needs one for itself")
+        raise StoreUnavailable(f"the namespace now holds {what}: somebody else writes to it, and this store needs one for itself")
     edges = ((StoredEdge((ids[row.place], type, ids[end], _key(own)), place, own)) for row, place, type, end, own in _edges(rows))
     return Dump(
         {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows},
@@ -88,15 +89,15 @@ def dump(ask: Ask, namespace: str) -> Dump:
 
 
 def settle_ids(ask: Ask, before: Dump, namespace: str) -> Dump:
-    """Read everything after a statement of a transaction, and give what is new ids, marks and, where edges are parallel, keys."""
+    """Read the namespace after a statement of a transaction, and give what is new ids, marks and, where edges are parallel, keys."""
     rows = _rows(ask)
     was = {node.place: node for node in before.nodes.values()}
-    ids = ids_of(rows, was, namespace)
+    ids = ids_of(rows, was)
     marks = []
     for row in rows:
         id = ids[row.place]
-        hidden = {"id": id, "_run": namespace, **_lost_labels(row, before.nodes.get(id))}
-        if any(not isinstance(row.properties.get(name), str) or row.properties[name] != value for name, value in hidden.items()):
+        hidden = {"id": id, "_run": namespace, "_kept": True, **_lost_labels(row, before.nodes.get(id))}
+        if any(name not in row.properties or repr(row.properties[name]) != repr(value) for name, value in hidden.items()):
             marks.append([row.place, hidden])
             row.properties.update(hidden)
     if marks:
@@ -148,7 +149,7 @@ def _key(properties: _Stored) -> str:
     return key if isinstance(key, str) else ""
 
 
-def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode], namespace: str) -> dict[str, str]:
+def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, str]:
     """An id for each node, by its place: those that kept theirs come first, then those that were ours before, then new ones with one."""
 
     def trust(row: BoltRow) -> int:
@@ -156,7 +157,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode], namespace: st
         if not _is_name(own):
             return 0
         kept = row.place in was and was[row.place].id == own
-        return 3 if kept else 2 if row.properties.get("_run") == namespace else 1
+        return 3 if kept else 2 if "_kept" in row.properties else 1
 
     ids: dict[str, str] = {}
     taken: set[str] = set()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]  # a query of ours and its parameters; the rows as lists of columns
 
+Given = TypeVar("Given")
+
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before a change is tried again that met another one
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
 _PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
 _ABSENT = (
@@ -53,6 +57,24 @@ class BoltLink:
             driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
+
+    def require_open(self) -> None:
+        """Raise StoreUnavailable where it was closed."""
+        if self._closed:
+            raise StoreUnavailable(f"this store of {self.name} was closed; open another one")
+
+    def again(self, act: Callable[[], Given]) -> Given:
+        """What an act gives, which is done again while the server says that others were in its way."""
+        from neo4j.exceptions import Neo4jError
+
+        for pause in _PAUSES:
+            try:
+                return act()
+            except Neo4jError as error:
+                if not error.is_retryable():
+                    raise
+                time.sleep(pause)
+        return act()
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """The rows of a reading query of ours."""
@@ -164,8 +186,7 @@ class BoltLink:
 
     def _open(self) -> Driver:
         with self._lock:
-            if self._closed:
-                raise StoreUnavailable(f"this store of {self.name} was closed; open another one")
+            self.require_open()
             if self._driver is None:
                 self._driver = self._make()
             return self._driver

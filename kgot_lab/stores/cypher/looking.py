@@ -1,4 +1,4 @@
-"""Looks around in a Bolt server's database without reading all of it: a step of a walk is one question, wherever it starts from.
+"""Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question, wherever it starts from.
 
 A node is found by the server's own id for it, its place, which is remembered since it was last seen; where another node or none is there
 now, and for a node never seen before, all nodes are scanned once.
@@ -6,26 +6,31 @@ now, and for a node never seen before, all nodes are scanned once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.looking_up import scalars_in
+from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.walks import path_between
 from kgot_lab.stores.words import WordIndex
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 
-_SCAN = "MATCH (n) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"  # a map is looked up, a list would be searched for each node
-_HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] "
-_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
-_NEXT = _HERE + "OPTIONAL MATCH (n)--(m) RETURN DISTINCT m.id, elementId(m)"
-_LABELS = "MATCH (n) RETURN labels(n), count(n)"
-_TYPES = "MATCH ()-[r]->() RETURN type(r), count(r) ORDER BY type(r)"
+_SCAN = (  # a map is looked up, a list would be searched for each node
+    "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
+)
+_HERE = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
+_EDGES = _HERE + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
+_NEXT = _HERE + "OPTIONAL MATCH (n)--(m {_run: $run}) RETURN DISTINCT m.id, elementId(m)"
+_LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
+_TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
 _FOUND = """
-MATCH (n)
-WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_labels']] AS own
+MATCH (n {_run: $run})
+WITH n, toLower(n.id) AS name, [key IN keys(n) WHERE NOT key IN ['id', '_run', '_kept', '_labels']] AS own
 WITH n, name, reduce(found = [], key IN own | found + n[key]) AS found
 WITH n, name, toLower(reduce(text = '', value IN found | text + ' ' + coalesce(toStringOrNull(value), ''))) AS text
 WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS word THEN 2 * size(word) ELSE 0 END
@@ -33,6 +38,22 @@ WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS
 WHERE score > 0
 RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
 """  # long words count more, for they are rarer
+
+
+_PART = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
+_HELD = (  # IN takes lists and single values alike; a time is held as the text that rows show
+    "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
+)
+_ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
+_HOLDS = (
+    f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_PART.format(test=f'({_HELD})')} RETURN 1 LIMIT 1",
+    f"MATCH ({{_run: $run}})-[x]->({{_run: $run}}) WHERE type(x) = $value OR {_PART.format(test=f'({_HELD})')} RETURN 1 LIMIT 1",
+)
+_MAY_HOLD = tuple(
+    f"MATCH {pattern} WHERE {_PART.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
+    for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
+)
+_BETWEEN = _HERE + "MATCH (n)-[r]->(m {_run: $run}) WHERE $ids[m.id] IS NOT NULL RETURN n.id, type(r), m.id, properties(r)"
 
 
 class Looking:
@@ -94,6 +115,20 @@ class Looking:
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best(wanted, limit))
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are looked into here."""
+        text = value if isinstance(value, str) else None
+        if any(self._ask(query, {"value": _storable(value), "text": text}) for query in _HOLDS):
+            return True
+        found = (stored for query in _MAY_HOLD for (stored,) in self._ask(query, {"piece": _spelled(value)}))
+        return any(value in scalars_in(node_properties(timeless(stored))) for stored in found)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        places = [list(each) for each in self.locate(self._ask, ids).items()]
+        rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
+        return tuple(Edge(one, type, other, edge_properties(timeless(own)), own.get("_key", "")) for one, type, other, own in rows)
+
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, with the least number of hops, level by level."""
         depth: dict[str, int] = {}
@@ -110,6 +145,18 @@ class Looking:
     def path(self, source: str, target: str, most: int) -> tuple[Edge, ...]:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         return path_between(source, target, most, _Frontiers(self.incident))
+
+
+def _storable(value: Scalar) -> Scalar | None:
+    """A value as a server can be told it; None, which is in no graph, for a number that is too large."""
+    return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
+
+
+def _spelled(value: Scalar) -> str:
+    """A value as it begins where it stands in JSON."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(int(value)) if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15) else repr(value)
 
 
 class _Frontiers:

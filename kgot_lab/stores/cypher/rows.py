@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 10_000
 MOST_CHARACTERS = 1_000_000
-_HIDDEN = frozenset(("_run", "_labels", "_key"))
+_HIDDEN = frozenset(("_run", "_kept", "_labels", "_key"))
 _SCALARS = (str, bool, int, float, type(None))
 _NAMES = "UNWIND $places AS place MATCH (n) WHERE elementId(n) = place RETURN place, n.id"
 
@@ -23,12 +23,17 @@ class TooMuch(Exception):
     """A statement returns more than anyone will read."""
 
 
-def bolt_rows(transaction: Transaction, statement: str) -> Iterator[dict[str, Json]]:
-    """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held."""
+class NotOurs(Exception):
+    """A statement returns a node or a relationship of another namespace; the last fence, which nothing should reach."""
+
+
+def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Iterator[dict[str, Json]]:
+    """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held, and NotOurs."""
     result = transaction.run(statement)
     records = list(_limited(result))
     ends = {node.element_id for record in records for node in _ends(record.values())}
     names = dict(transaction.run(_NAMES, places=sorted(ends)).values()) if ends else {}
+    _refuse_others([value for record in records for value in record.values()], namespace)
     for record in records:
         yield {name: _json(value, names) for name, value in record.items()}
 
@@ -60,6 +65,18 @@ def _ends(values: Iterable[Any]) -> Iterator[Any]:
             yield from _ends(value)
         elif isinstance(value, dict):
             yield from _ends(value.values())
+
+
+def _refuse_others(values: Iterable[Any], namespace: str) -> None:
+    from neo4j.graph import Node, Path, Relationship
+
+    for value in values:
+        if isinstance(value, Node | Relationship) and value.get("_run") != namespace:
+            raise NotOurs("the statement reaches what is not in the namespace of this store")
+        if isinstance(value, Path):
+            _refuse_others((*value.nodes, *value.relationships), namespace)
+        elif isinstance(value, list | dict):
+            _refuse_others(value.values() if isinstance(value, dict) else value, namespace)
 
 
 def _json(value: Any, names: Mapping[str, str]) -> Json:

@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, closing
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
 from kgot_lab.stores.cypher.apply import Application
-from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.cypher.dump import check_texts, dump, dump_difference, settle_ids
+from kgot_lab.stores.cypher.confined import Confined, confined
+from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_cypher_read, refuse_unless_cypher_write
+from kgot_lab.stores.cypher.dump import Dump, check_texts, dump, dump_difference, settle_ids
 from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
-from kgot_lab.stores.cypher.rows import TooMuch, bolt_rows
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
+from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
+from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
-    from neo4j import Transaction
+    from neo4j import SummaryCounters, Transaction
 
     from kgot_lab.graph import PropertyGraph
 
-_FOREIGN = "MATCH (n) WHERE n._run IS NULL OR n._run <> $run RETURN count(n)"
-_WIPE = "MATCH (n) WITH n LIMIT 10000 DETACH DELETE n RETURN count(n)"
+_STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
+_LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
+_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
+_NODES, _EDGES = "MATCH (n {_run: $run}) RETURN count(n)", "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
 
 
 class CypherServer:
-    """A graph in a database of a Bolt server, which it has for itself; `kgot_lab.sandbox.inside.cypher_mapping` says how it lies there.
+    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.inside.cypher_mapping` says how it lies there.
 
-    A statement sees the whole database, so a store takes one only if every node in it bears its namespace; each run can have a database
-    of its own where the server keeps several. One that is named and missing is made where the server makes databases over Bolt.
-    `wipe` empties the database first, whoever's nodes it holds; nothing else ever does. `seconds` is the time for one statement.
+    Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no others (`confined`): neither
+    another namespace's nor whatever else the database holds, which is never changed. A database that is named and missing is made where
+    the server makes databases over Bolt. `wipe` empties the namespace first. `seconds` is the time for one statement.
+    Raises BadInput for a namespace with nodes that no store made, or that edges connect to others'; StoreUnavailable.
 
     A node is found by the server's own id for it, remembered since it was last seen and checked each time, or else by one scan. There is
     no index: it would need a label on every node, which statements would see in labels(n).
@@ -56,11 +62,12 @@ class CypherServer:
     ):
         if not namespace.strip():
             raise BadInput("a namespace is a text that is not blank")
-        self._namespace, self._seconds = namespace, seconds
+        self.namespace, self._seconds = namespace, seconds
+        self._mark = cypher_literal(namespace)
         self._counts: bool | None = None  # whether the server's counts can be relied on; tried at the first statement
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
-        self._looking = Looking(self._link.ask)
+        self._looking = Looking(self._ask)
         try:
             self._take(wipe)
         except BaseException:
@@ -69,10 +76,10 @@ class CypherServer:
 
     def __repr__(self) -> str:
         try:
-            counts = f"{self._count('MATCH (n) RETURN count(n)')} nodes, {self._count('MATCH ()-[r]->() RETURN count(r)')} edges"
+            counts = f"{self._count(_NODES)} nodes, {self._count(_EDGES)} edges"
         except StoreUnavailable:
             counts = "not reachable"
-        return f"<CypherServer {self._link.name}: {counts}>"
+        return f"<CypherServer {self._link.name}, namespace {self.namespace!r}: {counts}>"
 
     def __enter__(self) -> Self:
         return self
@@ -86,18 +93,19 @@ class CypherServer:
         """Run a statement in a transaction and keep what it changed; raises QueryFailed, changing nothing.
 
         What it added is found by our marks, which new nodes and edges lack. When the server's counts do not prove that it did no more,
-        it is taken back and run again between two readings of the whole database, whose cost grows with the graph.
+        it is taken back and run again between two readings of the namespace, whose cost grows with the graph.
         """
         refuse_unless_cypher_write(statement)
-        with self._link.explained(partial(QueryFailed, statement)):
+        sent = confined(statement, self._mark)
+        with self._refusing(sent, statement):
             try:
-                diff, places = self._added(statement)
+                diff, places = self._link.again(partial(self._added, statement, sent))
             except NotOnlyAdded:
-                diff, places = self._compared(statement)
+                diff, places = self._link.again(partial(self._compared, statement, sent))
         self._looking.places.update(places)
         return diff
 
-    def _added(self, statement: str) -> tuple[Diff, dict[str, str]]:
+    def _added(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
         if self._counts is None:
             with self._link.writing() as transaction:
                 self._counts = counts_truly(transaction)
@@ -105,18 +113,22 @@ class CypherServer:
         if not self._counts:
             raise NotOnlyAdded
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
+            self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds):
-                counters = transaction.run(statement).consume().counters
-            diff, places = added(_asking(transaction), counters, self._namespace)
+                counters = transaction.run(sent.text).consume().counters
+            diff, places = added(self._asking(transaction), counters)
             _keep(transaction, statement, diff)
         return diff, places
 
-    def _compared(self, statement: str) -> tuple[Diff, dict[str, str]]:
-        before = dump(self._link.ask, self._namespace)
+    def _compared(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
+        before = dump(self._ask)
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
+            self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds):
-                transaction.run(statement).consume()
-            after = settle_ids(_asking(transaction), before, self._namespace)
+                counters = transaction.run(sent.text).consume().counters
+            after = settle_ids(self._asking(transaction), before, self.namespace)
+            if self._counts and not _explains(counters, before, after):
+                raise QueryFailed(statement, "it made or removed what is not in this graph, perhaps a node for a variable that is null")
             diff = dump_difference(before, after)
             _keep(transaction, statement, diff)
         self._looking.places.clear()
@@ -125,15 +137,18 @@ class CypherServer:
     def read(self, statement: str) -> Rows:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
         refuse_unless_cypher_read(statement)
-        with self._link.explained(partial(QueryFailed, statement)), self._link.reading(self._seconds) as transaction:
+        sent = confined(statement, self._mark)
+        with self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
             try:
+                self._require_closed(transaction, statement, sent)
                 with self._link.within(self._seconds + GRACE):
-                    return tuple(bolt_rows(transaction, statement))
-            except TooMuch as error:
+                    return tuple(bolt_rows(transaction, sent.text, self.namespace))
+            except (TooMuch, NotOurs) as error:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value, in a sandbox here and away from the graph; raises QueryFailed."""
+        self._link.require_open()
         return self._calculator.compute(code)
 
     # --- the graph ---
@@ -143,17 +158,21 @@ class CypherServer:
         from kgot_lab.graph import PropertyGraph
 
         with self._told():
-            now = dump(self._link.ask, self._namespace)
+            now = dump(self._ask)
         self._looking.places = now.places()
         return PropertyGraph.of((stored.node() for stored in now.nodes.values()), (stored.edge() for stored in now.edges.values()))
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does not fit."""
-        with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")), self._link.writing() as transaction:
-            ask = _asking(transaction)
-            application = Application(ask, self._link.ask, partial(self._looking.locate, ask), self._namespace)
-            places = application.run(diff)
+        with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
+            application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)
+
+    def _applied(self, diff: Diff) -> tuple[Application, dict[str, str]]:
+        with self._link.writing() as transaction:
+            ask = self._asking(transaction)
+            application = Application(ask, self._link.ask, partial(self._looking.locate, ask), self.namespace)
+            return application, application.run(diff)
 
     def undo(self, diff: Diff) -> None:
         """Take a diff back; raises BadInput when the graph has changed since in the same places."""
@@ -191,37 +210,79 @@ class CypherServer:
         with self._told():
             return self._looking.path(source, target, most)
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly, found on the server; see `looking_up`."""
+        with self._told():
+            return self._looking.holds(value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes, found on the server."""
+        with self._told():
+            return self._looking.edges_between(ids)
+
+    # --- the namespaces of a database ---
+
+    @classmethod
+    def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
+        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises StoreUnavailable."""
+        with closing(_link(uri, **login)) as link:
+            return bolt_namespaces(link)
+
+    @classmethod
+    def delete_namespace(cls, uri: str, namespace: str, **login: Any) -> None:
+        """Delete what a namespace of a database holds; raises BadInput where no store made it, and StoreUnavailable."""
+        with closing(_link(uri, **login)) as link:
+            delete_bolt_namespace(link, namespace)
+
     # --- inside ---
 
     def _take(self, wipe: bool) -> None:
-        """Make sure that the database is there, and ours alone."""
+        """Make sure that the database is there, and that the namespace is a store's and connected to nothing else."""
         with self._told():
             self._link.reach()
-            while wipe and self._wiped():
-                pass
-        foreign = self._count(_FOREIGN)
-        if foreign:
-            raise BadInput(
-                f"{self._link.name} holds {foreign} nodes that are not of the namespace {self._namespace!r}; nothing was changed. "
-                "Name another database, which a server that keeps several can have for each run, or let wipe=True delete all that is there"
-            )
+        for query, what in ((_STRANGE, "nodes that no store made"), (_LEAVING, "edges that connect it to what others have")):
+            if number := self._count(query):
+                here = f"the namespace {self.namespace!r} of {self._link.name} has {number} {what}"
+                raise BadInput(f"{here}; nothing was changed. Name another namespace, or remove them with the server's own tools")
+        if wipe:
+            delete_bolt_namespace(self._link, self.namespace)
+        if self._count(f"{_UNKNOWN} RETURN count(n)"):
+            with self._told(), self._link.writing() as transaction:
+                self._asking(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
-    def _wiped(self) -> int:
-        """Delete some thousand nodes, whoever's they are; how many."""
-        with self._link.writing() as transaction:
-            return int(_asking(transaction)(_WIPE, {})[0][0])
+    def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
+        """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by an edge that others made."""
+        if sent.walks and self._asking(transaction)(_LEAVING, {})[0][0]:
+            raise QueryFailed(statement, "somebody connected this graph with others, so that no path of any length can be followed")
 
     def _count(self, query: str) -> int:
         with self._told():
-            return int(self._link.ask(query, {"run": self._namespace})[0][0])
+            return int(self._ask(query, {})[0][0])
+
+    def _ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+        """The rows of a reading query of ours, to which the namespace is told."""
+        return self._link.ask(query, {"run": self.namespace, **parameters})
+
+    def _asking(self, transaction: Transaction) -> Ask:
+        return lambda query, parameters: transaction.run(query, {"run": self.namespace, **parameters}).values()
+
+    def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
+        """A model's statement: when the server refuses it, its message is of the statement as it was written."""
+        return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
 
     def _told(self) -> AbstractContextManager[None]:
         """Our own queries: when the server refuses one, the store cannot be used."""
         return self._link.explained(lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}"))
 
 
-def _asking(transaction: Transaction) -> Ask:
-    return lambda query, parameters: transaction.run(query, dict(parameters)).values()
+def _link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
+    return BoltLink(uri, user, password, database)
+
+
+def _explains(counters: SummaryCounters, before: Dump, after: Dump) -> bool:
+    """Whether the namespace grew by as many nodes and edges as the server made, so that it made none elsewhere."""
+    nodes, edges = counters.nodes_created - counters.nodes_deleted, counters.relationships_created - counters.relationships_deleted
+    return (nodes, edges) == (len(after.nodes) - len(before.nodes), len(after.edges) - len(before.edges))
 
 
 def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:

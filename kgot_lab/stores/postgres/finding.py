@@ -32,6 +32,11 @@ wanted AS (
 SELECT {POSTGRES_NODE} FROM nodes, wanted WHERE words @@ query
 ORDER BY ts_rank(words, query) DESC, length(id), id COLLATE "C" LIMIT %(limit)s
 """
+_HELD = "jsonb_path_exists(properties, 'strict $.** ? (@ == $value)', %(value)s::jsonb)"
+HOLDS = (
+    f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HELD} "
+    f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HELD} LIMIT 1"
+)
 _NEXT = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
 _STEPS = """
 SELECT DISTINCT ON (far) far, source, type, target, key FROM (

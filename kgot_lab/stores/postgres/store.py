@@ -25,7 +25,7 @@ from kgot_lab.stores.postgres.rows import (
 )
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.postgres.statements import checked_read, checked_write, postgres_reason, refuse_calls
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import diff_of, sql_dialect
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
@@ -194,6 +194,19 @@ class Postgres:
             return ()
         with self._link.snapshot() as connection:
             return finding.shortest(connection, source, target, most)
+
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        if isinstance(value, str) and not finding.can_be(value):
+            return False
+        text = json.dumps({"value": value})
+        return bool(self._link.asked(finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None}))
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes, oldest first."""
+        among = [id for id in ids if finding.can_be(id)]
+        asked = f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
+        return tuple(map(edge_of_postgres, self._link.asked(asked, (among, among))))
 
     # --- vectors ---
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.rdf import DOUBLE, META, NAMESPACE, EdgeIdentity, Literal, RdfTriple, iri_of, literal_of, value_of
+from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import checked_statement, has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.kept import Kept
-from kgot_lab.stores.protocol import Execute, Schema
+from kgot_lab.stores.looking_up import edges_among
+from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
+from kgot_lab.stores.sparql.namespaces import VERSION_IRI, VERSIONS_GRAPH, delete_sparql_namespace, graph_iri, sparql_namespaces
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -24,7 +27,6 @@ from kgot_lab.types import Diff, Edge, Node, Rows
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
-_VERSIONS, _VERSION = f"{META}versions", f"{META}version"
 _Result = TypeVar("_Result")
 _TRIES = 5  # how often a write starts again because somebody else was faster
 _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
@@ -68,9 +70,8 @@ class SparqlServer(Kept):
             raise BadInput("a namespace needs a name")
         super().__init__(execute, open=open, unsafe=unsafe)
         self.namespace, self.seconds = namespace, seconds
-        name = iri_of(namespace)
-        self._graph = f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
-        self._link: SparqlLink | None = SparqlLink.to(query_url, update_url, token)
+        self._graph = graph_iri(namespace)
+        self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
         try:
@@ -80,7 +81,8 @@ class SparqlServer(Kept):
             raise
 
     def __repr__(self) -> str:
-        return f"<SparqlServer {self._place}, graph {self.namespace!r}: {len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges>"
+        held = "closed" if self._closed else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
+        return f"<SparqlServer {self._place}, graph {self.namespace!r}: {held}>"
 
     # --- statements and diffs ---
 
@@ -116,9 +118,7 @@ class SparqlServer(Kept):
     def close(self) -> None:
         """End the sandbox and the connections; a later call raises StoreUnavailable."""
         super().close()
-        if self._link is not None:
-            self._link.close()
-        self._link = None
+        self._link.close()
 
     # --- looking around, in the copy ---
 
@@ -147,12 +147,35 @@ class SparqlServer(Kept):
         self._refresh()
         return path_between(source, target, most, super().neighbours)
 
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        self._refresh()
+        return super().holds(value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        self._refresh()
+        return edges_among(ids, super().neighbours)
+
+    # --- the namespaces of a server ---
+
+    @classmethod
+    def namespaces(cls, query_url: str, update_url: str | None = None, *, token: str | None = None) -> Mapping[str, GraphSize]:
+        """What the namespaces of a server hold, by name; raises StoreUnavailable."""
+        with closing(SparqlLink.to(query_url, update_url, token)) as link:
+            return sparql_namespaces(link)
+
+    @classmethod
+    def delete_namespace(cls, query_url: str, namespace: str, update_url: str | None = None, *, token: str | None = None) -> None:
+        """Delete a namespace of a server; raises BadInput where no store made it, and StoreUnavailable."""
+        with closing(SparqlLink.to(query_url, update_url, token)) as link:
+            delete_sparql_namespace(link, namespace)
+
     # --- the server's graph and the copy ---
 
     @property
     def _server(self) -> SparqlLink:
-        if self._link is None:
-            raise StoreUnavailable(f"the store of {self._place} is closed; open it again")
+        self._require_open()
         return self._link
 
     def _sandbox(self) -> Execute:
@@ -166,8 +189,15 @@ class SparqlServer(Kept):
         if wipe:
             self._told_to(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._mark('?old')} }}")
         self._load()
+        self._require_confined()
         if not self._exact:
             self._respell()
+
+    def _require_confined(self) -> None:
+        """Make sure that a query sees the one graph that it is sent for: a server that does not heed this would show those of others."""
+        mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
+        if not self._server.query(mark, graph=VERSIONS_GRAPH).truth or self._server.query(mark, graph=self._graph).truth:
+            raise StoreUnavailable(f"{self._place} does not keep a query to the graph named in default-graph-uri: use another server")
 
     def _marked(self) -> str:
         """The version of the server's graph, the names of its last writes, newest first; empty if no store like this made the graph."""
@@ -175,7 +205,7 @@ class SparqlServer(Kept):
         return next((term.text for solution in solutions if isinstance(term := solution["version"], Literal)), "")
 
     def _mark(self, version: str) -> str:
-        return f"GRAPH <{_VERSIONS}> {{ <{self._graph}> <{_VERSION}> {version} }}"
+        return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
 
     def _refresh(self) -> None:
         """Make sure that the copy is current."""

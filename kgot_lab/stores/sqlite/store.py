@@ -7,14 +7,14 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     diff_of,
     edge_row,
@@ -47,6 +47,15 @@ _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
 )
+_HELD = " UNION ALL ".join(
+    f"SELECT 1 FROM {table}, json_tree({table}.properties) AS part WHERE part.atom = ?1 AND part.type IN (?2, ?3)"
+    for table in ("nodes", "edges")
+)
+_NAMED = (
+    "SELECT 1 FROM nodes WHERE id = ?1 UNION ALL SELECT 1 FROM edges WHERE type = ?1 "
+    "UNION ALL SELECT 1 FROM nodes, json_each(nodes.labels) AS label WHERE label.value = ?1"
+)
+_LARGEST = 2**63
 _ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
@@ -189,6 +198,19 @@ class Sqlite:
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
             return tuple(edge_of_sqlite(row) for step in steps for row in self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        if isinstance(value, str):
+            return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
+        known = value if isinstance(value, float) or abs(value) < _LARGEST else float(value)  # as SQLite reads one of more digits
+        return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes, oldest first."""
+        among = "IN (SELECT value FROM json_each(?1))"
+        asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
+        return tuple(map(edge_of_sqlite, self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- inside ---
 
