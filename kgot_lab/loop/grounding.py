@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from kgot_lab.stores.protocol import Store
+from kgot_lab.stores.looking_up import holds_value
+from kgot_lab.stores.protocol import Scalar, Store
 from kgot_lab.types import Json, Rows
 
-Scalar = str | int | float | bool
 _LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 _ALIAS = re.compile(rf"^{_LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
 _BOUND = re.compile(rf"\(\s*{_LITERAL}(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S)
@@ -34,23 +34,10 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
         if f" {_flat(str(value))} " not in f" {said} ":
             return True
         if value not in held:
-            held[value] = _has(store, value)
+            held[value] = not isinstance(value, bool) and holds_value(store, value)
         return held[value]
 
     return tuple(number for number, row in enumerate(rows) if not any(map(is_read, _values(row, given))))
-
-
-def _has(store: Store, value: Scalar) -> bool:
-    """Whether a store has a node by this name, or a label, relation or property of this value near the words of it."""
-    schema = store.schema()
-    if value in schema.labels or value in schema.relations or store.neighbours(str(value)):
-        return True
-    for node in store.search(str(value), 20):
-        if value == node.id or value in node.properties.values():
-            return True
-        if any(value in edge.properties.values() for edge in store.neighbours(node.id)):
-            return True
-    return False
 
 
 def scalars(row: Json) -> Iterator[Scalar]:
@@ -65,7 +52,7 @@ def scalars(row: Json) -> Iterator[Scalar]:
         yield row
 
 
-def _values(row: Json, given: Given) -> Iterator[Scalar]:
+def _values(row: Json, given: _Given) -> Iterator[Scalar]:
     """The values of a row, without those that the statement gives out as constants."""
     columns, fixed = given
     if isinstance(row, Mapping):
@@ -75,14 +62,14 @@ def _values(row: Json, given: Given) -> Iterator[Scalar]:
 
 # --- languages: does a statement look at the graph, and which columns or values does it give out as they stand in it? --------
 
-Given = tuple[frozenset[str], frozenset[Scalar]]
+_Given = tuple[frozenset[str], frozenset[Scalar]]
 
 
 def _always(_: str) -> bool:
     return True
 
 
-def _nothing(_: str) -> Given:
+def _nothing(_: str) -> _Given:
     return frozenset(), frozenset()
 
 
@@ -91,7 +78,7 @@ def _python_looks(statement: str) -> bool:
     return tree is None or any(isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names"} for node in ast.walk(tree))
 
 
-def _python_given(statement: str) -> Given:
+def _python_given(statement: str) -> _Given:
     """The constants that `result` is made of as they stand, in lists and under keys."""
     tree = _tree(statement)
     made = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)] if tree else []
@@ -128,7 +115,7 @@ def _cypher_looks(statement: str) -> bool:
     return re.search(r"\b(MATCH|CALL)\b", _without_texts(statement), re.I) is not None
 
 
-def _cypher_given(statement: str) -> Given:
+def _cypher_given(statement: str) -> _Given:
     """The columns of the last RETURN that are literals."""
     *_, last = re.split(r"\bRETURN\b(?:\s+DISTINCT\b)?", statement, flags=re.I)
     last = re.split(r"\b(?:ORDER\s+BY|SKIP|LIMIT|UNION)\b", last, flags=re.I)[0]
@@ -147,7 +134,7 @@ def _sparql_looks(statement: str) -> bool:
     return re.search(r"[^\s{}.;]", inside) is not None
 
 
-def _sparql_given(statement: str) -> Given:
+def _sparql_given(statement: str) -> _Given:
     """The variables that are bound to literals, in SELECT and in BIND."""
     return frozenset(found[1] for found in _BOUND.finditer(statement)), frozenset()
 

@@ -16,6 +16,8 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.truth import Truth
+from kgot_lab.stores.log import history
 from kgot_lab.stores.protocol import GraphSize, Store
 
 Where = str | Path
@@ -209,7 +211,7 @@ def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: boo
     try:
         if not keep and store.schema().nodes:
             graph = store.graph()
-            if not wipe and graph != holding:
+            if not wipe and graph != holding and not _one_write_ahead(place, holding):
                 raise BadInput(
                     f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
                     "namespace (--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
@@ -219,6 +221,16 @@ def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: boo
         store.close()
         raise
     return store
+
+
+def _one_write_ahead(place: str, holding: PropertyGraph | None) -> bool:
+    """Whether the log at a place holds just one write more than a graph: a run was stopped after a write, before it was on its trace."""
+    if holding is None or not Path(place).is_file():
+        return False
+    truth = Truth()
+    for diff in list(history(place))[:-1]:
+        truth.apply(diff)
+    return PropertyGraph.of(truth.nodes.values(), truth.edges.values()) == holding
 
 
 # --- the namespaces of a server -------------------------------------------------------------------------------------------

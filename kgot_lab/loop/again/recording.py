@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
@@ -17,7 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
 from kgot_lab.loop.walk import usually_finds
-from kgot_lab.stores.protocol import Computer, Dialect, Schema, Store, readers
+from kgot_lab.stores.looking_up import edges_between, holds_value
+from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
@@ -239,6 +240,12 @@ class RememberedStore:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         return self.store.search(words, limit)
+
+    def holds(self, value: Scalar) -> bool:
+        return holds_value(self.store, value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        return edges_between(self.store, ids)
 
     def close(self) -> None:
         self.store.close()
