@@ -1,0 +1,144 @@
+"""One page of YAML that says how a lab asks its questions: models, limits, store, tools and budget. What a command is given overrides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.limits import Limits
+
+
+class _Part(BaseModel):
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
+
+
+class StoreChoice(_Part):
+    """Where the graph grows, as `empty_store` takes it; `graph` is a snapshot or another file of a graph to begin with."""
+
+    kind: str | None = None
+    at: str | None = None
+    namespace: str | None = None
+    keep: bool = False
+    wipe: bool = False
+    unsafe: bool = False
+    graph: str | None = None
+    save: str | None = None  # a file for the graph as it is in the end
+
+
+class ToolChoice(_Part):
+    """What facts may be fetched with: all that works here, what the preset is made for ("auto"), or tools by name."""
+
+    names: Literal["auto", "all"] | tuple[str, ...] = "auto"
+    web: bool = False
+    mirror: str | None = None  # a folder that stands in for the web
+    engine: str = ""
+    vision_model: str | None = None
+    unpack_into: str | None = None
+
+
+class Spend(_Part):
+    """The most that all models of a run may take together."""
+
+    calls: int | None = Field(None, ge=0)
+    seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
+    dollars: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class Configuration(_Part):
+    """How questions are asked."""
+
+    model: str = "local"
+    execution_model: str | None = None
+    models: str | None = None  # a file of models by name
+    preset: str = "auto"
+    format: str | None = None
+    limits: dict[str, Any] = {}  # single limits other than the preset's
+    documents: str | None = None
+    store: StoreChoice = StoreChoice()
+    tools: ToolChoice = ToolChoice()
+    budget: Spend = Spend()
+    snapshots: str | None = None  # a folder for a snapshot after every write
+
+    def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
+        """The same with what a command was given, by dotted name ("store.at"); None is not given. Raises BadInput."""
+        told = self.model_dump()
+        for name, value in flags.items():
+            if value is None or value is False or value == {}:
+                continue
+            part, _, field = name.partition(".")
+            if name == "limits":
+                told["limits"] = {**told["limits"], **value}
+            elif field:
+                told[part][field] = value
+            else:
+                told[name] = value
+        return _checked(told, "the command")
+
+    def limits_for(self, name: str) -> Limits:
+        """The limits for a model of this name; raises UnknownName and BadInput."""
+        from kgot_lab.loop.limits import limits_for
+
+        limits = limits_for(name, self.preset, self.format)
+        return limits.but(**self.limits) if self.limits else limits
+
+    def told(self, limits: Limits) -> str:
+        """The configuration as YAML that can be given again: what differs from the defaults, with the limits that hold in the end."""
+        said = self.model_dump(exclude_defaults=True, mode="json")
+        usual = limits.as_json()
+        said["preset"] = said.get("preset", self.preset)
+        said["limits"] = {name: value for name, value in usual.items() if name != "preset"}
+        return yaml.safe_dump({"model": self.model, **said}, sort_keys=False, allow_unicode=True)
+
+
+def read_configuration(path: Path | None) -> Configuration:
+    """The configuration in a file, or the usual one; raises BadInput, which names the file and the field."""
+    if path is None:
+        return Configuration()
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise BadInput(f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}")
+    return _checked(given, str(path))
+
+
+def _checked(given: Mapping[str, Any], where: str) -> Configuration:
+    try:
+        return Configuration.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(step) for step in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise BadInput(f"{where}: there is no field {field!r}; there are: {', '.join(_fields())}") from None
+        raise BadInput(f"{where}: {field}: {first['msg']}") from None
+
+
+def _fields() -> list[str]:
+    parts: dict[str, type[BaseModel]] = {"store": StoreChoice, "tools": ToolChoice, "budget": Spend}
+    return [
+        name if name not in parts else ", ".join(f"{name}.{field}" for field in parts[name].model_fields) for name in Configuration.model_fields
+    ]
+
+
+def limits_given(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500); raises BadInput."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"a limit is set as NAME=VALUE, such as steps=3 or reply_tokens.vote=500, not as {setting!r}")
+        value = yaml.safe_load(text) if text.strip() else ""
+        part, _, role = name.strip().partition(".")
+        if role:
+            given[part] = {**given.get(part, {}), role: value}
+        else:
+            given[part] = value
+    return given
