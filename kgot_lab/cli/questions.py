@@ -84,6 +84,7 @@ def answer_questions(
     place = folder or _RUNS / f"{Path(name).stem}-{system}"
     terminal.check_writable(place / "plan.json")
     with opened_questions(name) as whole, alone_in(place):
+        selection.of(whole)  # what cannot be asked is said before a model is connected
         read = terminal.read_folder(documents) if documents is not None else []
         models = [terminal.connect_model(each) if each else None for each in (model, execution, grader)]
         assert models[0] is not None
