@@ -39,6 +39,8 @@ _MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="of all quest
 _MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="likewise: tokens read and written")]
 _MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="likewise: seconds that models work")]
 _MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="likewise: US dollars")]
+_Plots = Annotated[Path | None, typer.Option("--plots", help="draw the plots of the run in this folder; nothing is asked")]
+_Kind = Annotated[str, typer.Option("--plots-as", help="svg, png or pdf")]
 _AsJson = Annotated[bool, typer.Option("--json", help="print the results as one JSON object")]
 
 
@@ -64,6 +66,8 @@ def answer_questions(
     max_tokens: _MaxTokens = None,
     max_seconds: _MaxSeconds = None,
     max_dollars: _MaxDollars = None,
+    plots: _Plots = None,
+    kind: _Kind = "svg",
     as_json: _AsJson = False,
 ) -> None:
     """Answer a question set, a trace and a receipt for each question; the same command goes on with a run that was stopped."""
@@ -73,6 +77,9 @@ def answer_questions(
     from kgot_lab.experiments.questions.sets import DUMMY, Selection, opened_questions
     from kgot_lab.llm.budget import Budget
 
+    if plots is not None:
+        _draw(plots, kind)
+        return
     if name is None:
         raise BadInput("name a question set: hotpotqa, musique, simpleqa, frames, gaia, or a file of JSON lines")
     require_count(parallel, 1, "--parallel")
@@ -136,3 +143,13 @@ def _show(run: QuestionRun, as_json: bool) -> None:
     elif run.questions.scored_by == "grader":
         typer.echo("\nscored by exact match, since no model graded: --grader MODEL grades these answers, none is asked for again")
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
+
+
+def _draw(folder: Path, kind: str) -> None:
+    """Draw the plots of a run, and say what each shows."""
+    from kgot_lab.draw.plots.question_run import save_ten_plots
+
+    if kind not in {"svg", "png", "pdf"}:
+        raise BadInput(f"--plots-as is svg, png or pdf, not {kind!r}")
+    for path, drawn in save_ten_plots(folder, kind):
+        typer.echo(f"{path}: {drawn.alt}")

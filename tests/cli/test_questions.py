@@ -274,7 +274,7 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
         words = ["questions", "hotpotqa", "--system", "rag", "--limit", 3, "--model", f"{server.url}#m", "--folder", RUN]
         assert kgot_lab(*words).code == 0
     assert len(receipts()) == 3 and all(row["tools"] == {"search": 1} for row in receipts().values())
-    assert all("Passages:\n[1]" in body for body in map(lambda body: json.loads(body)["messages"][1]["content"], server.answered))
+    assert all("Passages:\n[1]" in json.loads(body)["messages"][1]["content"] for body in server.answered)
 
 
 def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, server):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from kgot_lab.types import Message, Prompt
 from support.loop_script import WORDS, role_of
 from support.openai_server import says
-
-from kgot_lab.types import Message, Prompt
 
 Body = dict[str, Any]
 
