@@ -118,6 +118,26 @@ def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(k
     assert len(ledger) == calls and {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
 
 
+def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--limit", 1)).code == 0
+    ran = kgot_lab("verify", RUN / "traces" / "lovelace.jsonl")
+    assert ran.code == 0 and "every one the same" in ran.out
+
+
+def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, server):
+    assert kgot_lab(*asking(server)).code == 0
+    ran = kgot_lab("questions", "--plots", RUN)
+    assert ran.code == 0 and ran.out.count("\n") == 10 and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
+    assert len(list((RUN / "plots").glob("*.svg"))) == len(list((RUN / "plots").glob("*.json"))) == 10
+    assert kgot_lab("questions", "--plots", "elsewhere").code == 1
+
+
+def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--json", "--sample", ".5", "--seed", 3))
+    told = json.loads(ran.out)
+    assert told["by level"]["all"]["questions"] == 2 and told["by level"]["all"]["correct"]["mean"] == 1 and told["folder"] == "run"
+
+
 # --- stopped and gone on with ---------------------------------------------------------------------------------------------
 
 

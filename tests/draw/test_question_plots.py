@@ -71,8 +71,9 @@ def test_grades_are_drawn_with_the_five_measures():
 @pytest.mark.parametrize(
     ("tool", "kind"),
     [
-        ("search", "search and web"), ("ask_search_agent", "search and web"), ("wikipedia", "search and web"), ("A web browser", "search and web"),
-        ("python", "code and numbers"), ("a calculator (or by hand)", "code and numbers"), ("inspect_file", "files"), ("extract_zip", "files"),
+        ("search", "search and web"), ("ask_search_agent", "search and web"), ("wikipedia", "search and web"),
+        ("A web browser", "search and web"), ("python", "code and numbers"), ("a calculator (or by hand)", "code and numbers"),
+        ("inspect_file", "files"), ("extract_zip", "files"),
         ("read_attachment", "files"), ("Excel", "files"), ("image_question", "images"), ("Image recognition tools", "images"),
         ("YouTube", "sound and video"), ("llm_query", "language model"), ("patience", "other"),
     ],

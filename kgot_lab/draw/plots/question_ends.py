@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kgot_lab.draw.plots.figure import Pen, Plot, counted_bars, legend_below, nothing, plot, plot_drawing, stacked, whole_numbers
+from kgot_lab.draw.plots.figure import (
+    Pen,
+    Plot,
+    counted_bars,
+    legend_below,
+    nothing,
+    plot,
+    plot_drawing,
+    short_label,
+    stacked,
+    whole_numbers,
+)
 from kgot_lab.evaluation.grading import CORRECT, INCORRECT, NOT_ATTEMPTED, UNCLEAR, GradedScores, graded_scores
 from kgot_lab.evaluation.significance import Estimate, share
 from kgot_lab.evaluation.tables import decimal
@@ -108,7 +119,7 @@ def _shares(groups: Mapping[str, Sequence[QuestionReceipt]], label: str, said: s
         counts = [f"{sum(bool(row.correct) for row in rows)} of {len(rows)}" for rows in groups.values()]
         words = [told + f", {close[name]} close" * bool(close[name]) for name, told in zip(groups, counts, strict=True)]
         counted_bars(axes, [each.high for each in estimates.values()], words)
-        axes.set(xlim=(0, 1.25), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")
+        axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval", xticks=[0, 0.25, 0.5, 0.75, 1])
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
         told = "; ".join(f"{name} {decimal(each.mean)} ({count})" for (name, each), count in zip(estimates.items(), counts, strict=True))
@@ -129,6 +140,7 @@ def _ends(
         stacked(axes, list(groups), {kind: [counts[name][kind] for name in groups] for kind in pens}, pens)
         counted_bars(axes, [len(rows) for rows in groups.values()], [str(len(rows)) for rows in groups.values()])
         axes.set_xlabel("questions")
+        axes.set_title(short_label(said, 110), fontsize=9, loc="left")
         whole_numbers(axes.xaxis)
         legend_below(figure)
         told = "; ".join(f"{name}: {', '.join(f'{n} {kind}' for kind, n in some.items())}" for name, some in counts.items())

@@ -34,6 +34,7 @@ def in_parallel(
             except queue.Empty:
                 break
             except BaseException as error:  # it is raised in the thread that takes the results
+                halt.set()
                 done.put(error)
         done.put(None)
 
@@ -44,7 +45,6 @@ def in_parallel(
     try:
         for result in _until_all_ended(done, parallel):
             if isinstance(result, BaseException):
-                halt.set()
                 problem = problem if problem is not None or isinstance(result, Halted) else result
             else:
                 yield result
