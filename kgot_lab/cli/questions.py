@@ -10,11 +10,15 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.bench import bar
-from kgot_lab.errors import BadInput, LabError, LLMError, require_count
+from kgot_lab.errors import BadInput, LabError, LLMError, require_count, shortly
+from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.questions.batch import QuestionRun
     from kgot_lab.experiments.questions.prepare import ReadyRun
+    from kgot_lab.experiments.questions.question import Question
+    from kgot_lab.experiments.questions.receipts import QuestionReceipt
+    from kgot_lab.loop.events import Event
 
 _RUNS = Path("runs/questions")
 
@@ -112,11 +116,15 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     kept = f"Everything so far is in {run.folder}; the same command goes on from there."
     try:
         with bar("questions") as progress:
-            progress(total - missing, total, "answering")
-            for done, receipt in enumerate(run.answers(parallel), start=total - missing + 1):
-                progress(done, total, f"{receipt.end}; {purse.calls:,} calls, ${purse.spent.cost:.2f}")
-                if receipt.error:
-                    terminal.say(f"{receipt.id}: {receipt.error}")
+            done = total - missing
+
+            def told(question: Question, event: Event) -> None:
+                what = f"{question.id}, step {event.step}; {purse.calls:,} calls, ${purse.spent.cost:.2f}"
+                progress(done, total, what)
+
+            for receipt in run.answers(parallel, told):
+                done += 1
+                terminal.say(_line(receipt))
     except KeyboardInterrupt:
         terminal.say(f"\nStopped. {kept}")
         raise typer.Exit(terminal.INTERRUPTED) from None
@@ -124,6 +132,14 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
         raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
     finally:
         write_totals(run.folder)
+
+
+def _line(receipt: QuestionReceipt) -> str:
+    """A question in a line: how it ended, the words of the grader that said so, what was answered and what is right."""
+    if receipt.error:
+        return f"{receipt.id}: {harmless(receipt.error)}"
+    graded = f" (the grader said {shortly(receipt.span)})" if receipt.grade else ""
+    return f"{receipt.id}: {receipt.end}{graded}, {harmless(shortly(receipt.predicted))}; right is {harmless(shortly(receipt.gold))}"
 
 
 def _show(run: QuestionRun, as_json: bool) -> None:

@@ -96,6 +96,7 @@ def recorded_calls() -> int:
 def test_every_question_is_answered_scored_and_kept(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--parallel", 2))
     assert ran.code == 0, ran.err
+    assert "lovelace: correct, 'London'; right is 'London'" in ran.err
     lines = receipts()
     assert {id: row["predicted"] for id, row in lines.items()} == {name.split()[-1].lower(): place for name, place in BORN.items()}
     assert all(row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"] for row in lines.values())
@@ -304,6 +305,7 @@ def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, se
         assert graded.code == 0 and "correct given attempted" in graded.out
         assert len(server.answered) == 4 and len(grader.answered) == 4
         assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"} and receipts()["curie"]["span"] == "C"
+        assert "curie: not attempted (the grader said 'C'), 'Warsaw'; right is 'Warsaw'" in graded.err
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4
     assert json.loads((RUN / "totals.json").read_text())["by role"]["grade"]["calls"] == 4

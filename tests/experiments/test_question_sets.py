@@ -83,14 +83,14 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
     (tmp_path / "notes" / "tides.md").write_text("# Tides\n\nThe tide turns twice a day.\n")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     rows = [
-        {"question": "How often?", "answer": "twice", "aliases": ["two times"], "documents": ["notes", {"title": "Moon", "text": "It pulls."}]},
+        {"question": "How often?", "answer": "twice", "documents": ["notes", {"title": "Moon", "text": "Pulls."}], "aliases": ["2 times"]},
         {"id": "sum", "question": "What is a + b?", "answer": 3, "attachments": ["table.csv"], "level": 1, "steps": 2, "tools": ["python"]},
         {"question": "Which file?", "answer": "tides", "documents": ["notes/tides.md"]},
     ]
     data = own_questions(write(tmp_path / "mine.jsonl", *rows))
     first, second, third = data.questions
     assert data.name == "mine" and [each.id for each in data.questions] == ["1", "sum", "3"]
-    assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == ("two times",)
+    assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == ("2 times",)
     assert (second.answer, second.level, second.steps, second.tools) == ("3", "1", 2, ("python",)) and second.attachments[0].is_file()
     assert third.documents[0].text.startswith("The tide")
 

@@ -17,6 +17,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Started
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.recording import Recording, RememberedLLM
 from kgot_lab.loop.replay import Resources, resume
+from kgot_lab.loop.run import Steps
 from kgot_lab.loop.trace import load_run, made_by, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
@@ -44,7 +45,7 @@ def check_question_system(name: str) -> None:
         raise UnknownName("system", name, QUESTION_SYSTEMS)
 
 
-def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Iterator[Event]:
+def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
     """The run of a question, from where its trace stops: recorded events first. Raises what the system raises."""
     if system == "loop":
         yield from _loop(question, equipment, path)

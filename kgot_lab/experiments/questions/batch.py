@@ -7,6 +7,7 @@ process suffices, and the index of the documents, a model on this computer and t
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sqlite3
 import threading
@@ -98,11 +99,12 @@ class QuestionRun:
         before = Usage.total(event.usage for event in _kept(path) if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
-            for event in attempt(question, self.system, self.equipment, path):
-                seen.append(event)
-                told(question, event)
-                if halt.is_set():
-                    raise Halted
+            with closing(attempt(question, self.system, self.equipment, path)) as events:  # so that its store is closed if it is halted
+                for event in events:
+                    seen.append(event)
+                    told(question, event)
+                    if halt.is_set():
+                        raise Halted
             predicted = next(event.text for event in reversed(seen) if isinstance(event, Answered))
             receipt = scored(question, predicted, self.questions.scored_by)
             if self.grader is not None:
@@ -132,14 +134,21 @@ def _kept(path: Path) -> tuple[Event, ...]:
 
 def spent_before(folder: Path) -> tuple[int, Usage]:
     """How many calls the traces of a folder hold, and what they cost."""
-    asked = [event for events in traces_of(folder).values() for event in events if isinstance(event, Asked)]
-    return len(asked), Usage.total(event.usage for event in asked)
+    calls, spent = 0, Usage()
+    for path in _trace_files(folder):
+        for line in path.read_bytes().splitlines():
+            if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"):  # the other events, often long, need not be read
+                calls, spent = calls + 1, spent + Usage(**json.loads(line)["usage"])
+    return calls, spent
 
 
 def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
     """The events of every trace of a run, answers and gradings, by the names of the files; damaged ones are left out."""
-    paths = [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
-    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in paths}
+    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in _trace_files(folder)}
+
+
+def _trace_files(folder: Path) -> list[Path]:
+    return [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
 
 
 def trace_name(id: str) -> str:
