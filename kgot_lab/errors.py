@@ -19,6 +19,7 @@ LabError
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 _LONGEST = 60  # letters of a value that a message shows
 
@@ -32,11 +33,11 @@ class BadInput(LabError):
 
 
 class UnknownName(BadInput):
-    """A name that is not in a table."""
+    """A name that is not in a table; `meant` is what it most likely stands for, where that is known better than by its letters."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]):
+    def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(str(name)[:_LONGEST], self.known, n=1)
+        near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 
@@ -50,7 +51,9 @@ class NotInstalled(LabError):
 
 
 class LLMError(LabError):
-    """A model could not answer."""
+    """A model could not answer; `spent` is the Usage that was charged all the same, or None."""
+
+    spent: Any = None
 
 
 class BadReply(LLMError):

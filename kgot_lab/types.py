@@ -227,10 +227,11 @@ def ranked(query: Query, scores: Mapping[str, float], system: str = "", *, lanes
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; role is system, user or assistant."""
+    """One turn of a conversation; role is system, user or assistant. Images are data URLs, "data:image/png;base64,…"."""
 
     role: str
     text: str
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,7 @@ class Usage:
     completion_tokens: int = 0
     seconds: float = field(default=0.0, compare=False)  # a replay takes another time and is still equal
     cost: float = 0.0
+    reasoning_tokens: int = 0  # those of the completion tokens that were thought and not said
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -259,6 +261,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.seconds + other.seconds,
             self.cost + other.cost,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
     @staticmethod
@@ -273,6 +276,8 @@ class Reply:
 
     text: str
     usage: Usage = Usage()
+    model: str = ""  # the name of the model that answered, where that is not the one asked
+    cut: bool = False  # whether it ended because it had max_tokens
 
 
 class LLM(Protocol):

@@ -7,13 +7,14 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.analogy.skeletons import Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
@@ -108,7 +109,7 @@ class ModelSkeletons:
     def digest(self) -> str:
         """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the leak check."""
         model = [self.llm.name, *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", ""))]
-        asked = [asdict(self._prompt("")), asdict(self._again("", ()))] if self.leaks else [asdict(self._prompt(""))]
+        asked = [prompt_to_json(prompt) for prompt in (self._prompt(""), *([self._again("", ())] if self.leaks else []))]
         return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:

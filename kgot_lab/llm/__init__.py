@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_options
 from kgot_lab.types import LLM
 
+if TYPE_CHECKING:
+    from kgot_lab.llm.models import ModelEntry
+    from kgot_lab.llm.presets import Endpoint
 
-def connect(spec: str, *, tape: str | Path | None = None, **options: Any) -> LLM:
+
+def connect(
+    spec: str,
+    *,
+    tape: str | Path | None = None,
+    models: str | Path | Mapping[str, ModelEntry] | None = None,
+    say: Callable[[str], None] | None = None,
+    **options: Any,
+) -> LLM:
     """The model that a short text names.
 
     "local" or "local:FILE.gguf", with an engine before the file if it matters ("local:xllamacpp", "local:llama-cpp-python:FILE.gguf");
     "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL", "ollama:MODEL", the address of a server and a model,
     "http://localhost:8000/v1#MODEL", or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered).
-    With `tape`, replies are kept in that file, and what it holds is not asked again. Options go to the class behind it. Nothing is
-    sent yet. Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing, TraceError when a
-    file of replies cannot be used.
+    With `models`, a file that `load_models` reads or what it gave, also a name in there. With `tape`, replies are kept in that file, and
+    what it holds is not asked again. `say` is told of waits for a server. Options go to the class behind it. Nothing is sent yet.
+    Raises UnknownName, BadInput when the model is left out, LLMError when a key is missing, ModelMissing, TraceError when a file of
+    replies cannot be used.
     """
-    llm = _named(spec, options)
+    require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
+    named = _models(models)
+    if spec in named:
+        spec, options = named[spec].model, {**named[spec].options(), **options}
+    llm = _named(spec, options, say, named)
     if tape is None:
         return llm
     from kgot_lab.llm.recorded import Recorder
@@ -27,15 +44,35 @@ def connect(spec: str, *, tape: str | Path | None = None, **options: Any) -> LLM
     return Recorder(llm, tape)
 
 
-def _named(spec: str, options: dict[str, Any]) -> LLM:
-    from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, server_at
+def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
+    """The kind of model that a text names, if it is whole; raises UnknownName, also knowing the names in `more`, and BadInput."""
+    from kgot_lab.llm.presets import ENDPOINTS, likely_name, server_at
 
-    require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
     kind, _, rest = spec.partition(":")
-    if kind in {"http", "https", *ENDPOINTS}:
-        require_options(OpenAICompatible, options, f"the model {spec!r}")
+    kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
+    if kind not in kinds:
+        raise UnknownName("model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=likely_name(spec))
     if kind in {"http", "https"}:
-        return OpenAICompatible(*server_at(spec), **options)
+        server_at(spec)
+    elif not rest and kind != "local":
+        raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}")
+    return kind
+
+
+def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str, ModelEntry]:
+    if models is None:
+        return {}
+    if isinstance(models, str | Path):
+        from kgot_lab.llm.models import load_models
+
+        return load_models(models)
+    require(models, Mapping, "models are a file, or what load_models(…) gave")
+    return models
+
+
+def _named(spec: str, options: dict[str, Any], say: Callable[[str], None] | None, named: Mapping[str, ModelEntry]) -> LLM:
+    kind = check_spec(spec, named)
+    rest = spec.partition(":")[2]
     if kind == "local":
         from kgot_lab.llm.engines import ENGINES
         from kgot_lab.llm.local import Local
@@ -43,13 +80,27 @@ def _named(spec: str, options: dict[str, Any]) -> LLM:
         require_options(Local, options, "the local model")
         engine, _, file = rest.partition(":")
         return Local(file or None, **{"engine": engine, **options}) if engine in ENGINES else Local(rest or None, **options)
-    if kind not in {*ENDPOINTS, "recorded"}:
-        raise UnknownName("model", kind, [*ENDPOINTS, "local", "recorded", "http", "https"])
-    if not rest:
-        raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}")
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded, recorded_at
 
         require_options(Recorded, options, "a recorded model")
         return recorded_at(rest, **options)
-    return OpenAICompatible(ENDPOINTS[kind], rest, **options)
+    from kgot_lab.llm.openai_compatible import OpenAICompatible
+
+    preset, model = _server(spec, options.pop("key_variable", ""))
+    options = options | ({"say": say} if say else {})
+    require_options(OpenAICompatible, options, f"the model {spec!r}")
+    return OpenAICompatible(preset, model, **options)
+
+
+def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
+    """The server and the model of a text; with a key in another variable, if one is named."""
+    from dataclasses import replace
+
+    from kgot_lab.llm.presets import ENDPOINTS, ollama_address, server_at
+
+    kind, _, model = spec.partition(":")
+    preset, model = server_at(spec) if kind in {"http", "https"} else (ENDPOINTS[kind], model)
+    if kind == "ollama":
+        preset = replace(preset, base_url=ollama_address())
+    return (replace(preset, key_variable=key_variable, key_needed=True) if key_variable else preset), model

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import OverBudget
+from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
+IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
 LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
 
 
@@ -25,11 +29,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a model is, in tokens a second, and what it charges."""
+    """How fast a model is, in tokens a second, and what it charges; None where nobody knows."""
 
     reading: float = 130.0  # the local 1.5B model on two cores
     writing: float = 30.0
-    price: Price = FREE
+    price: Price | None = FREE
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
         """How long a call of this size takes."""
@@ -38,48 +42,173 @@ class Rate:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a number of calls will take."""
+    """What a number of calls will take; dollars are None where the price is not known."""
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
     seconds: float
-    dollars: float
+    dollars: float | None
 
     def __repr__(self) -> str:
         tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
-        return f"about {self.calls:,} calls, {tokens}, {_duration(self.seconds)}, ${self.dollars:,.2f}"
+        dollars = "at a price that is not known" if self.dollars is None else f"${self.dollars:,.2f}"
+        return f"about {self.calls:,} calls, {tokens}, {_duration(self.seconds)}, {dollars}"
 
 
 def estimate(calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()) -> CostEstimate:
     """What calls will take, from how many there are of each role, and each role's usual tokens (read, written)."""
     read = sum(count * sizes[role][0] for role, count in calls.items())
     written = sum(count * sizes[role][1] for role, count in calls.items())
-    return CostEstimate(sum(calls.values()), read, written, rate.seconds(read, written), rate.price.of(read, written))
+    dollars = rate.price.of(read, written) if rate.price else None
+    return CostEstimate(sum(calls.values()), read, written, rate.seconds(read, written), dollars)
 
 
 @runtime_checkable
 class Priced(Protocol):
-    """A model that asks a price of so much for a token; None where nobody knows it. A model without one is free."""
+    """A model that asks a price of so much for a token; None where nobody knows it."""
 
     @property
     def price(self) -> Price | None: ...
 
 
+@runtime_checkable
+class Reckons(Protocol):
+    """A model that may ask more than once for one reply, and knows the most that takes."""
+
+    def worst(self, prompt: Prompt) -> Usage: ...
+
+
+def price_asked(llm: LLM) -> Price | None:
+    """What a model charges, through whatever is wrapped around it; None where it does not say, since a price unknown is not nothing."""
+    return llm.price if isinstance(llm, Priced) else None
+
+
+def worst_of(llm: LLM, prompt: Prompt) -> Usage:
+    """The most tokens that one call of a model can take, and what they cost where the price is known."""
+    most = llm.worst(prompt) if isinstance(llm, Reckons) else Usage(tokens_of(prompt), prompt.max_tokens)
+    return replace(most, cost=(price_asked(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
+
+
+class Spending:
+    """What is spent of one budget, by however many models and threads; calls under way are reckoned at their worst.
+
+    Seconds are those in which at least one call was under way, so two calls at once count once.
+    """
+
+    def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic):
+        self.budget = budget
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._calls, self._spent, self._busy = 0, Usage(), 0.0
+        self._running: list[Usage] = []  # the worst of each call under way
+        self._since = 0.0  # when the first of those began
+
+    @property
+    def calls(self) -> int:
+        """How many calls were made."""
+        return self._calls
+
+    @property
+    def spent(self) -> Usage:
+        """What was spent so far, calls under way left out but for their time."""
+        with self._changed:
+            return replace(self._spent, seconds=self._seconds())
+
+    def charge(self, usage: Usage, *, calls: int = 1) -> None:
+        """Count what was spent elsewhere, as by a model inside a tool; raises nothing, since it is spent."""
+        with self._changed:
+            self._add(usage, calls)
+            self._busy += usage.seconds
+
+    @contextmanager
+    def call(self, worst: Usage) -> Iterator[Callable[[Usage], None]]:
+        """A call that takes no more than `worst`; what it really took is told to the function that this gives. Raises OverBudget.
+
+        Where only the calls under way stand in its way, it waits for them: they seldom take as much as they might.
+        """
+        with self._changed:
+            while self._over(worst, self._running):
+                if over := self._over(worst, ()):
+                    raise OverBudget(f"{over}: nothing was sent. Raise the budget, or ask for less.")
+                self._changed.wait()
+            if not self._running:
+                self._since = self._clock()
+            self._running.append(worst)
+        used: list[Usage] = []
+        try:
+            yield used.append
+        finally:
+            with self._changed:
+                self._running.remove(worst)
+                if not self._running:
+                    self._busy += self._clock() - self._since
+                self._add(Usage.total(used), 1)
+                self._changed.notify_all()
+
+    def _add(self, usage: Usage, calls: int) -> None:
+        self._calls, self._spent = self._calls + calls, self._spent + usage
+
+    def _seconds(self) -> float:
+        """Seconds in which a call was under way, those of the calls that still are included."""
+        return self._busy + (self._clock() - self._since if self._running else 0.0)
+
+    def _over(self, worst: Usage, running: Sequence[Usage]) -> str:
+        """What a call could pass besides those under way, or "": calls under way add up, but for their seconds."""
+        budget, spent, reserved = self.budget, self._spent, Usage.total(running)
+        seen = spent.prompt_tokens + spent.completion_tokens
+        tokens = worst.prompt_tokens + worst.completion_tokens
+        for what, used, more, limit in (
+            ("calls", self._calls + len(running), 1, budget.calls),
+            ("tokens", seen + reserved.prompt_tokens + reserved.completion_tokens, tokens, budget.tokens),
+            ("seconds", self._seconds(), tokens * spent.seconds / seen if seen else 0.0, budget.seconds),
+            ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
+        ):
+            if limit is not None and used + more > limit:
+                return f"{used:,.6g} of {limit:,.6g} {what} are spent and the next call could take {more:,.6g}"
+        return ""
+
+    def __repr__(self) -> str:
+        spent, budget = self.spent, self.budget
+        told = (
+            ("{:,} calls", self._calls, budget.calls),
+            ("{:,} tokens", spent.prompt_tokens + spent.completion_tokens, budget.tokens),
+            ("{:,.0f} s", spent.seconds, budget.seconds),
+            ("${:,.2f}", spent.cost, budget.dollars),
+        )
+        parts = (how.format(used) + (f" of {limit:,g}" if limit is not None else "") for how, used, limit in told)
+        return f"<spent: {', '.join(parts)}>"
+
+
 class Budgeted:
     """A model that stops before it would spend too much: OverBudget is raised before the call that could pass the budget.
 
-    The next call is reckoned at its worst: the prompt's length, all of max_tokens, and the seconds a token has taken so far.
+    The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds a token has taken so far.
+    Several models share a budget when they are given one Spending.
     """
 
-    def __init__(self, llm: LLM, budget: Budget):
-        self._llm, self.budget = llm, budget
-        self.calls, self.spent = 0, Usage()
+    def __init__(self, llm: LLM, budget: Budget | Spending):
+        self.spending = budget if isinstance(budget, Spending) else Spending(budget)
+        if isinstance(llm, Budgeted) and llm.spending is self.spending:
+            raise BadInput(f"{llm.name} is kept to this budget already, and would be counted twice")
+        self._llm = llm
+        self.calls, self.spent = 0, Usage()  # its own share
+        self._lock = threading.Lock()
+
+    @property
+    def budget(self) -> Budget:
+        """The most that it, and all that spend with it, may spend."""
+        return self.spending.budget
 
     @property
     def name(self) -> str:
         """The name of the model behind it."""
         return self._llm.name
+
+    @property
+    def price(self) -> Price | None:
+        """What the model behind it charges."""
+        return price_asked(self._llm)
 
     @property
     def engine(self) -> str:
@@ -91,34 +220,28 @@ class Budgeted:
         """The hash of the model behind it, for the head of a tape."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
+    def worst(self, prompt: Prompt) -> Usage:
+        """The most that one call can take."""
+        return worst_of(self._llm, prompt)
+
     def __call__(self, prompt: Prompt) -> Reply:
-        self._refuse_if_over(prompt)
-        reply = self._llm(prompt)
-        self.calls, self.spent = self.calls + 1, self.spent + reply.usage
+        if self.budget.dollars is not None and self.price is None:
+            how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
+            raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent.")
+        with self.spending.call(self.worst(prompt)) as took:
+            try:
+                reply = self._llm(prompt)
+            except LLMError as error:
+                took(error.spent or Usage())
+                self._count(error.spent or Usage())
+                raise
+            took(reply.usage)
+        self._count(reply.usage)
         return reply
 
-    def _refuse_if_over(self, prompt: Prompt) -> None:
-        worst, budget, spent = self._worst(prompt), self.budget, self.spent
-        tokens = worst.prompt_tokens + worst.completion_tokens
-        for what, used, more, limit in (
-            ("calls", self.calls, 1, budget.calls),
-            ("tokens", spent.prompt_tokens + spent.completion_tokens, tokens, budget.tokens),
-            ("seconds", spent.seconds, worst.seconds, budget.seconds),
-            ("dollars", spent.cost, worst.cost, budget.dollars),
-        ):
-            if limit is not None and used + more > limit:
-                spent_so_far = f"{used:,.6g} of {limit:,.6g} {what} are spent and the next call could take {more:,.6g}"
-                raise OverBudget(f"{spent_so_far}: nothing was sent. Raise the budget, or ask for less.")
-
-    def _worst(self, prompt: Prompt) -> Usage:
-        """The most the next call can take; a model whose price is unknown cannot be kept to a budget of dollars."""
-        read, written = tokens_of(prompt), prompt.max_tokens
-        seen = self.spent.prompt_tokens + self.spent.completion_tokens
-        seconds = (read + written) * self.spent.seconds / seen if seen else 0.0
-        price = self._llm.price if isinstance(self._llm, Priced) else FREE
-        if self.budget.dollars is not None and price is None:
-            raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: give it a price, or limit tokens")
-        return Usage(read, written, seconds, (price or FREE).of(read, written))
+    def _count(self, usage: Usage) -> None:
+        with self._lock:
+            self.calls, self.spent = self.calls + 1, self.spent + usage
 
     def __repr__(self) -> str:
         spent = self.spent
@@ -129,7 +252,8 @@ class Budgeted:
 def tokens_of(prompt: Prompt) -> int:
     """How many tokens a prompt has at most, reckoned from its letters."""
     letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
-    return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages)
+    images = sum(len(message.images) for message in prompt.messages)
+    return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
 
 
 def _duration(seconds: float) -> str:

@@ -44,7 +44,7 @@ class LlamaCpp:
         self._llama.n_tokens = done
         self._llama.eval(tokens[done:-1])
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int]:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
         answer = self._llama.create_completion(
             prompt=tokens,
             max_tokens=prompt.max_tokens,
@@ -54,7 +54,8 @@ class LlamaCpp:
             stop=stop,
             **SAMPLING,
         )
-        return answer["choices"][0]["text"], answer["usage"]["completion_tokens"]
+        choice = answer["choices"][0]
+        return choice["text"], answer["usage"]["completion_tokens"], choice["finish_reason"] == "length"
 
     def park(self) -> Any:
         import llama_cpp

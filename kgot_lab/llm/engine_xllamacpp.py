@@ -60,11 +60,11 @@ class Xllamacpp:
             self._complete([*tokens[:done], int(tokens[done] == 0)], n_predict=0)
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int]:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
         shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
         drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
         answer = self._complete(tokens, n_predict=prompt.max_tokens, stop=stop, **drawn, **shape)
-        return str(answer["content"]), int(answer["tokens_predicted"])
+        return str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit"
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))

@@ -34,8 +34,11 @@ class Engine(Protocol):
         """Keep the first `done` tokens of what was read before, and read the rest but the last."""
         ...
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int]:
-        """The reply to the prompt that was read, and how many tokens it has; reads the last token of the prompt by itself."""
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
+        """The reply to the prompt that was read, how many tokens it has, and whether max_tokens cut it.
+
+        Reads the last token of the prompt by itself.
+        """
         ...
 
     def park(self) -> Any:

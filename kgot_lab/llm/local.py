@@ -23,8 +23,12 @@ from typing import Any
 from kgot_lab.errors import LLMError, ModelMissing
 from kgot_lab.llm.engines import ENGINES, Engine, engine_version, find_engine, load_engine
 from kgot_lab.llm.model_file import find_model, sha256_of
+from kgot_lab.llm.presets import FREE
+from kgot_lab.llm.settings import Settings
+from kgot_lab.llm.thinking import reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
+_AS_PROMPTED = Settings()
 CHUNK = 128  # prompt tokens read at once; an interrupt waits for the chunk to end; 128 reads 5 % faster and reuses less
 FAMILY = 0.25  # a prompt that shares less than this with everything read before begins a family of its own
 
@@ -42,8 +46,11 @@ class Local:
 
     `engine` is "llama-cpp-python" or "xllamacpp", by default the first of them that is installed. Raises ModelMissing, NotInstalled or
     UnknownName when it is made, LLMError when a prompt does not fit `context` tokens.
-    The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text.
+    The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A model that thinks before it speaks
+    gets room for that where no schema keeps it from thinking; what it thinks is counted and not in the text.
     """
+
+    price = FREE
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class Local:
         context: int = 8192,
         threads: int | None = None,
         slots: int = 6,
+        settings: Settings = _AS_PROMPTED,
     ):
         # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call takes ten times as long.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -62,7 +70,9 @@ class Local:
         self._kind = find_engine(engine)
         self.name = f"local:{self.path.stem.lower()}"
         self.engine = engine_version(self._kind)
-        self.context, self.slots, self.threads = context, slots, threads or min(8, _cores())
+        self.context, self.slots, self.threads = settings.num_ctx or context, slots, threads or min(8, _cores())
+        self.settings = settings
+        self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
         self._read: tuple[int, ...] = ()  # the prompt that is live in the model
         self._parked: list[Parked] = []  # the least recently used first
@@ -75,6 +85,11 @@ class Local:
         return sha256_of(self.path)
 
     def __call__(self, prompt: Prompt) -> Reply:
+        if any(message.images for message in prompt.messages):
+            raise LLMError(
+                f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
+            )
+        prompt = self._asked(prompt)
         with self._lock:
             started = time.perf_counter()
             engine = self._load()
@@ -82,12 +97,24 @@ class Local:
             self._read_prompt(tokens)
             seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
             try:
-                text, written = engine.write(tokens, stop, prompt, seed)
+                text, written, cut = engine.write(tokens, stop, prompt, seed)
             except BaseException:
                 self._read = ()  # nothing half-read is reused
                 raise
             seconds = time.perf_counter() - started
-        return Reply(text.strip(), Usage(len(tokens), written, seconds))
+        said, thought = split_thought(text, thinks=self._thinks)
+        usage = Usage(len(tokens), written, seconds, reasoning_tokens=share_of(written, thought, said))
+        if thought and not said:
+            thinking = f"{self.name} thought for {written:,} tokens and said nothing"
+            error = LLMError(f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})")
+            error.spent = usage
+            raise error
+        return Reply(said.strip(), usage, cut=cut)
+
+    def _asked(self, prompt: Prompt) -> Prompt:
+        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON through."""
+        asked = self.settings.applied(prompt)
+        return replace(asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks)))
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has for this model."""

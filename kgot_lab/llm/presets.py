@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -14,7 +16,7 @@ class Endpoint:
     """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server refuses is tried no more.
 
     json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it (llama-cpp-python's server).
-    words: the schema is written into the prompt.
+    format: the schema itself (Ollama). words: the schema is written into the prompt.
     """
 
     name: str
@@ -24,11 +26,12 @@ class Endpoint:
     schema_ways: tuple[str, ...] = ("json_schema", "words")
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
+    wire: str = "chat completions"  # or "ollama"
 
 
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
 # platform.claude.com "OpenAI SDK compatibility" (response_format and seed are ignored, so neither is sent),
-# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com "OpenAI compatibility".
+# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com (its own API, since its OpenAI one cannot set num_ctx).
 ENDPOINTS = {
     preset.name: preset
     for preset in (
@@ -36,7 +39,7 @@ ENDPOINTS = {
         Endpoint("anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False),
         Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
         Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False),
+        Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False, schema_ways=("format", "words"), wire="ollama"),
     )
 }
 
@@ -54,6 +57,17 @@ def server_at(address: str) -> tuple[Endpoint, str]:
     return Endpoint(parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")), parts.fragment
 
 
+def ollama_address() -> str:
+    """Where Ollama listens: what OLLAMA_HOST says, as its own clients read it, or this computer."""
+    told = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
+    if not told:
+        return ENDPOINTS["ollama"].base_url
+    parts = urlsplit(told if "://" in told else f"http://{told}")
+    usual = {"https": 443, "http": 80}.get(parts.scheme if "://" in told else "", 11434)
+    host = "localhost" if parts.hostname in {None, "0.0.0.0", "::"} else str(parts.hostname)
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or usual}{parts.path}/v1"
+
+
 @dataclass(frozen=True)
 class Price:
     """US dollars per million tokens."""
@@ -66,30 +80,89 @@ class Price:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
-PRICES_READ = "2026-11-21"  # list prices of the standard tier, without discounts for batches or cached prompts
+PRICES_READ = "2026-11-22"
+# List prices of the standard tier for prompts of up to 100,000 tokens, without discounts for batches or cached prompts. Several models
+# charge more beyond that (claude-haiku-5-5 five times as much); those whose price is announced to change are left out.
 PRICES = {
     "gpt-4o": Price(2.50, 10.00),
+    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated one that costs something else
     "gpt-4o-mini": Price(0.15, 0.60),
     "gpt-4.1": Price(2.00, 8.00),
     "gpt-4.1-mini": Price(0.40, 1.60),
     "gpt-4.1-nano": Price(0.10, 0.40),
+    "o1": Price(15.00, 60.00),
+    "o3": Price(2.00, 8.00),
+    "o3-mini": Price(1.10, 4.40),
+    "o4-mini": Price(1.10, 4.40),
+    "gpt-5": Price(1.25, 10.00),
     "gpt-5-mini": Price(0.25, 2.00),
+    "gpt-5-nano": Price(0.05, 0.40),
+    "gpt-5.1": Price(1.25, 10.00),
     "gpt-5.4": Price(2.50, 15.00),
     "gpt-5.4-mini": Price(0.75, 4.50),
     "gpt-5.4-nano": Price(0.20, 1.25),
+    "gpt-5.5": Price(5.00, 30.00),
+    "gpt-5.6-terra": Price(2.00, 12.00),
+    "gpt-5.6-luna": Price(0.20, 1.20),
+    "gpt-6-sol": Price(2.00, 10.00),
+    "gpt-6-luna": Price(0.10, 0.50),
+    "gpt-6.1-sol": Price(2.00, 10.00),
+    "gpt-6.1-terra": Price(1.00, 5.00),
     "claude-haiku-4-5": Price(1.00, 5.00),
+    "claude-haiku-5-5": Price(0.10, 0.50),
+    "claude-sonnet-4-6": Price(3.00, 15.00),
+    "claude-sonnet-5": Price(2.00, 10.00),
     "claude-sonnet-5-5": Price(2.00, 10.00),
+    "claude-opus-4-6": Price(5.00, 25.00),
+    "claude-opus-5": Price(5.00, 25.00),
     "claude-opus-5-5": Price(4.00, 20.00),
+    "claude-fable-5-1": Price(10.00, 50.00),
     "gemini-2.5-flash": Price(0.30, 2.50),
     "gemini-2.5-flash-lite": Price(0.10, 0.40),
     "gemini-3.5-flash": Price(1.50, 9.00),
 }
 FREE = Price(0.0, 0.0)
+_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # names that no public server has
 
 
 def price_of(preset: Endpoint, model: str) -> Price | None:
-    """The price of a model, or None where the table does not have it; a date at the end of its name does not matter."""
-    if not preset.key_needed:
+    """The price of a model: free in your own network, of the table at a host it is for, None where nobody knows.
+
+    A date at the end of a model's name does not matter, unless the table has it.
+    """
+    host = _host(preset.base_url)
+    if _in_own_network(host):
         return FREE
-    plain = re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", model.rsplit("/", 1)[-1])
-    return PRICES.get(plain)
+    if host not in {_host(known.base_url) for known in ENDPOINTS.values()}:
+        return None
+    plain = model.rsplit("/", 1)[-1]
+    return PRICES.get(plain) or PRICES.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", plain))
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").rstrip(".")
+
+
+def _in_own_network(host: str) -> bool:
+    """Whether a host is this computer or one of a private network, by its address, or by a name that only such a network knows."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_OWN_NETWORK))
+
+
+# Models whose makers serve them: what a name alone most likely means.
+_LIKELY = (
+    (r".*\.gguf", "local:{}"),
+    (r"(gpt-|chatgpt-|o[134](-|$)).*", "openai:{}"),
+    (r"claude-.*", "anthropic:{}"),
+    (r"gemini-.*", "gemini:{}"),
+    (r"[\w.-]+:\d+/.*#.*", "http://{}"),
+    (r"[\w.-]+/[\w.:-]+", "openrouter:{}"),
+    (r"[\w.-]+:(latest|\d+(\.\d+)?[bm].*)", "ollama:{}"),
+)
+
+
+def likely_name(model: str) -> str:
+    """The full name that a model's own name most likely means, as openai:gpt-4o for gpt-4o; "" where none is."""
+    return next((full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), "")

@@ -16,6 +16,8 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
+from kgot_lab.llm.budget import price_asked, worst_of
+from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt that a tape keeps for people
@@ -54,7 +56,7 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of everything a model is asked with."""
     asked = {
         "model": model,
-        "messages": [[message.role, message.text] for message in prompt.messages],
+        "messages": [[message.role, message.text, *message.images] for message in prompt.messages],
         "schema": prompt.schema,
         "temperature": float(prompt.temperature),
         "seed": prompt.seed,
@@ -69,6 +71,8 @@ class Recorded:
     `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read or `model` is needed,
     UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it never asks a live model.
     """
+
+    price = FREE  # what a reply cost when it was recorded is in its usage
 
     def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
         named = isinstance(tape, (str, Path))
@@ -135,11 +139,20 @@ class Recorder:
         """The name of the live model."""
         return self._llm.name
 
+    @property
+    def price(self) -> Price | None:
+        """What the live model charges."""
+        return price_asked(self._llm)
+
+    def worst(self, prompt: Prompt) -> Usage:
+        """The most that one call of the live model can take."""
+        return worst_of(self._llm, prompt)
+
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
             reply = self._llm(prompt)
-            self._write({"key": key, "prompt": _ending(prompt), "reply": reply.text, "usage": _usage(reply.usage)})
+            self._write({"key": key, "prompt": _ending(prompt), **_said(reply)})
             self._tape.replies[key] = reply
         return self._tape.replies[key]
 
@@ -215,9 +228,26 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     return head, replies
 
 
+def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
+    """A prompt as plain JSON values; a message says that it has images only if it has some, so that older records stay what they are."""
+    told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
+    schema = None if prompt.schema is None else dict(prompt.schema)
+    return {
+        "messages": told, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
+    }  # fmt: skip
+
+
+def _images(message: Message) -> dict[str, Json]:
+    return {"images": list(message.images)} if message.images else {}
+
+
 def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
     """The prompt that a trace holds as plain JSON values; raises KeyError or TypeError."""
-    return Prompt(**{**data, "messages": tuple(Message(**message) for message in data["messages"])})
+    return Prompt(**{**data, "messages": tuple(_message(**message) for message in data["messages"])})
+
+
+def _message(role: str, text: str, images: Sequence[str] = ()) -> Message:
+    return Message(role, text, tuple(images))
 
 
 def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
@@ -229,13 +259,15 @@ def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
 
 def _reply(line: Mapping[str, Json]) -> Reply:
     try:
-        return Reply(str(line["reply"]), Usage(**line.get("usage", {})))
+        return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)))
     except (KeyError, TypeError) as error:
         raise TraceError(f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}") from None
 
 
-def _usage(usage: Usage) -> dict[str, Json]:
-    return {**asdict(usage), "seconds": round(usage.seconds, 3)}
+def _said(reply: Reply) -> dict[str, Json]:
+    """A reply as a line of a tape holds it."""
+    usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
+    return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {})
 
 
 def _ending(prompt: Prompt) -> str:

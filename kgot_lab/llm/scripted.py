@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kgot_lab.errors import LLMError
+from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Prompt, Reply, Usage
 
 
@@ -13,6 +14,8 @@ class Scripted:
 
     `asked` holds every prompt it was given. Raises LLMError when the replies run out.
     """
+
+    price = FREE
 
     def __init__(self, replies: Sequence[str] | Callable[[Prompt], str], name: str = "scripted"):
         self.name = name

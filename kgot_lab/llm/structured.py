@@ -61,7 +61,7 @@ def schema_in_words(prompt: Prompt) -> Prompt:
         return prompt
     *before, last = prompt.messages
     asked = f"{last.text}\n\nAnswer with one JSON value and nothing else. It must follow this JSON schema:\n{json.dumps(prompt.schema)}"
-    return replace(prompt, messages=(*before, Message(last.role, asked)), schema=None)
+    return replace(prompt, messages=(*before, replace(last, text=asked)), schema=None)
 
 
 def _small(part: Json, definitions: Mapping[str, Json]) -> Json:

@@ -1,27 +1,39 @@
 """Budgets stop before they are passed, and estimates add up."""
 
-import pytest
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
-from kgot_lab.errors import OverBudget
-from kgot_lab.llm.budget import Budget, Budgeted, Rate, estimate, tokens_of
+import pytest
+from support.waiting import AMPLE, until
+
+from kgot_lab.errors import BadInput, LLMError, OverBudget
+from kgot_lab.llm import connect
+from kgot_lab.llm.budget import Budget, Budgeted, Rate, Spending, estimate, price_asked, tokens_of
 from kgot_lab.llm.presets import Price
+from kgot_lab.llm.recorded import Recorder
+from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 PROMPT = Prompt((Message("user", "word " * 20),), max_tokens=100)
 
 
 class Metered:
-    """A model with a price that takes two seconds a call and uses less than it might."""
+    """A model with a price that takes two seconds a call on its own clock and uses less than it might."""
 
     name = "metered"
     price: Price | None = Price(1.0, 10.0)
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.calls, self.time = 0, 0.0
+
+    def clock(self) -> float:
+        return self.time
 
     def __call__(self, prompt: Prompt) -> Reply:
-        self.calls += 1
-        return Reply("ok", Usage(20, 10, 2.0, self.price.of(20, 10)))
+        self.calls, self.time = self.calls + 1, self.time + 2.0
+        return Reply("ok", Usage(20, 10, 2.0, self.price.of(20, 10) if self.price else 0.0))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +48,7 @@ class Metered:
 )
 def test_the_call_that_could_pass_the_budget_is_not_sent(budget: Budget, what: str, calls: int) -> None:
     live = Metered()
-    llm = Budgeted(live, budget)
+    llm = Budgeted(live, Spending(budget, clock=live.clock))
     with pytest.raises(OverBudget, match=what):
         for _ in range(100):
             llm(PROMPT)
@@ -55,9 +67,153 @@ def test_without_limits_everything_is_asked_and_counted() -> None:
 def test_dollars_cannot_be_limited_without_a_price() -> None:
     live = Metered()
     live.price = None
-    with pytest.raises(OverBudget, match="price of metered is not known"):
+    with pytest.raises(OverBudget, match=r"price of metered is not known.*Price\(dollars, dollars\)"):
         Budgeted(live, Budget(dollars=1))(PROMPT)
     assert live.calls == 0
+
+
+def test_a_model_that_does_not_speak_of_a_price_is_not_taken_for_free() -> None:
+    class Mute:
+        name = "mute"
+
+        def __call__(self, prompt: Prompt) -> Reply:
+            raise AssertionError("asked although its price is unknown")
+
+    with pytest.raises(OverBudget, match="price of mute is not known"):
+        Budgeted(Mute(), Budget(dollars=1))(PROMPT)
+    assert Budgeted(Scripted(["hello"]), Budget(dollars=1))(PROMPT).text == "hello"
+
+
+def test_a_tape_and_another_budget_around_a_model_do_not_hide_its_price(tmp_path: Path) -> None:
+    unknown = Metered()
+    unknown.price = None
+    for around in (
+        Recorder(unknown, tmp_path / "a.jsonl"),
+        Budgeted(unknown, Budget()),
+        Budgeted(Recorder(unknown, tmp_path / "b"), Budget()),
+    ):
+        with pytest.raises(OverBudget, match="price"):
+            Budgeted(around, Budget(dollars=1))(PROMPT)
+    assert price_asked(Recorder(Metered(), tmp_path / "c")) == Metered.price
+    assert unknown.calls == 0
+
+
+def test_an_address_of_a_provider_is_kept_to_its_prices_and_an_unknown_one_is_refused() -> None:
+    known = connect("https://api.openai.com/v1#gpt-4o")
+    with pytest.raises(OverBudget, match="dollars are spent"):
+        Budgeted(known, Budget(dollars=0.0001))(PROMPT)
+    with pytest.raises(OverBudget, match="not known"):
+        Budgeted(connect("https://llm.example.org/v1#gpt-4o"), Budget(dollars=100))(PROMPT)
+
+
+def test_several_models_share_one_budget() -> None:
+    spending = Spending(Budget(calls=3))
+    planning, execution = Budgeted(Metered(), spending), Budgeted(Metered(), spending)
+    for llm in (planning, execution, planning):
+        llm(PROMPT)
+    with pytest.raises(OverBudget, match="3 of 3 calls"):
+        execution(PROMPT)
+    assert (planning.calls, execution.calls, spending.calls) == (2, 1, 3)
+    assert spending.spent == planning.spent + execution.spent
+
+
+def test_what_a_tool_spent_inside_counts_against_the_same_budget() -> None:
+    spending = Spending(Budget(dollars=1.0))
+    llm = Budgeted(Metered(), spending)
+    llm(PROMPT)
+    spending.charge(Usage(5, 5, 1.0, 0.9999))
+    with pytest.raises(OverBudget, match="dollars"):
+        llm(PROMPT)
+    assert spending.calls == 2
+
+
+def test_a_model_is_not_counted_twice_in_one_budget() -> None:
+    spending = Spending(Budget(calls=3))
+    with pytest.raises(BadInput, match="counted twice"):
+        Budgeted(Budgeted(Metered(), spending), spending)
+
+
+def test_a_budget_shows_what_is_spent_of_it() -> None:
+    spending = Spending(Budget(calls=50, dollars=0.5))
+    spending.charge(Usage(1000, 500, 2.0, 0.25), calls=3)
+    assert repr(spending) == "<spent: 3 calls of 50, 1,500 tokens, 2 s, $0.25 of 0.5>"
+
+
+class Gated:
+    """A model that answers when it is let, and says when it is asked."""
+
+    name, price = "gated", Price(0.0, 1_000_000.0)  # a dollar a token
+
+    def __init__(self) -> None:
+        self.asked, self.open = threading.Semaphore(0), threading.Semaphore(0)
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        self.asked.release()
+        assert self.open.acquire(timeout=AMPLE)
+        return Reply("ok", Usage(1, 1, 5.0, 1.0))
+
+
+def test_calls_at_once_cannot_pass_a_budget_together_and_wait_for_each_other_where_that_helps() -> None:
+    """Each could cost 3 dollars and costs 1: of 5 dollars two would take 6, so the second waits until the first has cost 1."""
+    live, asked = Gated(), replace(PROMPT, max_tokens=3)
+    llm = Budgeted(live, Budget(dollars=5.0))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(llm, asked)
+        assert live.asked.acquire(timeout=AMPLE)
+        second = pool.submit(llm, asked)
+        until(lambda: llm.spending._changed._waiters, "the second call waits")  # type: ignore[attr-defined]
+        assert not live.asked.acquire(blocking=False)  # it is not sent
+        live.open.release(2)
+        assert (first.result(AMPLE).text, second.result(AMPLE).text) == ("ok", "ok")
+    assert llm.spent.cost == 2.0
+    llm.spending.charge(Usage(cost=0.5))
+    with pytest.raises(OverBudget):
+        llm(asked)
+
+
+def test_seconds_of_calls_at_once_are_counted_once() -> None:
+    live, now = Gated(), [0.0]
+    spending = Spending(Budget(), clock=lambda: now[0])
+    llm = Budgeted(live, spending)
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(llm, PROMPT) for _ in range(2)]
+        for _ in calls:
+            assert live.asked.acquire(timeout=AMPLE)
+        now[0] = 10.0
+        assert spending.spent.seconds == 10.0  # both are still under way
+        live.open.release(2)
+        for call in calls:
+            call.result(AMPLE)
+    now[0] = 99.0
+    assert spending.spent.seconds == 10.0
+
+
+def test_no_call_of_many_threads_is_lost() -> None:
+    spending = Spending(Budget())
+    llms = [Budgeted(Scripted(lambda prompt: "one two"), spending) for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: llms[number % 4](PROMPT), range(400)))
+    assert spending.calls == 400
+    assert spending.spent.completion_tokens == 800
+
+
+def test_a_call_that_failed_is_counted_with_what_it_cost() -> None:
+    class Failing(Metered):
+        def __call__(self, prompt: Prompt) -> Reply:
+            error = LLMError("nothing came back")
+            error.spent = Usage(20, 10, 2.0, 0.5)
+            raise error
+
+    llm = Budgeted(Failing(), Budget(dollars=0.6))
+    with pytest.raises(LLMError, match="nothing came back"):
+        llm(PROMPT)
+    assert (llm.calls, llm.spent.cost) == (1, 0.5)
+    assert llm.spending.spent.cost == 0.5
+
+
+def test_an_image_is_reckoned_at_the_most_it_can_count() -> None:
+    seen = Prompt((Message("user", "What is this?", ("data:image/png;base64,AA==",)),))
+    assert tokens_of(seen) > 48_000
 
 
 def test_a_prompt_is_reckoned_larger_than_it_is() -> None:
@@ -71,3 +227,9 @@ def test_an_estimate_adds_up_the_roles() -> None:
     assert total.seconds == pytest.approx(66 + 20)
     assert total.dollars == pytest.approx(0.0126)
     assert repr(total) == "about 12 calls, 6,600 + 600 tokens, 86 s, $0.01"
+
+
+def test_an_estimate_at_an_unknown_price_says_so() -> None:
+    total = estimate({"vote": 1}, {"vote": (400, 50)}, Rate(price=None))
+    assert total.dollars is None
+    assert "not known" in repr(total)

@@ -21,6 +21,7 @@ from kgot_lab.llm.engine_llama_cpp import spellable
 from kgot_lab.llm.engines import ENGINES, find_engine
 from kgot_lab.llm.local import CHUNK, Local, _reusable
 from kgot_lab.llm.probes import probe_local
+from kgot_lab.llm.settings import Settings
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.types import Message, Prompt
 
@@ -61,6 +62,58 @@ def test_a_model_file_that_is_not_there_is_told() -> None:
         connect("local:nowhere.gguf")
 
 
+def test_images_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    local = Local(tmp_path / "a.gguf")
+    with pytest.raises(LLMError, match="local:a reads no images"):
+        local(Prompt((Message("user", "What is this?", ("data:image/png;base64,AA==",)),)))
+    assert "not loaded" in repr(local)
+
+
+class Muttering:
+    """An engine whose model always says the same text, in as many tokens as it has words."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.asked = text, 0
+
+    def tokens(self, text: str) -> list[int]:
+        return [1] * len(text.split())
+
+    def chat(self, messages: object) -> tuple[list[int], list[str]]:
+        return [1, 2, 3], []
+
+    def read(self, tokens: list[int], done: int) -> None: ...
+
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
+        self.asked = prompt.max_tokens
+        return self.text, len(self.text.split()), False
+
+    def forget(self) -> None: ...
+
+
+def muttering(path: Path, text: str) -> tuple[Local, Muttering]:
+    path.write_bytes(b"GGUF")
+    local, engine = Local(path, settings=Settings(allowance=30)), Muttering(text)
+    local._loaded = engine  # type: ignore[assignment]
+    return local, engine
+
+
+def test_what_a_local_model_thinks_aloud_is_taken_off_and_it_has_room_for_it(tmp_path: Path) -> None:
+    local, engine = muttering(tmp_path / "qwen3-4b.gguf", "<think> well then </think> London")
+    reply = local(says("Where?", max_tokens=20))
+    assert (reply.text, engine.asked) == ("London", 50)
+    assert 2 <= reply.usage.reasoning_tokens < reply.usage.completion_tokens == 5
+    local(says("Where?", max_tokens=20, schema={"type": "object"}))
+    assert engine.asked == 20  # a schema lets it think nothing
+
+
+def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> None:
+    local, _ = muttering(tmp_path / "qwen3-4b.gguf", "<think> well then")
+    with pytest.raises(LLMError, match=r"thought for 3 tokens and said nothing: raise the allowance.*now 50") as caught:
+        local(says("Where?", max_tokens=20))
+    assert caught.value.spent.completion_tokens == 3
+
+
 def test_an_engine_is_chosen_by_name_and_the_compiled_one_goes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: module)
     assert find_engine() == "llama-cpp-python" and find_engine("xllamacpp") == "xllamacpp"
@@ -88,6 +141,12 @@ def test_an_engine_that_is_missing_is_told_in_one_sentence(monkeypatch: pytest.M
     with pytest.raises(NotInstalled) as error:
         find_engine(name)
     assert str(error.value) == said
+
+
+@live
+def test_a_reply_says_whether_it_was_cut(llm: Local) -> None:
+    assert llm(says("Count from one to ninety in words.", max_tokens=3)).cut
+    assert not llm(says("Say yes.", max_tokens=60)).cut
 
 
 @live

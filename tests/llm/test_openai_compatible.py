@@ -8,13 +8,13 @@ from email.utils import formatdate
 from time import time
 
 import pytest
-from support.openai_server import Answer, Server, openai_server, refuses, says
+from support.openai_server import Answer, Server, cut, openai_server, refuses, says
 from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, Patience, Price, server_at
-from kgot_lab.llm.presets import PRICES, SERVER_KEY, price_of
+from kgot_lab.llm.presets import FREE, PRICES, SERVER_KEY, price_of
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -58,6 +58,36 @@ def test_a_prompt_arrives_whole_and_the_reply_comes_back_with_its_usage() -> Non
     assert (sent["model"], sent["temperature"], sent["seed"], sent["max_tokens"]) == ("tiny", 0.7, 3, 50)
     assert "response_format" not in sent
     assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
+
+
+def test_images_are_sent_beside_their_text_and_only_where_there_are_some() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    with asking(says("a cat")) as (llm, server, _):
+        llm(Prompt((Message("system", "Look."), Message("user", "What is this?", (picture,)))))
+        llm(Prompt((Message("user", "What is this?", (picture,)),), schema=SHAPE))
+    first, asked = server.bodies[0]["messages"]
+    assert first["content"] == "Look."
+    assert asked["content"] == [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]
+
+
+def test_images_stay_where_the_schema_is_written_into_the_message() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    no = refuses(400, "Unknown parameter: response_format")
+    with asking(no, no, says("{}")) as (llm, server, _):
+        llm(Prompt((Message("user", "What is this?", (picture,)),), schema=SHAPE))
+    assert server.bodies[-1]["messages"][-1]["content"][1]["image_url"] == {"url": picture}
+
+
+def test_a_model_that_takes_no_images_says_so() -> None:
+    seen = Prompt((Message("user", "What is this?", ("data:image/png;base64,iVBORw0KGgo=",)),))
+    with asking(refuses(400, "image_url is not supported by this model")) as (llm, _, _waits), pytest.raises(LLMError, match="no images"):
+        llm(seen)
+
+
+def test_a_reply_that_had_no_more_room_says_that_it_is_cut() -> None:
+    with asking(cut("Once upon a"), says("The end.")) as (llm, _, _waits):
+        assert llm(HELLO).cut
+        assert not llm(HELLO).cut
 
 
 def test_rate_limits_are_waited_for_as_long_as_the_server_asks() -> None:
@@ -138,15 +168,15 @@ def test_what_waiting_cannot_mend_is_told_at_once(status: int, advice: str) -> N
         Answer({"choices": []}),
         Answer({"choices": None}),
         Answer({"choices": [{"message": None}]}),
-        Answer({"choices": [{"message": {"content": [{"type": "text"}]}}]}),
-        Answer({"choices": [{"finish_reason": "length", "message": {"content": ""}}]}),
+        Answer({"choices": [{"message": "hello"}]}),
+        Answer("null"),
         Answer([]),
         Answer({}),
     ],
     ids=lambda answer: str(answer.body)[:40],
 )
 def test_an_answer_that_is_no_chat_completion_is_an_error_of_ours(answer: Answer) -> None:
-    with asking(answer) as (llm, server, _), pytest.raises(LLMError, match=r"not a chat completion|the reply is empty"):
+    with asking(answer) as (llm, server, _), pytest.raises(LLMError, match="not a chat completion"):
         llm(HELLO)
     assert len(server.bodies) == 1
 
@@ -255,17 +285,59 @@ def test_a_server_by_address_never_gets_another_providers_key(monkeypatch: pytes
 def test_names_that_are_not_known_are_listed() -> None:
     with pytest.raises(UnknownName, match="did you mean 'openai'"):
         connect("opnai:gpt")
+    with pytest.raises(UnknownName, match="Known: anthropic, gemini, http, https, local, ollama, openai, openrouter, recorded"):
+        connect("elephant")
     for spec in ("openai:", "recorded:", "http://localhost:1/v1", "http://me:secret@localhost/v1#m"):
         with pytest.raises(BadInput) as caught:
             connect(spec)
         assert "secret" not in str(caught.value)
 
 
-def test_prices_are_known_for_dated_names_and_free_on_your_own_server() -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3", "openai:o3"),
+        ("o4-mini", "openai:o4-mini"),
+        ("claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"),
+        ("gemini-3.5-flash", "gemini:gemini-3.5-flash"),
+        ("meta-llama/llama-3.3-70b-instruct", "openrouter:meta-llama/llama-3.3-70b-instruct"),
+        ("models/Tiny.gguf", "local:models/Tiny.gguf"),
+        ("qwen3:8b", "ollama:qwen3:8b"),
+        ("localhost:8000/v1#tiny", "http://localhost:8000/v1#tiny"),
+    ],
+)
+def test_a_model_without_its_provider_is_told_its_likely_full_name(name: str, meant: str) -> None:
+    with pytest.raises(UnknownName, match=f"did you mean {meant!r}"):
+        connect(name)
+
+
+def test_prices_are_known_for_dated_names() -> None:
     assert price_of(ENDPOINTS["openai"], "gpt-4o-mini-2024-07-18") == PRICES["gpt-4o-mini"]
+    assert price_of(ENDPOINTS["openai"], "gpt-4o-2024-05-13") == Price(5, 15)
     assert price_of(ENDPOINTS["openrouter"], "openai/gpt-4o-mini") == PRICES["gpt-4o-mini"]
     assert price_of(ENDPOINTS["openai"], "unheard-of") is None
-    assert price_of(ENDPOINTS["ollama"], "anything") == Price(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "price"),
+    [
+        ("http://localhost:8000/v1#gpt-4o", FREE),
+        ("http://127.0.0.1:8000/v1#x", FREE),
+        ("http://[::1]:8000/v1#x", FREE),
+        ("http://192.168.1.7/v1#x", FREE),
+        ("http://gpu-box:8000/v1#x", FREE),
+        ("http://gpu.internal/v1#x", FREE),
+        ("https://api.openai.com/v1#gpt-4o", PRICES["gpt-4o"]),
+        ("https://API.OpenAI.com./v1#gpt-4o", PRICES["gpt-4o"]),
+        ("https://api.openai.com/v1#ft:gpt-4o:lab::x", None),
+        ("https://api.openai.com.example.org/v1#gpt-4o", None),
+        ("https://llm.example.org/v1#gpt-4o", None),
+        ("http://8.8.8.8/v1#gpt-4o", None),
+    ],
+)
+def test_an_address_is_free_only_in_your_own_network_and_priced_only_at_a_host_that_is_known(address: str, price: Price | None) -> None:
+    assert price_of(*server_at(address)) == price
 
 
 def test_it_works_inside_a_running_event_loop() -> None:

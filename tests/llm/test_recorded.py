@@ -9,7 +9,7 @@ import pytest
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_key
+from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_from_json, prompt_key, prompt_to_json
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -29,6 +29,18 @@ class Live:
     def __call__(self, prompt: Prompt) -> Reply:
         self.calls += 1
         return Reply(f"reply {self.calls} \u2028 ü", Usage(10, self.calls, 0.5, 0.01))
+
+
+class Saying:
+    """A model that always gives the same reply."""
+
+    name = "saying:model"
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        return self.reply
 
 
 def test_five_equal_ballots_replay_five_replies(tmp_path: Path) -> None:
@@ -71,6 +83,26 @@ def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
 def test_everything_a_model_is_asked_with_changes_the_key(change: dict[str, object]) -> None:
     assert prompt_key(replace(VOTE, **change), "m") != prompt_key(VOTE, "m")  # type: ignore[arg-type]
     assert prompt_key(VOTE, "m") != prompt_key(VOTE, "another")
+
+
+def test_a_prompt_without_images_has_the_key_it_always_had_and_images_change_it() -> None:
+    assert prompt_key(VOTE, "m") == "5426b22c22fab6ca-1"
+    seen = replace(VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AA==",))))
+    other = replace(VOTE, messages=(VOTE.messages[0], replace(VOTE.messages[1], images=("data:image/png;base64,AB==",))))
+    assert len({prompt_key(prompt, "m") for prompt in (VOTE, seen, other)}) == 3
+
+
+def test_a_prompt_comes_back_from_plain_values_with_its_images() -> None:
+    seen = replace(VOTE, messages=(*VOTE.messages, Message("user", "And this?", ("data:image/png;base64,AA==",))))
+    assert prompt_from_json(json.loads(json.dumps(prompt_to_json(seen)))) == seen
+    assert "images" not in json.dumps(prompt_to_json(VOTE))
+    assert prompt_from_json({"messages": [{"role": "user", "text": "hello"}]}) == Prompt((Message("user", "hello"),))
+
+
+def test_a_tape_keeps_that_a_reply_was_cut_and_what_was_thought(tmp_path: Path) -> None:
+    said = Reply("Once upon a", Usage(10, 50, 0.5, 0.01, 40), cut=True)
+    Recorder(Saying(said), tmp_path / "tape.jsonl")(VOTE)
+    assert Recorded(tmp_path / "tape.jsonl")(VOTE) == said
 
 
 def test_whole_numbers_and_property_order_do_not_change_the_key() -> None:

@@ -30,6 +30,30 @@ def says(text: str, **more: Any) -> Answer:
     return Answer({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage, **more})
 
 
+def thinks(text: str | None, thought: int, *, ended: str = "stop", **message: Any) -> Answer:
+    """The chat completion of a model that wrote 500 tokens, so many of them hidden; `message` holds what else it sends."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500, "completion_tokens_details": {"reasoning_tokens": thought}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
+    return says("", choices=[choice], usage=usage)
+
+
+def cut(text: str) -> Answer:
+    """A chat completion that ended because it had max_tokens."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}
+    return says("", choices=[choice])
+
+
+def ollama_says(text: str, *, thinking: str = "", ended: str = "stop") -> Answer:
+    """An answer of Ollama's own API."""
+    message = {"role": "assistant", "content": text} | ({"thinking": thinking} if thinking else {})
+    return Answer({"model": "m", "message": message, "done": True, "done_reason": ended, "prompt_eval_count": 90, "eval_count": 40})
+
+
+def ollama_refuses(status: int, message: str) -> Answer:
+    """An error of Ollama's own API."""
+    return Answer({"error": message}, status)
+
+
 def refuses(status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any) -> Answer:
     """An error in the OpenAI form."""
     return Answer({"error": {"message": message, "type": "error", "code": None, **more}}, status, headers or {})

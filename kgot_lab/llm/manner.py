@@ -1,0 +1,74 @@
+"""How a server is asked, as far as it is known by now: what it refused is not sent again."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+_UNKNOWN = (
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
+)
+# Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does not support thinking".
+_OPTIONAL = {"temperature": "temperature", "seed": "seed", "reasoning_effort": "reasoning_effort|reasoning effort|thinking"}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in seconds."""
+
+    reason: str
+    status: int = 0  # HTTP status, 0 if there was no answer
+    again: bool = False
+    wait: float | None = None
+
+
+@dataclass(frozen=True)
+class Manner:
+    """The ways of asking for a schema that are left, best first, what max_tokens is called, what is left out, and the room to think."""
+
+    ways: tuple[str, ...]
+    max_tokens_name: str
+    allowance: int = 0
+    left_out: tuple[str, ...] = ()
+
+    def after(self, refusal: Refusal, *, shaped: bool, attempt: int) -> Manner | None:
+        """The next manner to try, or None where nothing that the server does not take was found; `shaped` if a schema was asked for."""
+        told, refused = refusal.reason.lower(), refusal.status in {400, 422}
+        if shaped and len(self.ways) > 1:
+            schema_refused = refused and re.search("response_format|json_schema|json_object|schema|grammar", told)
+            # llama-cpp-python's server refuses json_schema with a 500
+            stuck = refusal.status == 500 and attempt >= 2 and self.ways[0] == "json_schema" and "json_object" in self.ways
+            if schema_refused or stuck:
+                return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
+        other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
+        if _refused(refusal, r"max_(completion_)?tokens") and other in told and other not in self.left_out:
+            return replace(self, max_tokens_name=other, left_out=(*self.left_out, self.max_tokens_name))
+        for name, words in _OPTIONAL.items():
+            if name not in self.left_out and _refused(refusal, words):
+                return replace(self, left_out=(*self.left_out, name))
+        if self.allowance and refused and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told):
+            return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))  # it asks for more than the model can ever write
+        return None
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
+    told: Any = headers.get("retry-after")
+    try:
+        return max(0.0, float(told)) if told else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _refused(refusal: Refusal, name: str) -> bool:
+    """Whether a server says that it does not take a parameter, as against not taking its value as too large."""
+    told = refusal.reason.lower()
+    return refusal.status in {400, 422} and re.search(name, told) is not None and re.search(_UNKNOWN, told) is not None

@@ -1,0 +1,179 @@
+"""The models of a lab in one file that can be shared: a name for each, what it is, what it charges, how it is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.llm.presets import Price
+from kgot_lab.llm.settings import Patience, Settings
+
+if TYPE_CHECKING:
+    from yaml.nodes import MappingNode
+
+_KEY_FIELD = re.compile(r"(api_?|access_?|auth_?|bearer_?|secret_?)?(key|token)|secret|password|auth\w*", re.I)
+_KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
+_NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
+_SERVER = {"price", "patience", "key_variable", "reasoning_effort"}  # fields that only a model on a server has
+
+
+def _keyless(text: str) -> str:
+    if _KEY_LIKE.search(text):
+        raise ValueError(_NO_KEY)
+    return text
+
+
+def _variable(name: str) -> str:
+    if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):  # the shape of a key, and no name of a variable
+        raise ValueError(_NO_KEY)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("it is the name of an environment variable, such as OPENAI_API_KEY")
+    return name
+
+
+_Text = Annotated[str, AfterValidator(_keyless)]
+_Variable = Annotated[str, AfterValidator(_keyless), AfterValidator(_variable)]
+
+
+class _Part(BaseModel):
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True, "strict": True}
+
+
+class _Price(_Part):
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
+class _Patience(_Part):
+    attempts: int | None = Field(None, ge=1)
+    timeout: float | None = Field(None, gt=0)
+    first_wait: float | None = Field(None, ge=0)
+    longest_wait: float | None = Field(None, ge=0)
+    longest_asked: float | None = Field(None, ge=0)
+    empty: int | None = Field(None, ge=1)
+
+
+class ModelEntry(_Part):
+    """What a file says of one model; `model` is what `connect` takes, the rest is as in Settings, Price and Patience."""
+
+    model: _Text
+    price: _Price | None = None  # US dollars a million tokens
+    temperature: float | None = Field(None, ge=0, le=2)
+    temperature_scale: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    reasoning_effort: _Text | None = None
+    allowance: int | None = Field(None, ge=0)
+    num_ctx: int | None = Field(None, ge=1)
+    patience: _Patience | None = None
+    key_variable: _Variable | None = None
+
+    @property
+    def kind(self) -> str:
+        """The word that its model begins with: local, recorded, http, openai."""
+        return self.model.partition(":")[0]
+
+    def options(self) -> dict[str, Any]:
+        """The options for the class behind it; raises BadInput for a field that means nothing to such a model."""
+        told = self.model_dump(exclude_none=True, exclude={"model"})
+        away = {"recorded": set(told), "local": _SERVER}.get(self.kind, set())
+        for name in told:
+            if name in away or (name == "num_ctx" and self.kind not in {"ollama", "local"}):
+                raise BadInput(f"{name}: a model that begins with {self.kind!r} has no such field")
+        options: dict[str, Any] = {}
+        if price := told.pop("price", None):
+            options["price"] = Price(**price)
+        if patience := told.pop("patience", None):
+            options["patience"] = Patience(**patience)
+        if variable := told.pop("key_variable", None):
+            options["key_variable"] = variable
+        return options | ({"settings": Settings(**told)} if told else {})
+
+
+@dataclass(frozen=True, repr=False)
+class Models(Mapping[str, ModelEntry]):
+    """The models that a file names; `connect(name, models=…)` opens one."""
+
+    entries: Mapping[str, ModelEntry]
+    source: str = ""
+
+    def __getitem__(self, name: str) -> ModelEntry:
+        return self.entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"<{self.source}: {', '.join(f'{name} ({entry.model})' for name, entry in self.entries.items())}>"
+
+
+def load_models(path: str | Path) -> Models:
+    """The models that a YAML file names; raises BadInput with the file, the entry and the field that cannot be used."""
+    import yaml
+
+    class OnceOnly(yaml.SafeLoader):
+        """Refuses a name that comes twice, of which YAML's own reader would silently keep the last."""
+
+        def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+            names = [key.value for key, _ in node.value]
+            for name in names:
+                if names.count(name) > 1:
+                    raise yaml.constructor.ConstructorError(None, None, f"{name} is there twice", node.start_mark)
+            return super().construct_mapping(node, deep)
+
+    try:
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), OnceOnly)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the models file {path} cannot be read: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1} of " if error.problem_mark else ""
+        raise BadInput(f"{line}{path} is not YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path} is not YAML: {type(error).__name__}") from None
+    return models_from(data, str(path))
+
+
+def models_from(data: object, source: str) -> Models:
+    """The models in what a YAML file holds, a mapping from names to what each is; raises BadInput with `source`, entry and field."""
+    if not isinstance(data, Mapping) or not data:
+        raise BadInput(f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on")
+    return Models({_name(name, source): _entry(told, f"{source}: {name}") for name, told in data.items()}, source)
+
+
+def _name(name: object, source: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
+        raise BadInput(f"{source}: a model's name is letters, digits, dots, dashes and underscores, not {name!r:.60}")
+    return name
+
+
+def _entry(told: object, place: str) -> ModelEntry:
+    """One checked entry; a message never shows a value, which might be a key."""
+    from kgot_lab.llm import check_spec
+
+    if not isinstance(told, Mapping):
+        raise BadInput(f"{place}: write what it is below its name, as in model: openai:MODEL")
+    for field in told:
+        if field not in ModelEntry.model_fields and _KEY_FIELD.fullmatch(str(field)):
+            raise BadInput(f"{place}.{field}: {_NO_KEY}")
+    try:
+        entry = ModelEntry.model_validate(told)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        known = "" if "." in where else f"; those there are: {', '.join(ModelEntry.model_fields)}"
+        wrong = f"there is no such field{known}" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        raise BadInput(f"{place}.{where}: {wrong}") from None
+    try:
+        check_spec(entry.model)
+        entry.options()
+    except LabError as error:
+        raise BadInput(f"{place}: {error}") from None
+    return entry

@@ -1,0 +1,162 @@
+"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets its context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kgot_lab.llm.manner import Manner
+from kgot_lab.llm.presets import Endpoint
+from kgot_lab.llm.settings import Settings
+from kgot_lab.llm.structured import schema_in_words
+from kgot_lab.llm.thinking import share_of, split_thought
+from kgot_lab.types import Json, Message, Prompt
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """What came back, before it is known to be of use: texts, tokens, and how it ended."""
+
+    said: str
+    ended: str
+    read: int
+    written: int  # thoughts included
+    thought: int = 0
+    charged: float = 0.0  # US dollars, where the server tells
+    declined: str = ""  # the words with which the model would not answer
+
+
+_HUGE = 1e12  # tokens or dollars that no server means
+
+
+class Wire(Protocol):
+    """How a request is written and an answer read."""
+
+    def address(self, preset: Endpoint) -> str: ...
+    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]: ...
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+
+
+class ChatCompletions:
+    """The OpenAI protocol, as docs of OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp describe it."""
+
+    def address(self, preset: Endpoint) -> str:
+        return f"{preset.base_url.rstrip('/')}/chat/completions"
+
+    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]:
+        way = manner.ways[0] if prompt.schema is not None else ""
+        asked = schema_in_words(prompt) if way == "words" else prompt
+        body: dict[str, Json] = {
+            "model": model,
+            "messages": [{"role": message.role, "content": _parts(message)} for message in asked.messages],
+            manner.max_tokens_name: room,
+            "temperature": prompt.temperature,
+            "seed": prompt.seed,
+            "reasoning_effort": settings.reasoning_effort or None,
+        }
+        if way == "json_schema":
+            body["response_format"] = {"type": way, "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False}}
+        elif way == "json_object":
+            body["response_format"] = {"type": way, "schema": prompt.schema}
+        return _sent(body, manner)
+
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+        """Servers send odd answers, so nothing is taken for granted."""
+        choice = _first(_member(answer, "choices"))
+        message = _member(choice, "message")
+        if not isinstance(message, Mapping):
+            return "the answer holds no choices, so it is not a chat completion"
+        text, apart = _texts(message.get("content"))
+        said, inside = split_thought(text, thinks=thinks)
+        thought = next((words for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning")) if words), "")
+        usage = _member(answer, "usage")
+        read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        written = max(plain, _count(usage, "total_tokens") - read)  # Gemini and xAI count thoughts only in the total
+        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
+        hidden = counted or written - plain or share_of(written, str(thought), said)
+        ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
+        declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
+        return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined)
+
+
+class OllamaChat:
+    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other options."""
+
+    def address(self, preset: Endpoint) -> str:
+        return f"{preset.base_url.rstrip('/').removesuffix('/v1')}/api/chat"
+
+    def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]:
+        way = manner.ways[0] if prompt.schema is not None else ""
+        asked = schema_in_words(prompt) if way == "words" else prompt
+        options = {"num_predict": room, "temperature": prompt.temperature, "seed": prompt.seed, "num_ctx": settings.num_ctx}
+        body: dict[str, Json] = {
+            "model": model,
+            "messages": [_with_images(message) for message in asked.messages],
+            "stream": False,
+            "options": _sent(options, manner),
+            "reasoning_effort": _THINK.get(settings.reasoning_effort),
+            "format": prompt.schema if way == "format" else None,
+        }
+        return {{"reasoning_effort": "think"}.get(name, name): value for name, value in _sent(body, manner).items()}
+
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+        message = _member(answer, "message")
+        if not isinstance(message, Mapping):
+            return "the answer holds no message, so it is not Ollama's"
+        said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
+        thought = str(message.get("thinking") or inside)
+        read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
+        return RawReply(said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said))
+
+
+# Ollama knows low, medium, high and max for some models; the others take any of them as yes.
+_THINK: Mapping[str, Json] = {
+    "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
+}  # fmt: skip
+WIRES: Mapping[str, Wire] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
+
+
+def _sent(body: Mapping[str, Json], manner: Manner) -> dict[str, Json]:
+    return {name: value for name, value in body.items() if value is not None and name not in manner.left_out}
+
+
+def _parts(message: Message) -> Json:
+    """A text alone, or a text and the images that belong to it."""
+    if not message.images:
+        return message.text
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+    return [{"type": "text", "text": message.text}, *images]
+
+
+def _with_images(message: Message) -> dict[str, Json]:
+    """A message as Ollama takes it: images without the head of their data URL."""
+    images = {"images": [url.partition(",")[2] or url for url in message.images]} if message.images else {}
+    return {"role": message.role, "content": message.text} | images
+
+
+def _texts(content: Json) -> tuple[str, str]:
+    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
+    if isinstance(content, str):
+        return content, ""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    said = "".join(part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str))
+    return said, "".join(str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking"))
+
+
+def _member(value: Json, name: str) -> Json:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(value: Json) -> Json:
+    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
+
+
+def _number(value: Json, name: str) -> float:
+    """A number in an answer, 0 where there is none."""
+    told = _member(value, name)
+    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE else 0.0
+
+
+def _count(value: Json, name: str) -> int:
+    return int(_number(value, name))

@@ -1,0 +1,77 @@
+"""Keys from a file .env: set where nothing is set, and shown nowhere."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.llm.env_file import load_env
+
+CANARY = "sk-canary-0123456789abcdef"
+TEXT = f"""\ufeff# keys of the lab
+LAB_ONE={CANARY}
+export LAB_TWO = 'with a # and spaces'   # what it is for
+
+LAB_THREE="double"
+LAB_FOUR=plain # a comment
+LAB_FIVE=
+LAB_SIX=a=b#c
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / ".env").write_text(TEXT, encoding="utf-8")
+    return tmp_path / ".env"
+
+
+def test_every_line_is_a_variable_and_their_names_are_told(path: Path) -> None:
+    assert load_env(path) == ("LAB_ONE", "LAB_TWO", "LAB_THREE", "LAB_FOUR", "LAB_FIVE", "LAB_SIX")
+    values = [os.environ[f"LAB_{number}"] for number in ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX")]
+    assert values == [CANARY, "with a # and spaces", "double", "plain", "", "a=b#c"]
+
+
+def test_what_is_set_stays_even_when_it_is_empty(path: Path) -> None:
+    os.environ.update({"LAB_ONE": "mine", "LAB_TWO": ""})
+    assert load_env(path) == ("LAB_THREE", "LAB_FOUR", "LAB_FIVE", "LAB_SIX")
+    assert (os.environ["LAB_ONE"], os.environ["LAB_TWO"]) == ("mine", "")
+
+
+def test_the_file_of_this_folder_is_read_and_none_is_no_error(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_env()[0] == "LAB_ONE"
+    assert load_env(tmp_path / "nowhere") == () == load_env(tmp_path)
+
+
+@pytest.mark.parametrize("line", [CANARY, f"LAB_KEY {CANARY}", f"LAB_KEY='{CANARY}", f"LAB_KEY='{CANARY}' {CANARY}", f"LAB-KEY={CANARY}"])
+def test_a_line_that_is_none_is_told_by_its_number_alone(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".env").write_text(f"LAB_OTHER=1\n{line}\n")
+    with pytest.raises(BadInput, match=r"line 2 of .*\.env") as caught:
+        load_env(tmp_path / ".env")
+    assert CANARY not in str(caught.value)
+    assert "LAB_OTHER" not in os.environ  # all or nothing
+
+
+def test_names_that_steer_programs_are_passed_over(tmp_path: Path) -> None:
+    names = ["PATH", "LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "JAVA_TOOL_OPTIONS"]
+    for name in names:
+        os.environ.pop(name, None)
+    (tmp_path / ".env").write_text("".join(f"{name}=evil\n" for name in names) + "TAVILY_API_KEY=1\nHF_TOKEN=1\nNEO4J_URI=bolt://x\n")
+    assert load_env(tmp_path / ".env") == ("TAVILY_API_KEY", "HF_TOKEN", "NEO4J_URI")
+    assert "evil" not in os.environ.values()
+
+
+def test_what_is_no_text_is_told_without_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"LAB_KEY=\xff\xfe")
+    with pytest.raises(BadInput, match=r"\.env cannot be read"):
+        load_env(tmp_path / ".env")

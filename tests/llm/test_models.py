@@ -1,0 +1,159 @@
+"""Models named in a file: what it may say, what it may not, and that what it says is what is sent."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.openai_server import openai_server, says
+
+from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.llm import connect
+from kgot_lab.llm.local import Local
+from kgot_lab.llm.models import Models, load_models, models_from
+from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, Settings
+from kgot_lab.types import Message, Prompt
+
+CANARY = "sk-canary-0123456789abcdef"
+HELLO = Prompt((Message("user", "Hello?"),), temperature=0.5, max_tokens=50)
+FULL = """
+planner:
+  model: openai:gpt-5.4-mini
+  price: {prompt: 0.75, completion: 4.5}
+  temperature: 0.2
+  reasoning_effort: low
+  allowance: 6000
+  key_variable: LAB_OPENAI_KEY
+  patience: {attempts: 2, timeout: 300}
+small: {model: "ollama:qwen3:8b", num_ctx: 16384, temperature_scale: 0.5, max_tokens: 900}
+"""
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(text: str) -> Path:
+        (tmp_path / "models.yaml").write_text(text, encoding="utf-8")
+        return tmp_path / "models.yaml"
+
+    return written
+
+
+def test_a_name_opens_the_model_with_all_that_the_file_says(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
+    llm = connect("planner", models=write(FULL))
+    assert isinstance(llm, OpenAICompatible)
+    assert (llm.name, llm.price, llm.patience) == ("openai:gpt-5.4-mini", Price(0.75, 4.5), Patience(attempts=2, timeout=300))
+    assert llm.settings == Settings(temperature=0.2, reasoning_effort="low", allowance=6000)
+    assert llm.preset.key_variable == "LAB_OPENAI_KEY"
+    small = connect("small", models=load_models(write(FULL)))
+    assert isinstance(small, OpenAICompatible)
+    assert small.settings == Settings(temperature_scale=0.5, max_tokens=900, num_ctx=16384)
+
+
+def test_what_the_file_says_is_what_a_server_is_sent(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KEY", CANARY)
+    with openai_server(says("hi")) as server:
+        told = f"house: {{model: '{server.url}#tiny', temperature: 0.1, allowance: 100, reasoning_effort: low, key_variable: LAB_KEY}}"
+        llm = connect("house", models=write(told))
+        llm(HELLO)
+    sent = server.bodies[0]
+    assert (sent["temperature"], sent["max_tokens"], sent["reasoning_effort"]) == (0.1, 150, "low")
+    assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
+    assert CANARY not in repr(llm) + repr(vars(llm)) + repr(load_models(write(told)))
+
+
+def test_an_option_goes_before_what_the_file_says_and_other_names_stay_what_they_are(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
+    planner = connect("planner", models=write(FULL), price=Price(1, 1))
+    other = connect("http://localhost:1/v1#m", models=write(FULL))
+    assert isinstance(planner, OpenAICompatible) and isinstance(other, OpenAICompatible)
+    assert planner.price == Price(1, 1)
+    assert other.settings == Settings()
+
+
+def test_a_local_model_can_be_named_with_its_context(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    llm = connect("mine", models=write(f"mine: {{model: 'local:{tmp_path / 'a.gguf'}', num_ctx: 4096, temperature: 0.0}}"), say=print)
+    assert isinstance(llm, Local) and llm.context == 4096
+    assert llm._asked(HELLO).temperature == 0.0
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(write: Write) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'planner'") as caught:
+        connect("planer", models=write(FULL))
+    assert {"planner", "small", "openai"} <= set(caught.value.known)
+    with pytest.raises(UnknownName, match="did you mean 'openai:gpt-4o'"):
+        connect("gpt-4o", models=write(FULL))
+
+
+def test_a_missing_key_names_the_variable_of_the_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAB_OPENAI_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with pytest.raises(LLMError, match="LAB_OPENAI_KEY"):
+        connect("planner", models=write(FULL))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "planner: {model: 'openai:gpt-4o', temprature: 0}",
+            r"models.yaml: planner.temprature: there is no such field; those there are: model,",
+        ),
+        ("planner: {model: 'openai:gpt-4o', temperature: hot}", r"planner.temperature: Input should be a valid number"),
+        ("planner: {model: 'openai:gpt-4o', temperature: 3}", r"planner.temperature: .* less than or equal to 2"),
+        ("planner: {model: 'openai:gpt-4o', price: {prompt: 1}}", r"planner.price.completion: Field required"),
+        ("planner: {model: 'openai:gpt-4o', price: {prompt: -1, completion: 1}}", r"planner.price.prompt: .* greater than or equal to 0"),
+        ("planner: {model: 'openai:gpt-4o', patience: {attemps: 1}}", r"planner.patience.attemps: there is no such field"),
+        ("planner: {model: 'openai:gpt-4o', patience: {attempts: 0}}", r"planner.patience.attempts: .* greater than or equal to 1"),
+        ("planner: {model: 'openai:gpt-4o', reasoning_effort: hi}", r"planner: unknown reasoning_effort 'hi'; did you mean 'high'"),
+        ("planner: {model: 'openai:gpt-4o', num_ctx: 4096}", r"planner: num_ctx: a model that begins with 'openai' has no such field"),
+        ("planner: {model: local, price: {prompt: 1, completion: 1}}", r"planner: price: a model that begins with 'local'"),
+        ("planner: {model: 'recorded:a.jsonl', temperature: 0}", r"planner: temperature: a model that begins with 'recorded'"),
+        ("planner: {model: gpt-4o}", r"planner: unknown model 'gpt-4o'; did you mean 'openai:gpt-4o'"),
+        ("planner: {model: 'openai:'}", r"planner: 'openai:' says no more than the kind"),
+        ("planner: {temperature: 0}", r"planner.model: Field required"),
+        ("planner: {model: 'openai:gpt-4o', key_variable: not a name}", r"planner.key_variable: it is the name of an environment variable"),
+        ("planner: gpt-4o", r"planner: write what it is below its name"),
+        ("'two words': {model: local}", r"a model's name is letters"),
+        ("planner: {model: local}\nplanner: {model: 'openai:gpt-4o'}", r"line 1 of .*planner is there twice"),
+        ("planner: {model: local, model: 'openai:gpt-4o'}", r"model is there twice"),
+        ("planner: {model: [", r"line \d of .*models.yaml is not YAML"),
+        ("planner: !!python/object/apply:os.system ['true']", r"is not YAML"),
+        ("", r"models.yaml names no models"),
+        ("- planner", r"models.yaml names no models"),
+    ],
+)
+def test_what_cannot_be_used_is_told_with_the_file_the_entry_and_the_field(write: Write, text: str, told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        load_models(write(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"planner: {{model: 'openai:gpt-4o', key: {CANARY}}}",
+        f"planner: {{model: 'openai:gpt-4o', api_key: {CANARY}}}",
+        f"planner: {{model: 'openai:gpt-4o', key_variable: {CANARY}}}",
+        "planner: {model: 'openai:gpt-4o', key_variable: abcdef0123456789abcdef0123456789}",
+        f"planner: {{model: 'https://llm.example.org/v1?key={CANARY}#m'}}",
+        f"planner: {{model: 'openai:gpt-4o', reasoning_effort: {CANARY}}}",
+    ],
+)
+def test_a_key_in_the_file_is_refused_and_not_told(write: Write, text: str) -> None:
+    with pytest.raises(BadInput, match="name the environment variable that holds it") as caught:
+        load_models(write(text))
+    assert CANARY not in str(caught.value) and "abcdef0123" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"models file .*nowhere.yaml cannot be read"):
+        connect("planner", models=tmp_path / "nowhere.yaml")
+
+
+def test_models_can_be_part_of_a_larger_file() -> None:
+    models = models_from({"planner": {"model": "openai:gpt-4o"}}, "lab.yaml: models")
+    assert isinstance(models, Models) and list(models) == ["planner"]
+    assert repr(models) == "<lab.yaml: models: planner (openai:gpt-4o)>"
+    with pytest.raises(BadInput, match=r"lab.yaml: models: planner.model"):
+        models_from({"planner": {"model": 3}}, "lab.yaml: models")
