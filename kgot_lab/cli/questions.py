@@ -109,7 +109,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go on is said."""
     from kgot_lab.experiments.questions.totals import write_totals
 
-    run, purse = ready.run, ready.purse
+    run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
     if missing < total:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
@@ -119,7 +119,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def told(question: Question, event: Event) -> None:
-                what = f"{question.id}, step {event.step}; {purse.calls:,} calls, ${purse.spent.cost:.2f}"
+                what = f"{question.id}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
             for receipt in run.answers(parallel, told):

@@ -1,4 +1,4 @@
-"""The parts of a run of questions: the purse, the threads, receipts and plans."""
+"""The parts of a run of questions: threads, receipts, results, plans and folders."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.errors import BadInput, LLMError, OverBudget
+from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.experiments.questions.batch import alone_in, trace_name
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
 from kgot_lab.experiments.questions.plan import QuestionPlan, read_plan
-from kgot_lab.experiments.questions.purse import Purse
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import (
     QuestionReceipt,
@@ -23,68 +22,6 @@ from kgot_lab.experiments.questions.receipts import (
     withheld,
 )
 from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
-from kgot_lab.llm.budget import Budget
-from kgot_lab.llm.presets import Price
-from kgot_lab.types import Message, Prompt, Reply, Usage
-
-ASK = Prompt((Message("user", "x" * 30),), max_tokens=100)
-
-
-class Charging:
-    """A model that costs a dollar a call, and waits until `go_on` before it answers."""
-
-    name = "charging"
-    price = Price(0.0, 10_000.0)  # dollars a million tokens written: 100 are a dollar
-
-    def __init__(self) -> None:
-        self.calls, self.under_way, self.go_on = 0, threading.Semaphore(0), threading.Event()
-        self.go_on.set()
-
-    def __call__(self, prompt: Prompt) -> Reply:
-        self.calls += 1
-        self.under_way.release()
-        self.go_on.wait()
-        return Reply("yes", Usage(10, 100, 1.0, 1.0))
-
-
-# --- the purse ------------------------------------------------------------------------------------------------------------
-
-
-def test_calls_under_way_count_so_that_threads_cannot_overspend_together():
-    llm = Charging()
-    llm.go_on.clear()
-    purse = Purse(Budget(dollars=3.0))
-    paying = purse.model(llm)
-    threads = [threading.Thread(target=paying, args=(ASK,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        llm.under_way.acquire()
-    with pytest.raises(OverBudget, match="calls under way could take 3"):
-        paying(ASK)
-    llm.go_on.set()
-    for thread in threads:
-        thread.join()
-    assert llm.calls == 3 and purse.spent.cost == 3.0 and purse.calls == 3
-
-
-def test_two_models_pay_from_one_purse_and_earlier_sittings_count():
-    purse = Purse(Budget(calls=5), calls=3, spent=Usage(cost=3.0))
-    one, other = purse.model(Charging()), purse.model(Charging())
-    one(ASK)
-    other(ASK)
-    with pytest.raises(OverBudget, match="5 of 5 calls"):
-        one(ASK)
-    assert purse.spent.cost == 5.0
-
-
-def test_a_model_of_unknown_price_is_not_asked_where_dollars_are_limited():
-    llm = Charging()
-    llm.price = None
-    with pytest.raises(OverBudget, match="price of charging is not known"):
-        Purse(Budget(dollars=1.0)).model(llm)(ASK)
-    assert llm.calls == 0 and Purse(Budget(calls=1)).model(llm)(ASK).text == "yes"
-
 
 # --- threads --------------------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,9 @@ from kgot_lab.experiments.questions.attempt import Equipment, check_question_sys
 from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun, spent_before
 from kgot_lab.experiments.questions.kit import Kit
 from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
-from kgot_lab.experiments.questions.purse import Purse
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import Selection
-from kgot_lab.llm.budget import Budget
+from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.loop.limits import Limits
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document
@@ -43,10 +42,10 @@ class Answerers:
 
 @dataclass(frozen=True)
 class ReadyRun:
-    """A run that can begin, or go on, and the purse that its models pay from."""
+    """A run that can begin, or go on, and what its models spend together."""
 
     run: QuestionRun
-    purse: Purse
+    spending: Spending
 
 
 def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:
@@ -61,8 +60,10 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     documents = (*whole.documents, *by.documents)
     if by.system == "rag" and not documents and not all(question.documents for question in chosen.questions):
         raise BadInput(f"RAG needs documents to find passages in, and {whole.name} has none: name a folder with --documents DIR")
-    purse = Purse(budget, *spent_before(folder))
-    planning, execution, grader = (llm and purse.model(llm) for llm in (by.planning, by.execution, by.grader))
+    calls, spent = spent_before(folder)
+    spending = Spending(budget)
+    spending.charge(spent, calls=calls)
+    planning, execution, grader = (llm and Budgeted(llm, spending) for llm in (by.planning, by.execution, by.grader))
     assert planning is not None
     kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools)
     looped = by.system == "loop"
@@ -76,4 +77,4 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     if not plan.keep(folder):
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
-    return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), purse)
+    return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
