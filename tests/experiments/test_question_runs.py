@@ -6,13 +6,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from support.loop_script import WRITE, call, scripted, votes
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.experiments.questions.batch import alone_in, trace_name
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
 from kgot_lab.experiments.questions.plan import QuestionPlan, read_plan
-from kgot_lab.experiments.questions.question import Question
+from kgot_lab.experiments.questions.prepare import Answerers, prepared
+from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import (
     QuestionReceipt,
     append_receipt,
@@ -22,6 +24,11 @@ from kgot_lab.experiments.questions.receipts import (
     withheld,
 )
 from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
+from kgot_lab.experiments.questions.sets import Selection
+from kgot_lab.experiments.questions.totals import write_totals
+from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document
 
 # --- threads --------------------------------------------------------------------------------------------------------------
 
@@ -133,3 +140,25 @@ def test_each_id_has_a_file_of_its_own():
     ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
     names = [trace_name(id) for id in ids]
     assert len({name.lower() for name in names}) == len(ids) and all("/" not in name and len(name) < 100 for name in names)
+
+
+# --- from Python ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_path):
+    asked = []
+
+    def look(query: str) -> Result:
+        asked.append(query)
+        return Result("Ada Lovelace was born in London.", (Document("w", "Ada Lovelace was born in London.", "Ada Lovelace"),))
+
+    web = TextTool("web", "Looks into the web.", {"query": "what to look for"}, look, finds="query")
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), *votes("R")], merge={"reason": "more"}, tools=call(tool="web"), write=WRITE,
+        **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
+    )  # fmt: skip
+    mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
+    ready = prepared(mine, Selection(), Answerers("loop", llm, REFERENCE, tools=lambda question, llm: [web]), tmp_path / "run")
+    [receipt] = ready.run.answers()
+    assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"] and read_plan(tmp_path / "run")["tools"] == ["web"]
+    assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls

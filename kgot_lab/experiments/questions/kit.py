@@ -17,15 +17,22 @@ from kgot_lab.types import LLM, Document
 
 _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
+More = Callable[[Question, LLM], Sequence[Tool]]
+
+
+def nothing_more(question: Question, llm: LLM) -> Sequence[Tool]:
+    """No tools beside those that a question's documents and files give."""
+    return ()
+
 
 class Kit:
     """Makes the tools of each question. The index of the documents that all share is made once, and its searches take turns.
 
-    `more` are tools for every question, such as those that look into the web. The seconds of each call go to the file `times`.
+    `more` gives further tools for a question, such as those that look into the web. The seconds of each call go to the file `times`.
     """
 
-    def __init__(self, documents: Sequence[Document], llm: LLM, times: Path, *, system: str = "loop", more: Sequence[Tool] = ()):
-        self._llm, self._times, self._more, self._k = llm, times, tuple(more), _FOUND.get(system, 1)
+    def __init__(self, documents: Sequence[Document], llm: LLM, times: Path, *, system: str = "loop", more: More = nothing_more):
+        self._llm, self._times, self._more, self._k = llm, times, more, _FOUND.get(system, 1)
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
@@ -33,7 +40,8 @@ class Kit:
         """The names of all tools that some of the questions get."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {"read_attachment"} if any(question.attachments for question in questions) else set()
-        return sorted(named | {tool.name for tool in self._more}) or [ask_model(self._llm).name]
+        named |= {tool.name for question in questions for tool in self._more(question, self._llm)}
+        return sorted(named) or [ask_model(self._llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
         told = self._told(question)
@@ -48,7 +56,7 @@ class Kit:
             tools.append(self._over_all())
         if question.attachments:
             tools.append(read_attachment(question.attachments))
-        tools += self._more
+        tools += self._more(question, self._llm)
         return tools or [ask_model(self._llm)]
 
     def _over_all(self) -> Tool:

@@ -12,13 +12,12 @@ from kgot_lab import __version__
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import Equipment, check_question_system
 from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun, spent_before
-from kgot_lab.experiments.questions.kit import Kit
+from kgot_lab.experiments.questions.kit import Kit, More, nothing_more
 from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import Selection
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.loop.limits import Limits
-from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document
 
 _UNLIMITED = Budget()
@@ -37,7 +36,7 @@ class Answerers:
     store: str = "in_memory"
     unsafe: bool = False
     documents: Sequence[Document] = ()
-    tools: Sequence[Tool] = ()
+    tools: More = nothing_more  # of a question and the planning model, which is kept to the budget
 
 
 @dataclass(frozen=True)
