@@ -16,6 +16,7 @@ import typer
 from kgot_lab import __version__
 from kgot_lab.cli import terminal
 from kgot_lab.cli.bench import bench
+from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
@@ -282,6 +283,7 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 
 app.command()(bench)
+app.command("questions")(answer_questions)
 app.command()(export)
 app.command()(pages)
 

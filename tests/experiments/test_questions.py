@@ -4,21 +4,24 @@ from kgot_lab.experiments.questions.hotpotqa import hotpotqa, question_split
 
 
 def test_the_bundled_questions_and_passages_are_complete():
-    documents, questions = hotpotqa()
+    data = hotpotqa()
+    documents, questions = data.documents, data.questions
     assert (len(documents), len(questions), sum(len(question.gold) for question in questions)) == (994, 100, 200)
     assert {question.type for question in questions} == {"bridge", "comparison"}
     assert len({document.id for document in documents}) == len({(d.title, d.text) for d in documents}) == 994
 
 
 def test_gold_ids_lead_to_the_passages_that_hold_the_facts():
-    documents, questions = hotpotqa()
+    data = hotpotqa()
+    documents, questions = data.documents, data.questions
     texts = {document.id: document.text for document in documents}
     for question in questions:
         assert all(any(fact in texts[id] for id in question.gold) for fact in question.facts)
 
 
 def test_ids_and_order_say_nothing_about_the_questions():
-    documents, questions = hotpotqa()
+    data = hotpotqa()
+    documents, questions = data.documents, data.questions
     ids = [document.id for document in documents]
     assert ids == sorted(ids)
     place = {id: number for number, id in enumerate(ids)}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from kgot_lab.evaluation.answers import exact_match, f1, holds
 from kgot_lab.experiments.questions.answers_on_file import rows_on_file
-from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
-from kgot_lab.loop import prompts
+from kgot_lab.experiments.questions.baselines import rag_prompt, zero_shot_prompt
+from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+from kgot_lab.experiments.questions.question import Question
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
@@ -51,8 +52,7 @@ def closed_book(llm: LLM) -> Callable[[Question], Outcome]:
     """Ask the model, nothing else."""
 
     def answer(question: Question) -> Outcome:
-        text = f'Question: {question.text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
-        return _one_call(llm, question, text)
+        return _one_call(llm, question, zero_shot_prompt(question.text))
 
     return answer
 
@@ -64,18 +64,17 @@ def rag(llm: LLM) -> Callable[[Question], Outcome]:
     def answer(question: Question) -> Outcome:
         began = time.perf_counter()
         passages = tool(query=question.text).text
-        text = f'Passages:\n{passages}\n\nQuestion: {question.text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
-        return _one_call(llm, question, text, began)
+        return _one_call(llm, question, rag_prompt(question.text, passages), began)
 
     return answer
 
 
-def _one_call(llm: LLM, question: Question, text: str, began: float | None = None) -> Outcome:
-    from kgot_lab.llm.structured import parse, schema_of
+def _one_call(llm: LLM, question: Question, prompt: Prompt, began: float | None = None) -> Outcome:
+    from kgot_lab.llm.structured import parse
     from kgot_lab.loop.shapes import Answer
 
     began = began or time.perf_counter()
-    reply = llm(Prompt(prompts._say(prompts.ANSWER, text), schema_of(Answer), 0.0, 0, 200))
+    reply = llm(prompt)
     said = parse(reply.text, Answer).answer
     usage = reply.usage
     scores = exact_match(said, question.answer), f1(said, question.answer)

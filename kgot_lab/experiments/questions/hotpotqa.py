@@ -1,4 +1,4 @@
-"""The questions and passages that come with the package."""
+"""The questions and passages of HotpotQA that come with the package."""
 
 from __future__ import annotations
 
@@ -6,33 +6,12 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from kgot_lab.bundled import bundled
+from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.types import Document, Json
 
 _HOTPOTQA = "hotpotqa-train-100"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that do (`facts`)."""
-
-    id: str
-    text: str
-    answer: str
-    type: str  # bridge or comparison
-    level: str  # easy, medium or hard
-    gold: tuple[str, ...]
-    facts: tuple[str, ...]
-
-
-class QuestionSet(NamedTuple):
-    """Passages to search and questions to ask."""
-
-    documents: list[Document]
-    questions: list[Question]
 
 
 def hotpotqa() -> QuestionSet:
@@ -45,7 +24,7 @@ def hotpotqa() -> QuestionSet:
     ids = {old: _content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
     questions = [_question(row, rows, ids) for row in _rows("queries.jsonl.gz")]
-    return QuestionSet([documents[id] for id in sorted(documents)], questions)
+    return QuestionSet([documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split())
 
 
 def question_split() -> dict[str, tuple[str, ...]]:

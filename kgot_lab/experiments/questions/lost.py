@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.experiments.questions.answers_on_file import rows_on_file
-from kgot_lab.experiments.questions.hotpotqa import Question, hotpotqa
+from kgot_lab.experiments.questions.hotpotqa import hotpotqa
+from kgot_lab.experiments.questions.question import Question
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote

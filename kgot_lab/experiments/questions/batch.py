@@ -1,0 +1,170 @@
+"""A run of many questions, several at a time, in a folder: a trace and a receipt of each, so that it goes on after a kill.
+
+Questions are answered in threads: what takes time is waiting for a server or for the sandboxes, which are processes of their own, so one
+process suffices, and the index of the documents, a model on this computer and the budget are there once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, ModelMissing, NoSandbox, NotInstalled, OverBudget, ReplayMiss
+from kgot_lab.evaluation.grading import grade_in
+from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
+from kgot_lab.experiments.questions.parallel import Halted, in_parallel
+from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.experiments.questions.receipts import (
+    QuestionReceipt,
+    append_receipt,
+    read_receipts,
+    scored,
+    with_costs,
+    with_grade,
+    withheld,
+    without_graph,
+)
+from kgot_lab.loop.events import Answered, Asked, Event
+from kgot_lab.types import LLM, Usage
+
+RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
+TRACES, GRADINGS = "traces", "gradings"  # folders
+_FATAL = (OverBudget, NoSandbox, NotInstalled, ModelMissing)  # no question could be answered after one of these
+_IN_A_ROW = 5  # questions that a model fails on before the run stops: then it is the server and not the question
+
+
+@dataclass(frozen=True)
+class QuestionRun:
+    """The questions, what answers and grades them, and the folder in which all of it is kept."""
+
+    folder: Path
+    questions: QuestionSet
+    system: str
+    equipment: Equipment
+    grader: LLM | None = None
+
+    @property
+    def receipts(self) -> dict[str, QuestionReceipt]:
+        """The receipts on file, by the ids of their questions."""
+        return read_receipts(self.folder / RECEIPTS)
+
+    def missing(self) -> list[Question]:
+        """The questions without a receipt, those that ended in an error, and those that this grader has not graded."""
+        there = self.receipts
+        return [question for question in self.questions.questions if not self._is_done(there.get(question.id))]
+
+    def answers(self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None) -> Iterator[QuestionReceipt]:
+        """Answer what is missing, so many at a time, and give each receipt as it is written.
+
+        An error in a question is its receipt. Raises OverBudget, an error that would end every question, or LLMError when the model failed
+        on several questions in a row; calls under way come to their end first, and so they do when Ctrl-C stops it.
+        """
+        lock, halt = threading.Lock(), threading.Event()
+
+        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None]:
+            receipt, error = self._answered(question, halt, told)
+            with lock:
+                append_receipt(self.folder / RECEIPTS, receipt)
+            return receipt, error
+
+        in_a_row = 0
+        with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
+            for receipt, error in done:
+                yield receipt
+                in_a_row = in_a_row + 1 if _is_the_models(error) else 0
+                if in_a_row == _IN_A_ROW:
+                    raise LLMError(f"the model failed on {in_a_row} questions in a row, so the run stops: {error}") from error
+
+    def _is_done(self, receipt: QuestionReceipt | None) -> bool:
+        if receipt is None or receipt.error:
+            return False
+        return self.grader is None or receipt.grader == self.grader.name
+
+    def _answered(
+        self, question: Question, halt: threading.Event, told: Callable[[Question, Event], None]
+    ) -> tuple[QuestionReceipt, Exception | None]:
+        """The receipt of a question, and the error that ended it, if one did."""
+        name = trace_name(question.id)
+        path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
+        seen: list[Event] = []
+        receipt, problem = scored(question, "", self.questions.scored_by), None
+        before = Usage.total(event.usage for event in _kept(path) if isinstance(event, Asked)).seconds
+        began = time.perf_counter()
+        try:
+            with closing(attempt(question, self.system, self.equipment, path)) as events:  # so that its store is closed if it is halted
+                for event in events:
+                    seen.append(event)
+                    told(question, event)
+                    if halt.is_set():
+                        raise Halted
+            predicted = next(event.text for event in reversed(seen) if isinstance(event, Answered))
+            receipt = scored(question, predicted, self.questions.scored_by)
+            if self.grader is not None:
+                gradings = list(grading_run(question, predicted, self.grader, graded))
+                grade = grade_in(next(event.reply for event in gradings if isinstance(event, Asked)))
+                receipt = with_grade(receipt, grade, self.grader.name)
+        except (Halted, *_FATAL):
+            raise
+        except Exception as error:  # a defect on one question must not cost the others
+            told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+            receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
+        receipt = with_costs(receipt, seen or _kept(path), before + time.perf_counter() - began)
+        receipt = receipt if self.system == "loop" else without_graph(receipt)
+        return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _is_the_models(error: Exception | None) -> bool:
+    return isinstance(error, LLMError) and not isinstance(error, BadReply | ReplayMiss)
+
+
+def _kept(path: Path) -> tuple[Event, ...]:
+    try:
+        return begun(path)
+    except LabError:
+        return ()
+
+
+def spent_before(folder: Path) -> tuple[int, Usage]:
+    """How many calls the traces of a folder hold, and what they cost."""
+    calls, spent = 0, Usage()
+    for path in _trace_files(folder):
+        for line in path.read_bytes().splitlines():
+            if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"):  # the other events, often long, need not be read
+                calls, spent = calls + 1, spent + Usage(**json.loads(line)["usage"])
+    return calls, spent
+
+
+def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
+    """The events of every trace of a run, answers and gradings, by the names of the files; damaged ones are left out."""
+    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in _trace_files(folder)}
+
+
+def _trace_files(folder: Path) -> list[Path]:
+    return [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
+
+
+def trace_name(id: str) -> str:
+    """The name of the trace of a question: its id, where that can be a file's name everywhere, and else a hash is added."""
+    plain = re.sub(r"[^\w-]+", "_", id, flags=re.ASCII)[:60]
+    same = plain == id.lower() == id  # some systems hold names that differ in capitals for one
+    return f"{plain}.jsonl" if same else f"{plain}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.jsonl"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder; raises BadInput where another is at work in it. A kill leaves no lock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            raise BadInput(f"another run is at work in {folder}: wait for it, or name another folder with --folder DIR") from None
+        yield

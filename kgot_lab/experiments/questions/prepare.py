@@ -1,0 +1,79 @@
+"""From what a reader asks for to a run of questions: the plan is written or checked, the budget begun where earlier sittings left it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+from kgot_lab import __version__
+from kgot_lab.errors import BadInput
+from kgot_lab.experiments.questions.attempt import Equipment, check_question_system
+from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun, spent_before
+from kgot_lab.experiments.questions.kit import Kit, More, nothing_more
+from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
+from kgot_lab.experiments.questions.question import QuestionSet
+from kgot_lab.experiments.questions.sets import Selection
+from kgot_lab.llm.budget import Budget, Budgeted, Spending
+from kgot_lab.loop.limits import Limits
+from kgot_lab.types import LLM, Document
+
+_UNLIMITED = Budget()
+_IGNORED = "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+
+
+@dataclass(frozen=True)
+class Answerers:
+    """Which system answers, with which models and limits, on which store, over which further documents and with which further tools."""
+
+    system: str
+    planning: LLM
+    limits: Limits
+    execution: LLM | None = None
+    grader: LLM | None = None
+    store: str = "in_memory"
+    unsafe: bool = False
+    documents: Sequence[Document] = ()
+    tools: More = nothing_more  # of a question and the planning model, which is kept to the budget
+
+
+@dataclass(frozen=True)
+class ReadyRun:
+    """A run that can begin, or go on, and what its models spend together."""
+
+    run: QuestionRun
+    spending: Spending
+
+
+def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:
+    """The run of the selected questions in a folder of its own.
+
+    Raises BadInput for a folder with another plan, for questions that the system cannot answer, and UnknownName.
+    """
+    check_question_system(by.system)
+    chosen = selection.of(whole)
+    if by.grader is not None and whole.scored_by == "gaia":
+        raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
+    documents = (*whole.documents, *by.documents)
+    if by.system == "rag" and not documents and not all(question.documents for question in chosen.questions):
+        raise BadInput(f"RAG needs documents to find passages in, and {whole.name} has none: name a folder with --documents DIR")
+    calls, spent = spent_before(folder)
+    spending = Spending(budget)
+    spending.charge(spent, calls=calls)
+    planning, execution, grader = (llm and Budgeted(llm, spending) for llm in (by.planning, by.execution, by.grader))
+    assert planning is not None
+    kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools)
+    looped = by.system == "loop"
+    plan = QuestionPlan(
+        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
+        selection=asdict(selection), system=by.system, model=planning.name, execution=(execution or planning).name,
+        limits=by.limits.as_json() if looped else {}, tools=kit.names(chosen.questions) if by.system != "zero-shot" else [],
+        documents_sha256=QuestionSet(list(by.documents), []).sha256, store=by.store if looped else "", private=whole.private,
+        scored_by=whole.scored_by, made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
+    )  # fmt: skip
+    if not plan.keep(folder):
+        (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+    equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
+    return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)

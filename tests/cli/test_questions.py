@@ -1,0 +1,311 @@
+"""`kgot-lab questions`: whole runs against a model server on this computer, killed and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.answering_server import BORN, answering_server, birthplace_questions, told_birthplaces
+from support.waiting import AMPLE, until
+
+from kgot_lab.cli.app import main
+from kgot_lab.errors import TraceError
+from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.loop.events import Asked
+from kgot_lab.loop.trace import load_run
+
+RUN = Path("run")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def kgot_lab(monkeypatch, capsys):
+    """The command line, run in this process."""
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return Ran(ended.value.code or 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """A folder to work in, with a question set and no model, key or cache."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "no-model.gguf"))
+    for name in ("OPENAI_API_KEY", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    write_set(birthplace_questions())
+    return tmp_path
+
+
+def write_set(rows: list[dict[str, object]], name: str = "born.jsonl") -> None:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def server():
+    """A model server that answers the questions properly."""
+    with answering_server(told_birthplaces) as serving:
+        yield serving
+
+
+def asking(server, *more: object) -> list[object]:
+    return ["questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", RUN, *more]
+
+
+def receipts() -> dict[str, dict[str, object]]:
+    return {row["id"]: row for row in map(json.loads, (RUN / "receipts.jsonl").read_text().splitlines())}
+
+
+def recorded_calls() -> int:
+    """How many replies the traces hold."""
+    count = 0
+    for path in (RUN / "traces").glob("*.jsonl"):
+        try:
+            count += sum(isinstance(event, Asked) for event in load_run(path).events)
+        except TraceError:  # it has just been begun
+            continue
+    return count
+
+
+# --- a run ----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_question_is_answered_scored_and_kept(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--parallel", 2))
+    assert ran.code == 0, ran.err
+    assert "lovelace: correct, 'London'; right is 'London'" in ran.err
+    lines = receipts()
+    assert {id: row["predicted"] for id, row in lines.items()} == {name.split()[-1].lower(): place for name, place in BORN.items()}
+    assert all(row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"] for row in lines.values())
+    assert all(row["steps"] == 1 and row["tools"] == {"search": 1} and row["seconds"] > 0 for row in lines.values())
+    assert sum(row["calls"] for row in lines.values()) == len(server.answered) == recorded_calls()
+    assert sum(row["prompt_tokens"] for row in lines.values()) == 1000 * len(server.answered)
+    assert "born, loop" in ran.out and "level 1" in ran.out
+    assert all((RUN / "traces" / f"{id}.jsonl").is_file() for id in lines)
+    assert (RUN / ".gitignore").read_text() == "*\n"  # what holds questions of others does not belong in a repository
+
+
+def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(kgot_lab, server):
+    assert kgot_lab(*asking(server)).code == 0
+    totals, calls = json.loads((RUN / "totals.json").read_text()), len(server.answered)
+    assert totals["questions"] == 4 and totals["errors"] == 0 and totals["all"]["calls"] == calls
+    assert sum(role["calls"] for role in totals["by role"].values()) == calls and totals["by role"]["write"]["calls"] == 4
+    assert totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
+    assert totals["tools"]["search"]["calls"] == 4 and totals["tools"]["search"]["seconds"] > 0
+    ledger = [json.loads(line) for line in (RUN / "ledger.jsonl").read_text().splitlines()]
+    assert len(ledger) == calls and {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
+
+
+def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--limit", 1)).code == 0
+    ran = kgot_lab("verify", RUN / "traces" / "lovelace.jsonl")
+    assert ran.code == 0 and "every one the same" in ran.out
+
+
+def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, server):
+    assert kgot_lab(*asking(server)).code == 0
+    ran = kgot_lab("questions", "--plots", RUN)
+    assert ran.code == 0 and ran.out.count("\n") == 10 and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
+    assert len(list((RUN / "plots").glob("*.svg"))) == len(list((RUN / "plots").glob("*.json"))) == 10
+    assert kgot_lab("questions", "--plots", "elsewhere").code == 1
+
+
+def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--json", "--sample", ".5", "--seed", 3))
+    told = json.loads(ran.out)
+    assert told["by level"]["all"]["questions"] == 2 and told["by level"]["all"]["correct"]["mean"] == 1 and told["folder"] == "run"
+
+
+# --- stopped and gone on with ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.parametrize("system", ["loop", "rag"])
+def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(kgot_lab, server, system):
+    words = [sys.executable, "-m", "kgot_lab", *map(str, asking(server, "--parallel", 3, "--system", system))]
+    for most in {"loop": (5, 17, 30), "rag": (1, 3)}[system]:
+        server.hold_after(most)
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        until(lambda most=most: server.held and recorded_calls() == most, "every answered call is on file and the next one waits")
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(timeout=AMPLE) == -signal.SIGKILL
+        server.release()
+    ran = kgot_lab(*asking(server, "--parallel", 3, "--system", system))
+    assert ran.code == 0, ran.err
+    assert server.repeated == [] and recorded_calls() == len(server.answered)
+    assert len(receipts()) == 4 and all(row["correct"] for row in receipts().values())
+
+
+def test_a_finished_run_asks_nothing_more(kgot_lab, server):
+    first = kgot_lab(*asking(server))
+    calls = len(server.answered)
+    again = kgot_lab(*asking(server))
+    assert (first.code, again.code, len(server.answered)) == (0, 0, calls) and "4 of 4 questions are answered already" in again.err
+    assert again.out == first.out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="process groups")
+def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, server):
+    server.hold_after(6)
+    words = [sys.executable, "-m", "kgot_lab", *map(str, asking(server, "--parallel", 2))]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until(lambda: server.held == 2, "both questions wait for an answer")
+    os.killpg(process.pid, signal.SIGINT)
+    server.release()
+    _, err = process.communicate(timeout=AMPLE)
+    assert process.returncode == 130 and "Traceback" not in err and "the same command goes on from there" in err
+    assert kgot_lab(*asking(server)).code == 0 and server.repeated == []
+
+
+# --- one budget -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
+    stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
+    assert stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command goes on" in stopped.err
+    assert len(server.answered) == 20 == recorded_calls()
+    still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
+    assert still.code == 1 and len(server.answered) == 20  # what earlier sittings spent counts
+    assert kgot_lab(*asking(server, "--max-calls", 1000)).code == 0 and server.repeated == []
+    assert all(row["correct"] and not row["error"] for row in receipts().values())
+
+
+def test_tokens_are_limited_likewise(kgot_lab, server):
+    stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-tokens", 12_000))
+    assert stopped.code == 1 and "tokens are spent" in stopped.err and len(server.answered) * 1500 <= 12_000
+
+
+# --- another plan, errors, bad input --------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_another_plan_is_refused_saying_what_differs(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--limit", 1)).code == 0
+    for more, said in (
+        (["--limit", 2], "selection.limit is 1 there and 2 now"),
+        (["--limit", 1, "--preset", "local"], "limits.steps is 7 there and 3 now"),
+        (["--limit", 1, "--system", "rag"], 'system is "loop" there and "rag" now'),
+    ):
+        ran = kgot_lab(*asking(server, *more))
+        assert ran.code == 1 and said in ran.err and "another plan" in ran.err
+    other = kgot_lab("questions", "born.jsonl", "--limit", 1, "--model", f"{server.url}#other", "--folder", RUN)
+    assert other.code == 1 and "model is" in other.err
+    write_set([{**row, "answer": "Paris"} for row in birthplace_questions()])
+    changed = kgot_lab(*asking(server, "--limit", 1))
+    assert changed.code == 1 and "set_sha256" in changed.err
+
+
+def test_an_error_in_one_question_is_a_line_and_not_the_end(kgot_lab, here):
+    def reply(prompt):
+        if "Where was Marie Curie born?" in prompt.messages[-1].text:
+            raise ValueError("this prompt is not to my taste")
+        return told_birthplaces(prompt)
+
+    with answering_server(reply) as server:
+        ran = kgot_lab(*asking(server))
+        assert ran.code == 0 and "curie: " in ran.err and "not to my taste" in receipts()["curie"]["error"]
+        assert {id: row["error"] for id, row in receipts().items() if id != "curie"} == dict.fromkeys(receipts().keys() - {"curie"}, "")
+
+
+def test_a_question_that_ended_in_an_error_is_tried_again_the_next_time(kgot_lab, here):
+    refusing = [True]
+
+    def reply(prompt):
+        if refusing[0] and "Where was Marie Curie born?" in prompt.messages[-1].text:
+            raise ValueError("too busy")
+        return told_birthplaces(prompt)
+
+    with answering_server(reply) as server:
+        assert kgot_lab(*asking(server)).code == 0 and "too busy" in receipts()["curie"]["error"]
+        refusing[0] = False
+        assert kgot_lab(*asking(server)).code == 0 and receipts()["curie"]["correct"] and not receipts()["curie"]["error"]
+
+
+def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
+    write_set([{"question": f"Question {number}?", "answer": "x", "documents": [{"text": "Some text."}]} for number in range(12)])
+
+    def reply(prompt):
+        raise ValueError("out of order")
+
+    with answering_server(reply) as server:
+        ran = kgot_lab(*asking(server))
+        assert ran.code == 1 and "failed on 5 questions in a row" in ran.err and "out of order" in ran.err
+        assert len(receipts()) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["questions"], "name a question set"),
+        (["questions", "hotpot"], "did you mean 'hotpotqa'"),
+        (["questions", "gaia"], "HF_TOKEN"),
+        (["questions", "born.jsonl", "--system", "lop"], "did you mean 'loop'"),
+        (["questions", "born.jsonl", "--parallel", "0"], "--parallel must be 1 or more"),
+        (["questions", "born.jsonl", "--sample", "10"], "a share of the questions"),
+        (["questions", "born.jsonl", "--level", "9"], "unknown level '9'"),
+        (["questions", "born.jsonl", "--part", "test"], "unknown part 'test'"),
+        (["questions", "born.jsonl", "--limit", "0"], "limit must be 1 or more"),
+        (["questions", "born.jsonl", "--limit", "3", "--dummy"], "leave --limit out"),
+        (["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"], "--documents DIR"),
+    ],
+)
+def test_bad_input_is_one_sentence(kgot_lab, words, said):
+    ran = kgot_lab(*words)
+    assert ran.code == 1 and said in ran.err and ran.err.count("error: ") == 1
+
+
+# --- which system, which questions, who grades ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("system", "calls"), [("rag", 1), ("zero-shot", 1)])
+def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls):
+    ran = kgot_lab(*asking(server, "--system", system))
+    assert ran.code == 0, ran.err
+    assert len(server.answered) == 4 * calls and all(row["correct"] and row["forced"] is None for row in receipts().values())
+    assert all(row["tools"] == ({"search": 1} if system == "rag" else {}) for row in receipts().values())
+
+
+def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
+    def reply(prompt):
+        return json.dumps({"answer": "yes"})
+
+    with answering_server(reply) as server:
+        words = ["questions", "hotpotqa", "--system", "rag", "--limit", 3, "--model", f"{server.url}#m", "--folder", RUN]
+        assert kgot_lab(*words).code == 0
+    assert len(receipts()) == 3 and all(row["tools"] == {"search": 1} for row in receipts().values())
+    assert all("Passages:\n[1]" in json.loads(body)["messages"][1]["content"] for body in server.answered)
+
+
+def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
+    with answering_server(lambda prompt: "C" if "Curie" in prompt.messages[-1].text else "The grade is A.") as grader:
+        graded = kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
+        assert graded.code == 0 and "correct given attempted" in graded.out
+        assert len(server.answered) == 4 and len(grader.answered) == 4
+        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"} and receipts()["curie"]["span"] == "C"
+        assert "curie: not attempted (the grader said 'C'), 'Warsaw'; right is 'Warsaw'" in graded.err
+        kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
+        assert len(grader.answered) == 4
+    assert json.loads((RUN / "totals.json").read_text())["by role"]["grade"]["calls"] == 4

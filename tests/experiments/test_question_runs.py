@@ -1,0 +1,164 @@
+"""The parts of a run of questions: threads, receipts, results, plans and folders."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+from support.loop_script import WRITE, call, scripted, votes
+
+from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.evaluation.grading import Grade
+from kgot_lab.experiments.questions.batch import alone_in, trace_name
+from kgot_lab.experiments.questions.parallel import Halted, in_parallel
+from kgot_lab.experiments.questions.plan import QuestionPlan, read_plan
+from kgot_lab.experiments.questions.prepare import Answerers, prepared
+from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.experiments.questions.receipts import (
+    QuestionReceipt,
+    append_receipt,
+    read_receipts,
+    scored,
+    with_grade,
+    withheld,
+)
+from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
+from kgot_lab.experiments.questions.sets import Selection
+from kgot_lab.experiments.questions.totals import write_totals
+from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document
+
+# --- threads --------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_worked_on_once():
+    assert sorted(in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [n * n for n in range(20)]
+
+
+def test_an_error_ends_the_work_after_what_is_under_way():
+    halt, entered = threading.Event(), threading.Barrier(2)
+
+    def work(n: int) -> int:
+        if n < 2:
+            entered.wait()
+        if n == 0:
+            raise LLMError("no")
+        halt.wait()  # the others learn of it
+        return n
+
+    done = []
+    with pytest.raises(LLMError, match="no"):
+        for result in in_parallel(work, range(9), 2, halt):
+            done.append(result)
+    assert done == [1]
+
+
+def test_what_was_halted_is_no_error_of_its_own():
+    def work(n: int) -> int:
+        raise Halted
+
+    assert list(in_parallel(work, range(3), 2, threading.Event())) == []
+
+
+# --- receipts -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_alias_is_as_right_as_the_answer():
+    question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
+    assert scored(question, "Stanley Hall", "match").correct and scored(question, "stanley hall", "match").em == 1
+    assert not scored(question, "Hall", "match").correct
+
+
+def test_the_rule_of_the_set_decides():
+    question = Question("q", "How many?", "17")
+    by_match, by_gaia = scored(question, "17%", "match"), scored(question, "$17", "gaia")
+    assert by_match.correct and by_gaia.correct and by_gaia.rule == "number" and by_match.rule == ""
+    assert not scored(Question("q", "How many?", "17.0"), "17", "match").correct
+    assert scored(Question("q", "How many?", "17.0"), "17", "gaia").correct
+
+
+def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
+    receipt = scored(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
+    assert not receipt.correct and with_grade(receipt, Grade("correct", "A"), "judge").correct
+    unclear = with_grade(receipt, Grade("unclear", "hm"), "judge")
+    assert unclear.correct is False and unclear.end == "unclear" and unclear.span == "hm"
+
+
+def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(tmp_path):
+    path = tmp_path / "receipts.jsonl"
+    append_receipt(path, QuestionReceipt("a", error="busy"))
+    append_receipt(path, QuestionReceipt("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
+    with path.open("a") as file:
+        file.write('{"id": "b", "predi')
+    append_receipt(path, QuestionReceipt("c"))
+    read = read_receipts(path)
+    assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
+
+
+def test_of_a_private_set_no_right_answer_is_written():
+    right, wrong = (scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage"))
+    assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
+    assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
+
+
+def test_results_have_intervals_and_close_calls_of_their_own():
+    receipts = [QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}") for n in range(10)]
+    told = results_json(receipts)["by level"]["all"]
+    assert told["correct"]["mean"] == 0.6 and told["correct"]["low"] < 0.6 < told["correct"]["high"] and told["close calls"] == 1
+    assert [row[0].text for row in results_grid(receipts).rows] == ["level 0", "level 1", "all"] and graded_grid(receipts) is None
+
+
+# --- plans and folders ----------------------------------------------------------------------------------------------------
+
+PLAN = QuestionPlan("own", "ab", 3, "cd", {"seed": 0}, "loop", "m", "m", {"steps": 7}, ["search"], made={"date": "2026-01-01"})
+
+
+def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
+    assert [PLAN.keep(tmp_path / "run"), PLAN.keep(tmp_path / "run")] == [False, True]
+    assert replace(PLAN, made={"date": "2027-01-01"}).keep(tmp_path / "run")  # the day is no part of it
+    with pytest.raises(BadInput, match=r"limits\.steps is 7 there and 5 now; tools is") as refused:
+        replace(PLAN, limits={"steps": 5}, tools=[]).keep(tmp_path / "run")
+    assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
+
+
+def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(BadInput, match=r"holds thesis\.tex"):
+        PLAN.keep(tmp_path)
+
+
+def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
+    with alone_in(tmp_path), pytest.raises(BadInput, match="another run is at work"), alone_in(tmp_path):
+        pass
+    with alone_in(tmp_path):
+        pass
+
+
+def test_each_id_has_a_file_of_its_own():
+    ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
+    names = [trace_name(id) for id in ids]
+    assert len({name.lower() for name in names}) == len(ids) and all("/" not in name and len(name) < 100 for name in names)
+
+
+# --- from Python ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_path):
+    asked = []
+
+    def look(query: str) -> Result:
+        asked.append(query)
+        return Result("Ada Lovelace was born in London.", (Document("w", "Ada Lovelace was born in London.", "Ada Lovelace"),))
+
+    web = TextTool("web", "Looks into the web.", {"query": "what to look for"}, look, finds="query")
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), *votes("R")], merge={"reason": "more"}, tools=call(tool="web"), write=WRITE,
+        **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
+    )  # fmt: skip
+    mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
+    ready = prepared(mine, Selection(), Answerers("loop", llm, REFERENCE, tools=lambda question, llm: [web]), tmp_path / "run")
+    [receipt] = ready.run.answers()
+    assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"] and read_plan(tmp_path / "run")["tools"] == ["web"]
+    assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
