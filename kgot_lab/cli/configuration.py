@@ -1,4 +1,4 @@
-"""One page of YAML that says how a lab asks its questions: models, limits, store, tools and budget. What a command is given overrides it."""
+"""One page of YAML that says how a lab asks its questions: models, limits, store, tools, budget. Flags of a command override it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class ToolChoice(_Part):
 class Spend(_Part):
     """The most that all models of a run may take together."""
 
-    calls: int | None = Field(None, ge=0)
-    seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
-    dollars: float | None = Field(None, ge=0, allow_inf_nan=False)
+    calls: int | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class Configuration(_Part):
@@ -123,9 +123,8 @@ def _checked(given: Mapping[str, Any], where: str) -> Configuration:
 
 def _fields() -> list[str]:
     parts: dict[str, type[BaseModel]] = {"store": StoreChoice, "tools": ToolChoice, "budget": Spend}
-    return [
-        name if name not in parts else ", ".join(f"{name}.{field}" for field in parts[name].model_fields) for name in Configuration.model_fields
-    ]
+    inner = {name: [f"{name}.{field}" for field in part.model_fields] for name, part in parts.items()}
+    return [field for name in Configuration.model_fields for field in inner.get(name, [name])]
 
 
 def limits_given(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.grading import grade_in, grading_prompt
 from kgot_lab.experiments.questions.baselines import plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.loop.again.recording import Recording, RememberedLLM
+from kgot_lab.loop.again.replay import Resources, resume
 from kgot_lab.loop.events import Answered, Asked, Event, Started
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.recording import Recording, RememberedLLM
-from kgot_lab.loop.replay import Resources, resume
 from kgot_lab.loop.run import Steps
 from kgot_lab.loop.trace import load_run, made_by, record
 from kgot_lab.loop.walk import think
