@@ -102,9 +102,11 @@ class Recorded:
         changed = "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was"
         return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
 
-    def rewind(self) -> None:
-        """Start from the first asking of every prompt again."""
+    def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
+        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has not asked yet."""
         self._keys = Keys(self.head.model)
+        for prompt, _ in asked:
+            self._keys.of(prompt)
 
     def __repr__(self) -> str:
         return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
@@ -244,8 +246,7 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
 
 
 def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
-    """The replies in the Asked events of a run; what was asked inside tools is in what they returned."""
-    asked = [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
+    asked = _asked_lines(lines)
     models = list(dict.fromkeys(str(line.get("model")) for line in asked))
     if not models:
         raise TraceError(f"no model was asked in the run {trace}: it holds no reply to answer with")
@@ -258,11 +259,19 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     head = Head(
         model or models[0], str(about.get("model_sha256", "")), str(about.get("engine", "")), when, f"run {lines[0].get('run', '')}"
     )
-    keys, replies = Keys(head.model), {}
-    for line in asked:
-        if line.get("model") == head.model:
-            replies[keys.of(_prompt_asked(line, trace))] = _reply(line)
-    return head, replies
+    keys = Keys(head.model)
+    return head, {keys.of(_prompt_asked(line, trace)): _reply(line) for line in asked if line.get("model") == head.model}
+
+
+def asked_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
+    """What a run on file asked a model, and its replies, in their order; raises TraceError."""
+    lines = _asked_lines(list(_lines(Path(trace))))
+    return [(_prompt_asked(line, str(trace)), _reply(line)) for line in lines if line.get("model") == model]
+
+
+def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+    """The Asked events of a run; what was asked inside tools is in what they returned."""
+    return [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
 
 
 def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
