@@ -18,10 +18,13 @@ from kgot_lab.bundled import bundled
 from kgot_lab.draw.structure.view import StructureView
 from kgot_lab.draw.table import Table
 from kgot_lab.embedding.lsa import lsa
-from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, ReplayMiss, TraceError, UnknownName
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.runs import run
 from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.recorded import Recorder
+from kgot_lab.loop.again.replay import same_event
+from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
@@ -137,6 +140,96 @@ def test_the_run_is_written_where_a_trace_is_named_and_an_error_says_so(tmp_path
     assert "stopped.jsonl" in failed.value.__notes__[0]
     kept = lab.load_run(tmp_path / "stopped.jsonl")
     assert kept.events and not kept.finished and kept.answer == ""
+
+
+class Stops:
+    """A model that stops before its call of some number, once, or is interrupted there."""
+
+    name = "scripted"
+
+    def __init__(self, at, error=LLMError):
+        self.asked, self.at, self.error, self.model = 0, at, error, model()
+
+    def __call__(self, prompt):
+        self.asked += 1
+        if self.asked == self.at:
+            raise self.error("the server is gone")
+        return self.model(prompt)
+
+
+@pytest.mark.parametrize("documents", ["folder", "list", "tool"])
+@pytest.mark.parametrize("store", ["in_memory", "graph.log", "given"])
+def test_the_same_call_goes_on_with_a_run_that_stopped_as_the_error_says(folder, tmp_path, documents, store):
+    facts = {"folder": folder, "list": ADA, "tool": lab.search(ADA, bm25(ADA))}[documents]
+    with lab.open_store() as opened:
+        where = {"in_memory": "in_memory", "graph.log": tmp_path / "graph.log", "given": opened}[store]
+        whole, stops = Stops(0), Stops(8)
+
+        def call():
+            return lab.ask(QUESTION, facts, stops, preset=FEW, store=where, trace=tmp_path / "run.jsonl")
+
+        with pytest.raises(LLMError, match="gone") as failed:
+            call()
+        assert failed.value.__notes__ == [f"Everything so far is in {tmp_path / 'run.jsonl'}; the same call goes on with it."]
+        kept = lab.load_run(tmp_path / "run.jsonl").events
+        assert any(isinstance(event, Wrote) for event in kept)
+        assert call().answer == "London"
+        lab.ask(QUESTION, facts, whole, preset=FEW)
+        assert stops.asked == whole.asked + 1 and lab.load_run(tmp_path / "run.jsonl").events[: len(kept)] == kept
+        assert lab.verify(lab.load_run(tmp_path / "run.jsonl")) is None
+
+
+def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
+    stops = Stops(1, KeyboardInterrupt)
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path)
+    assert "the same call goes on with it" in stopped.value.__notes__[0]
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    assert lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London" and lab.load_run(path).finished
+
+
+def test_a_trace_of_something_else_is_refused_untouched_and_without_a_way_to_go_on(tmp_path):
+    path = tmp_path / "run.jsonl"
+    lab.ask(QUESTION, ADA, model(), preset=FEW, trace=path)
+    (tmp_path / "notes.jsonl").write_text("my own words\n")
+    with pytest.raises(LLMError):
+        lab.ask(QUESTION, ADA, Stops(3), preset=FEW, trace=tmp_path / "stopped.jsonl")
+    before = {path: path.read_text() for path in tmp_path.iterdir()}
+    for question, preset, trace, why in (
+        (QUESTION, FEW, path, "has its answer: load_run"),
+        ("Who was he?", FEW, path, "holds the run of another question, 'Where was Ada"),
+        ("Who was he?", FEW, tmp_path / "stopped.jsonl", "holds the run of another question"),
+        (QUESTION, "reference", tmp_path / "stopped.jsonl", "with other limits"),
+        (QUESTION, FEW, tmp_path / "notes.jsonl", "exists already and no run can go on there"),
+        (QUESTION, FEW, tmp_path, "cannot read the trace"),
+    ):
+        with pytest.raises(TraceError, match=why) as refused:
+            lab.ask(question, ADA, model(), preset=preset, trace=trace)
+        assert not getattr(refused.value, "__notes__", [])
+    assert before == {path: path.read_text() for path in tmp_path.iterdir()}
+
+
+def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
+    first = lab.ask(QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl")
+    for recording in ("tape.jsonl", "run.jsonl"):
+        tape = lab.connect(f"recorded:{tmp_path / recording}")
+        for _ in range(3):
+            again = lab.ask(QUESTION, ADA, tape, preset=FEW)
+            assert all(map(same_event, again.events, first.events)) and len(again.events) == len(first.events)
+
+
+def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_when_there_are_none(tmp_path):
+    whole = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=tmp_path / "whole.jsonl")
+    with pytest.raises(LLMError):
+        lab.ask(QUESTION, ADA, Stops(6), preset=FEW, trace=tmp_path / "run.jsonl")
+    short = lab.connect(f"recorded:{tmp_path / 'run.jsonl'}")
+    with pytest.raises(ReplayMiss) as missing:
+        lab.ask(QUESTION, ADA, short, preset=FEW, trace=tmp_path / "run.jsonl")
+    assert "the same call with a model that can answer goes on with it" in missing.value.__notes__[0]
+    tape = lab.connect(f"recorded:{tmp_path / 'whole.jsonl'}")
+    on = lab.ask(QUESTION, ADA, tape, preset=FEW, trace=tmp_path / "run.jsonl")
+    assert all(map(same_event, on.events, whole.events)) and len(on.events) == len(whole.events)
 
 
 def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_path):

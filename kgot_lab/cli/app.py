@@ -16,6 +16,7 @@ import typer
 from kgot_lab import __version__
 from kgot_lab.cli import terminal
 from kgot_lab.cli.bench import bench
+from kgot_lab.cli.going_on import GoOn, finish, interruptible
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
@@ -37,13 +38,16 @@ Documents = Annotated[Path | None, typer.Option("--documents", help="a folder wi
 Attach = Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")]
 Html = Annotated[Path | None, typer.Option("--html", help="write the run as one HTML page")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model than this")]
-MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer than this")]
-MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before a model would have cost more than this")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before this command makes more calls of a model")]
+MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer for this command")]
+MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before this command costs more")]
+_TAPE = "keep the model's replies in this file; those it holds are not asked for"
+Tape = Annotated[Path | None, typer.Option("--tape", help=_TAPE)]
 _STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
 AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 At = Annotated[str | None, typer.Option("--at", help=AT)]
+_ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
 
 
@@ -100,9 +104,7 @@ def ask(
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
     attach: Attach = None,
     trace: TraceFile = None,
-    tape: Annotated[
-        Path | None, typer.Option("--tape", help="keep the model's replies in this file; those it holds are not asked for")
-    ] = None,
+    tape: Tape = None,
     html: Html = None,
     as_json: AsJson = False,
     max_calls: MaxCalls = None,
@@ -113,7 +115,6 @@ def ask(
     unsafe: Unsafe = False,
 ) -> None:
     """Answer a question with a graph grown from your documents."""
-    from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.stores import empty_store
 
@@ -122,17 +123,22 @@ def ask(
     if documents is None and not attach:
         raise BadInput("there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE")
     if tape is not None and execution:
-        raise BadInput("a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both")
+        raise BadInput(_ONE_MODEL)
+    budget = terminal.budget_of(max_calls, max_seconds, max_dollars)
     limits = terminal.chosen_limits(preset, model, answer_format)
     path = trace or terminal.new_trace()
-    terminal.check_writable(html)
+    terminal.check_apart(trace=path, html=html, tape=tape, at=at, attach=attach, model=model, execution_model=execution)
+    terminal.check_page(html, documents)
     passages = terminal.read_folder(documents) if documents is not None else []
     tools = terminal.tools_with_notes(passages, attach or [])
-    budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
     planning = terminal.connect_model(model, budget, tape)
     live = Resources(tools, planning, terminal.connect_model(execution, budget) if execution else None)
-    options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    again = terminal.command("resume", path, **options, model=model if model != "local" else None, store=store, at=at)
+    options = {
+        "documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe,
+        "model": model if model != "local" else None, "store": store, "at": at,
+        "tape": tape, "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+    }  # fmt: skip
+    again = GoOn("resume", path, options)
     opened = empty_store(store or "in_memory", at, unsafe=unsafe)
     _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, store=opened)
 
@@ -147,6 +153,8 @@ def demo(
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.limits import LOCAL
 
+    if replayed and more:
+        raise BadInput("--replay shows the one run that is recorded, and --more asks a live model: leave out one of them")
     if not replayed:
         try:
             llm = terminal.local_model()
@@ -154,13 +162,15 @@ def demo(
             terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
             replayed = True
     if replayed:
+        if more:
+            terminal.say("note: there is one recorded run, so --more asks for nothing here")
         _replay_demo()
         return
     live = Resources(terminal.tools_with_notes(hotpotqa().documents, []), llm)
     for question in demo_questions()[: 1 + more]:
         path = terminal.new_trace()
         html = path.with_suffix(".html")
-        _answer(question.text, live, LOCAL, path, terminal.command("resume", path, html=html), html=html, bundled=True)
+        _answer(question.text, live, LOCAL, path, GoOn("resume", path, {"html": html}), html=html, bundled=True)
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
@@ -176,29 +186,34 @@ def extract(
     go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
-    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
     from kgot_lab.loop.again.replay import started
+    from kgot_lab.loop.events import Asked
     from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.trace import append, load_run, record
     from kgot_lab.stores import InMemory
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
+    path = trace or terminal.new_trace()
+    terminal.check_apart(trace=path, out=out, model=model)
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
+    if out.exists():
+        read_snapshot(out)  # what is no graph is not written over
     terminal.check_writable(out)
     limits = terminal.chosen_limits(preset, model)
-    path = trace or terminal.new_trace()
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     passages = terminal.read_folder(documents)
-    again = {"model": model if model != "local" else None, "preset": preset if preset != "auto" else None, "out": out, "trace": path}
+    given = {"model": model if model != "local" else None, "preset": preset if preset != "auto" else None, "out": out, "trace": path}
     with InMemory() as store:
-        events = extracting(passages, terminal.connect_model(model), store, limits, done=done)
+        events = extracting(passages, terminal.connect_model(model, trace=path if go_on else None), store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path)
-        for event in terminal.interruptible(kept, path, terminal.command("extract", documents, resume=True, **again)):
+        asked = sum(isinstance(event, Asked) for event in done)
+        for event in interruptible(kept, path, GoOn("extract", documents, {"resume": True, **given}), asked=asked):
             terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
         terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
@@ -211,6 +226,7 @@ def resume(
     model: Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")] = None,
     execution: Execution = None,
     attach: Attach = None,
+    tape: Tape = None,
     html: Html = None,
     as_json: AsJson = False,
     max_calls: MaxCalls = None,
@@ -221,16 +237,23 @@ def resume(
     unsafe: Unsafe = False,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
-    from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.again.replay import resume as resuming
+    from kgot_lab.loop.events import Asked
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import empty_store
 
     run, begun = terminal.run_of(trace)
-    terminal.check_writable(html)
+    budget = terminal.budget_of(max_calls, max_seconds, max_dollars)
+    terminal.check_apart(trace=trace, html=html, tape=tape, at=at, attach=attach, model=model, execution_model=execution)
+    terminal.check_page(html, documents)
+    used = {
+        "model": model, "execution_model": execution, "tape": tape, "store": store, "at": at,
+        "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+    }  # fmt: skip
     if run.finished:
-        terminal.say("this run has its answer; nothing is left to do")
+        idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
+        terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         terminal.show_end(run.events, trace, as_json=as_json)
         terminal.write_page(run.events, html)
         return
@@ -238,16 +261,17 @@ def resume(
     if missing := set(begun.tools) - {tool.name for tool in tools}:
         files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
         raise BadInput(f"the run used {', '.join(sorted(missing))}: name its documents again with --documents DIR{files}")
-    budget = Budget(calls=max_calls, seconds=max_seconds, dollars=max_dollars)
-    planning = terminal.connect_model(model, budget) if model else terminal.connect_again(begun.planning, budget)
-    other = begun.execution if begun.execution != begun.planning else None
-    executing = terminal.connect_model(execution, budget) if execution else terminal.connect_again(other, budget) if other else None
-    live = Resources(tools, planning, executing)
-    options = {"documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe}
-    grown = graph_after(run.events)
+    other = execution or (begun.execution if begun.execution != begun.planning else None)
+    if tape is not None and other:
+        raise BadInput(_ONE_MODEL)
+    connect = terminal.connect_model if model else terminal.connect_again
+    planning = connect(model or begun.planning, budget, tape, trace=trace)
+    connect = terminal.connect_model if execution else terminal.connect_again
+    live = Resources(tools, planning, connect(other, budget, trace=trace) if other else None)
+    again = GoOn("resume", trace, {"documents": documents, "attach": attach, "html": html, "json": as_json, "unsafe": unsafe, **used})
+    grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
     with closing(empty_store(store, at, unsafe=unsafe, holding=grown) if store else terminal.store_of(begun, unsafe)) as opened:
-        again = terminal.command("resume", trace, **options, model=model, store=store, at=at)
-        terminal.finish(resuming(trace, opened, live), trace, again, html=html, as_json=as_json)
+        finish(resuming(trace, opened, live), trace, again, asked=asked, html=html, as_json=as_json)
 
 
 @app.command()
@@ -260,7 +284,8 @@ def show(
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.trace import load_run
 
-    terminal.check_writable(html)
+    terminal.check_apart(trace=trace, html=html)
+    terminal.check_page(html)
     run = load_run(trace)
     for event in run.events:
         terminal.show_event(event)
@@ -312,7 +337,7 @@ def _answer(
     live: Resources,
     limits: Limits,
     path: Path,
-    again: str,
+    again: GoOn,
     *,
     attach: list[Path] | None = None,
     html: Path | None = None,
@@ -334,7 +359,7 @@ def _answer(
         events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
         about = {**made_by(live.planning), **({"documents": terminal.DEMO} if bundled else {})}
         kept = record(events, path, about=about)
-        terminal.finish(kept, path, again, html=html, as_json=as_json)
+        finish(kept, path, again, html=html, as_json=as_json)
 
 
 def _replay_demo() -> None:

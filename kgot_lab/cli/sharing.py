@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kgot_lab.cli.terminal import check_apart
 from kgot_lab.errors import BadInput
 
 
@@ -22,6 +23,7 @@ def export(
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
+    check_apart(source=source, out=out)
     try:
         graph = graph_after(load_run(source).events)
     except TraceError:

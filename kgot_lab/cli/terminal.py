@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import typer
 
-from kgot_lab.errors import BadInput, LabError, LLMError, SandboxError, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
@@ -53,11 +54,15 @@ def _own_name(model: str) -> str:
     return connecting(model).name if model.startswith("recorded:") else model
 
 
-def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None) -> LLM:
-    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError."""
+def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None, *, trace: Path | None = None) -> LLM:
+    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError.
+
+    With the trace of a run that goes on, recorded replies go on after those it has had, and its earlier replies are on the tape too.
+    """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted
     from kgot_lab.llm.engines import ENGINES
+    from kgot_lab.llm.recorded import Recorded, Recorder, asked_in
 
     if spec == "local" or spec.removeprefix("local:") in ENGINES:
         llm = local_model(spec)
@@ -65,20 +70,33 @@ def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = N
         llm = connecting(spec)
     else:
         llm = connecting(spec, say=say)  # waits for a server should be seen
+    asked = asked_in(trace, llm.name) if trace is not None else []
+    if isinstance(llm, Recorded):
+        llm.rewind(asked)
     llm = Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
-    if tape is None:
-        return llm
-    from kgot_lab.llm.recorded import Recorder
-
-    return Recorder(llm, tape)
+    return llm if tape is None else Recorder(llm, tape, asked=asked)
 
 
-def connect_again(name: str, budget: Budget) -> LLM:
+def connect_again(name: str, budget: Budget, tape: Path | None = None, *, trace: Path) -> LLM:
     """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole address."""
     try:
-        return connect_model("local" if name.startswith("local:") else name, budget)
+        return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
+
+
+def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
+    """The budget that a command is given; raises BadInput for one that nothing can be done with."""
+    from kgot_lab.llm.budget import Budget
+
+    for name, given, least, allowed in (
+        ("calls", calls, "1 or more", calls is None or calls >= 1),
+        ("seconds", seconds, "more than 0", seconds is None or seconds > 0),
+        ("dollars", dollars, "0 or more", dollars is None or dollars >= 0),  # with none at all, models that cost nothing can be asked
+    ):
+        if not allowed:
+            raise BadInput(f"--max-{name} is {least}, not {given:g}: nothing could be asked")
+    return Budget(calls=calls, seconds=seconds, dollars=dollars)
 
 
 def local_model(spec: str = "local") -> LLM:
@@ -163,10 +181,8 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
 
 
 def new_trace() -> Path:
-    """A file for a run that is not there yet, named by the time."""
-    stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
-    number = next(number for number in range(1000) if not (RUNS / f"{stamp}_{number}.jsonl").exists())
-    return RUNS / f"{stamp}_{number}.jsonl"
+    """A file for a new run, named by the time and, since two may begin in one second, by a number that no other has."""
+    return RUNS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{uuid4().hex[:8]}.jsonl"
 
 
 def check_writable(path: Path | None) -> None:
@@ -181,41 +197,32 @@ def check_writable(path: Path | None) -> None:
         raise BadInput(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}")
 
 
-def command(name: str, *arguments: object, **options: object) -> str:
-    """A command of ours as a shell takes it; options without a value are left out, a list gives its option more than once."""
-    words = ["kgot-lab", name, *map(str, arguments)]
-    for option, given in options.items():
-        flag = "--" + option.replace("_", "-")
+def check_page(html: Path | None, documents: Path | None = None) -> None:
+    """See now that the page of a run can be written, and over nothing but a page; raises BadInput."""
+    check_writable(html)
+    if html is None:
+        return
+    if html.suffix.lower() not in {".html", ".htm"}:
+        raise BadInput(f"--html {html} does not end in .html, and what it holds would be lost: name a file that does")
+    if documents is not None and html.exists() and html.resolve().is_relative_to(documents.resolve()):
+        raise BadInput(f"--html {html} is one of the documents, and would be lost: name another file")
+
+
+def check_apart(**files: object) -> None:
+    """Raise BadInput where two options, or what a command reads and an option, name one file; a list names several, an address none."""
+    named: list[tuple[str, Path]] = []
+    for option, given in files.items():
         for value in given if isinstance(given, list) else [given]:
-            if value:
-                words += [flag] if value is True else [flag, str(value)]
-    return shlex.join(words)
+            text = str(value or "").removeprefix("recorded:")
+            if text and "://" not in text:
+                path = Path(text) if Path(text).exists() else Path(text.partition("#")[0])  # as in recorded:FILE#MODEL
+                named.append((option.replace("_", "-"), path.resolve()))
+    for (one, path), (other, its) in combinations(named, 2):
+        if path == its and (one, other) != ("attach", "attach"):
+            raise BadInput(f"{one} and {other} are the same file, {path.name}: one would be written over the other; name two files")
 
 
 # --- showing a run --------------------------------------------------------------------------------------------------------
-
-
-def interruptible(events: Iterator[Event], path: Path, again: str) -> Iterator[Event]:
-    """The events; when Ctrl-C, a model, the budget or the sandbox stops them, say where the run is kept and how to go on."""
-    kept = f"Everything so far is in {path}. Go on with: {again}"
-    try:
-        yield from events
-    except KeyboardInterrupt:
-        say(f"\nStopped. {kept}")
-        raise typer.Exit(INTERRUPTED) from None
-    except (LLMError, SandboxError, StoreUnavailable) as error:
-        raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
-
-
-def finish(events: Iterator[Event], path: Path, again: str, *, html: Path | None = None, as_json: bool = False) -> None:
-    """Show events as they happen, then the answer with what it rests on."""
-    seen: list[Event] = []
-    begun = time.perf_counter()
-    for event in interruptible(events, path, again):
-        seen.append(event)
-        show_event(event, begun, to_stderr=as_json)
-    show_end(seen, path, as_json=as_json)
-    write_page(seen, html)
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.errors import BadInput, LabError, require, require_parts
+from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.front.progress import told_in_cell
 from kgot_lab.llm import connect
+from kgot_lab.llm.recorded import Recorded, asked_in
+from kgot_lab.loop.again.replay import Resources, resume, started
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
-from kgot_lab.loop.trace import Trace, load_run, made_by, record
+from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.facts import tools_for
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Document, Json, checked_documents
+from kgot_lab.types import LLM, Document, checked_documents
 
 Facts = str | Path | Iterable[Document] | Tool | None
 
@@ -42,9 +46,10 @@ def ask(
     `documents` are a folder, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that belong to the
     question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, or an open store, which stays open: either must
     be empty. `preset` is "local" (for small models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is
-    written to that file event by event, so that `resume` can go on with it; otherwise it is only returned. Nothing is fetched: without
-    its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as they happen.
-    Raises BadInput, and what `connect`, `open_store` and `think` raise.
+    written to that file event by event, and after a stop the same call goes on with it; otherwise it is only returned. A recorded model
+    begins with its first replies. Nothing is fetched: without its file the local model raises ModelMissing, which says what to do. In a
+    notebook the cell shows the events as they happen. Raises BadInput, TraceError for a file that holds anything else than this question
+    without its answer, and what `connect`, `open_store` and `think` raise.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -57,10 +62,42 @@ def ask(
     llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
     require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
     limits = limits_for(llm.name, preset)
+    names = [Path(file).name for file in attachments]
+    before = None if trace is None or not Path(trace).exists() else _stopped(trace, question, limits if preset != "auto" else None, names)
+    if isinstance(llm, Recorded):
+        llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
     tools = _tools(documents, attachments)
-    with _store(store) as opened:
-        walk = think(question, llm, opened, tools, limits, attachments=[Path(file).name for file in attachments])
-        return _walked(walk, trace, _head(llm, limits), made_by(llm))
+    with _store(store, before) as opened:
+        if trace is not None and before and before.events:
+            return _on_file(resume(trace, opened, Resources(tools, llm)), trace, _head(llm, limits))
+        walk = think(question, llm, opened, tools, limits, attachments=names)
+        if trace is not None:
+            kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
+            return _on_file(kept, trace, _head(llm, limits))
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, _head(llm, limits))), made_by(llm))
+
+
+def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
+    """The run on file that a call goes on with; raises TraceError unless it is the same question, with the same limits, without an answer.
+
+    A run that was stopped before its first event has neither.
+    """
+    try:
+        run = load_run(trace)
+    except TraceError as error:
+        raise TraceError(f"{trace} exists already and no run can go on there: {error}; name another file") from None
+    if not run.events:
+        return run
+    begun, another = started(run.events), "name another file for this one"
+    if begun.question != whole(question.strip()) or begun.attachments != tuple(map(whole, names)):
+        asked = " about ".join(filter(None, (repr(begun.question), ", ".join(begun.attachments))))
+        raise TraceError(f"{trace} holds the run of another question, {asked}: {another}")
+    if run.finished:
+        raise TraceError(f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {another}")
+    if limits is not None and begun.limits != json.loads(json.dumps(limits.as_json())):
+        raise TraceError(f"{trace} holds a run with other limits (preset {begun.preset!r}): go on with those, or {another}")
+    return run
 
 
 def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
@@ -84,29 +121,31 @@ def _read(folder: str | Path) -> Sequence[Document]:
 
 
 @contextmanager
-def _store(store: str | Path | Store) -> Iterator[Store]:
-    """The store of a run: one that is given stays open, one that is opened for it is closed."""
+def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
+    """The store of a run, emptied of what the run that goes on had made: one that is given stays open, one that is opened is closed."""
+    grown = graph_after(before.events) if before else None
     if isinstance(store, str | Path):
-        with closing(empty_store(store)) as opened:
+        with closing(empty_store(store, holding=grown)) as opened:
             yield opened
         return
     require_parts(store, ("write", "read", "schema"), "a store is a name, an address, a file, or what open_store(…) gives")
     if store.schema().nodes:
-        raise BadInput("the store already holds a graph, and a run begins with an empty one: give another store")
+        if store.graph() != grown:
+            raise BadInput("the store already holds a graph, and a run begins with an empty one: give another store")
+        store.apply(grown.diff(grown.of()))
     yield store
 
 
-def _walked(walk: Iterator[Event], trace: str | Path | None, head: str, about: Mapping[str, Json]) -> Trace:
-    """The run, on file where one is named; an error on the way says that it is kept there."""
-    if trace is None:
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, head)), about)
+def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
+    """The run, once it is on file; what stops it says how to go on."""
     try:
-        for _ in told_in_cell(record(walk, trace, about=about), head):
+        for _ in told_in_cell(walk, head):
             pass
-    except LabError as error:
-        if Path(trace).is_file():
-            error.add_note(f"Everything so far is in {trace}: resume({str(trace)!r}, store, Resources(tools, model)) goes on with it.")
+    except TraceError:
+        raise  # of the file itself
+    except (LabError, KeyboardInterrupt) as error:
+        call = "the same call with a model that can answer" if isinstance(error, ReplayMiss) else "the same call"
+        error.add_note(f"Everything so far is in {trace}; {call} goes on with it.")
         raise
     return load_run(trace)
 

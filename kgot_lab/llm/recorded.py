@@ -18,6 +18,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
+from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt that a tape keeps for people
@@ -91,16 +92,25 @@ class Recorded:
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
         if key not in self.replies:
-            raise ReplayMiss(
-                f"{self.tape} has no reply {key} to the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}. "
-                "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was, use a live model, "
-                "or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)."
-            )
+            raise ReplayMiss(self._missing(prompt, key))
         return self.replies[key]
 
-    def rewind(self) -> None:
-        """Start from the first asking of every prompt again."""
+    def _missing(self, prompt: Prompt, key: str) -> str:
+        """Why there is no reply: all to this prompt are used up, or there never was one."""
+        what = f"the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}"
+        again = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
+        held = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
+        if held:
+            used = f"{'all ' if held > 1 else ''}{counted(held, 'reply', 'replies')} to {what} {'are' if held > 1 else 'is'} used up"
+            return f"{self.tape} has no reply {key}: {used}. Start from the first again with rewind(), {again}."
+        changed = "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was"
+        return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
+
+    def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
+        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has not asked yet."""
         self._keys = Keys(self.head.model)
+        for prompt, _ in asked:
+            self._keys.of(prompt)
 
     def __repr__(self) -> str:
         return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
@@ -115,24 +125,29 @@ def recorded_at(place: str, **options: str) -> Recorded:
 
 
 class Recorder:
-    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is answered from it."""
+    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is answered from it.
 
-    def __init__(self, llm: LLM, path: str | Path, *, head: Head | None = None):
+    `asked` are the prompts that a run which goes on put to this model before, with the replies: they are on the tape too in the end, as
+    if it had been there from the beginning. Raises TraceError for a file that cannot be written, that is no tape, or is another's.
+    """
+
+    def __init__(self, llm: LLM, path: str | Path, *, head: Head | None = None, asked: Iterable[tuple[Prompt, Reply]] = ()):
         self.path, self._llm = Path(path), llm
         self.head = head or Head(llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat())
         self._keys = Keys(self.head.model)
-        if not self.path.exists():
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._write({"tape": 1, **asdict(self.head)})
-            except OSError as error:
-                raise TraceError(f"cannot write the tape {self.path}: {error}") from error
+        self._begin()
         self._tape = Recorded(self.path)
         if self._tape.is_trace:
             raise TraceError(f"{self.path} is a trace, a run event by event: record the replies to another file")
         if self._tape.head.model != self.head.model:
             held = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
             raise TraceError(f"{held}: record to another file, or delete this one")
+        settle_last_line(self.path)
+        before = [(self._keys.of(prompt), prompt, reply) for prompt, reply in asked]
+        if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in before):
+            raise TraceError(f"{self.path} holds other replies than the run that goes on: record to another file")
+        for each in before:
+            self._keep(*each)
 
     @property
     def name(self) -> str:
@@ -151,27 +166,49 @@ class Recorder:
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
-            reply = self._llm(prompt)
-            self._write({"key": key, "prompt": _ending(prompt), **_said(reply)})
-            self._tape.replies[key] = reply
+            self._keep(key, prompt, self._llm(prompt))
         return self._tape.replies[key]
 
+    def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:
+        if key not in self._tape.replies:
+            self._write({"key": key, "prompt": _ending(prompt), **_said(reply)})
+            self._tape.replies[key] = reply
+
+    def _begin(self) -> None:
+        """Write the head of a tape that is not there, is empty, or was stopped in its head."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            held = self.path.read_bytes() if self.path.exists() else b""
+            if held.startswith(b'{"tape": 1, ') and not held.endswith((b"}", b"\n")) and b"\n" not in held:
+                self.path.write_bytes(held := b"")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if not held:
+            self._write({"tape": 1, **asdict(self.head)})
+
     def _write(self, line: Mapping[str, Json]) -> None:
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> TraceError:
+        return TraceError(f"cannot write the tape {self.path}: {error}")
 
     def __repr__(self) -> str:
         return f"<recording {self.name} to {self.path}: {len(self._tape.replies)} replies>"
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
-    """The lines of a file; raises TraceError with the number of the line that cannot be read. A trace may end in a line cut short."""
+    """The lines of a file; raises TraceError with the number of the line that cannot be read. The last one may be cut short."""
     try:
         texts = lines_on_file(path)
     except (OSError, UnicodeDecodeError) as error:
         how = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
         raise TraceError(f"the tape or trace {path} cannot be read: {error}; {how}") from None
-    cut_short = len(texts) if texts[0].startswith('{"trace"') else 0  # its last line has no end: the writer was stopped in the middle
+    ours = texts[0].startswith(('{"trace"', '{"tape"'))
+    cut_short = len(texts) if ours else 0  # its last line has no end: the writer was stopped in the middle
     for number, text in enumerate(texts, start=1):
         try:
             line = json.loads(text) if text else {}
@@ -191,6 +228,21 @@ def lines_on_file(path: Path) -> list[str]:
     return [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # splitlines would also cut at odd separators
 
 
+def settle_last_line(path: Path) -> None:
+    """End the last line of a file if it is whole, or drop it, so that the next stands by itself; a reader counts it just so."""
+    before, end, last = path.read_bytes().rpartition(b"\n")
+    if not last:
+        return
+    try:
+        json.loads(last)
+    except ValueError:
+        with path.open("r+b") as file:
+            file.truncate(len(before + end))
+    else:
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
 _Held = tuple[Head, dict[str, Reply]]
 
 
@@ -207,8 +259,7 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
 
 
 def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
-    """The replies in the Asked events of a run; what was asked inside tools is in what they returned."""
-    asked = [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
+    asked = _asked_lines(lines)
     models = list(dict.fromkeys(str(line.get("model")) for line in asked))
     if not models:
         raise TraceError(f"no model was asked in the run {trace}: it holds no reply to answer with")
@@ -221,11 +272,19 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     head = Head(
         model or models[0], str(about.get("model_sha256", "")), str(about.get("engine", "")), when, f"run {lines[0].get('run', '')}"
     )
-    keys, replies = Keys(head.model), {}
-    for line in asked:
-        if line.get("model") == head.model:
-            replies[keys.of(_prompt_asked(line, trace))] = _reply(line)
-    return head, replies
+    keys = Keys(head.model)
+    return head, {keys.of(_prompt_asked(line, trace)): _reply(line) for line in asked if line.get("model") == head.model}
+
+
+def asked_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
+    """What a run on file asked a model, and its replies, in their order; raises TraceError."""
+    lines = _asked_lines(list(_lines(Path(trace))))
+    return [(_prompt_asked(line, str(trace)), _reply(line)) for line in lines if line.get("model") == model]
+
+
+def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+    """The Asked events of a run; what was asked inside tools is in what they returned."""
+    return [line for line in lines[1:] if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")]
 
 
 def prompt_to_json(prompt: Prompt) -> dict[str, Json]:

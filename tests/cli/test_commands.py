@@ -23,7 +23,8 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
-from kgot_lab.cli.terminal import DEMO, chosen_limits, command, documents_of
+from kgot_lab.cli.going_on import command
+from kgot_lab.cli.terminal import DEMO, chosen_limits, documents_of, new_trace
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.llm.engines import ENGINES
@@ -120,9 +121,10 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
 
 
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
+    kept_to = ["--trace", "a run.jsonl", "--tape", "tape.jsonl", "--max-calls", "50", "--max-seconds", "900", "--max-dollars", "0"]
     with openai_server(*replies(*FIRST), Answer(sleep=AMPLE), *replies(*REST)) as server:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
-        words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli.app import main; main()", *asking(server, "--trace", "a run.jsonl")]
+        words = [sys.executable, "-c", f"{heard}; from kgot_lab.cli.app import main; main()", *asking(server, *kept_to)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         until(lambda: len(server.bodies) >= 5 or process.poll() is not None, "the fifth request is made")
         kept = load_run("a run.jsonl").events
@@ -132,11 +134,13 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         assert ran.code == 130 and "Traceback" not in err and "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
         assert load_run("a run.jsonl").events == kept
-        assert ran.again == ["kgot-lab", "resume", "a run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m"]
+        assert ran.again[:7] == ["kgot-lab", "resume", "a run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m"]
+        assert ran.again[7:] == [*kept_to[2:-3], "900.0", "--max-dollars", "0.0"]
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: London" in resumed.out
         assert len(server.bodies) == len(FIRST) + 1 + len(REST)  # only the call that was cut off is made again
     assert load_run("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
+    assert len(Path("tape.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
 
 
 def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kgot_lab, here):
@@ -150,7 +154,7 @@ def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kg
         forgotten = kgot_lab("resume", "run.jsonl", "--model", f"{server.url}#m")
         assert forgotten.code == 1 and "--attach" in forgotten.err and "ada notes.md" in forgotten.err
         assert ran.again[1:4] == ["resume", "run.jsonl", "--attach"] and len(server.bodies) == 4
-        resumed = kgot_lab(*ran.again[1:])
+        resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
         assert json.loads(resumed.out)["answer"] == "London" and Path("run.html").exists() and len(server.bodies) == 4 + len(REST)
 
 
@@ -169,7 +173,7 @@ def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab
     with openai_server(*replies(*FIRST, {"statements": [write]}, *rest)) as server:
         ran = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5"))
         assert ran.code == 1 and "--store" in ran.again and "graph.log" in ran.again
-        resumed = kgot_lab(*ran.again[1:])
+        resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
         assert "Answer: London" in resumed.out, resumed.err
         assert kgot_lab("verify", "run.jsonl").code == 0
         refused = kgot_lab(*asking(server, "--store", kind, "--at", "graph.log"))
@@ -188,6 +192,54 @@ def test_a_server_in_a_trace_must_be_named_again(kgot_lab, server):
     kgot_lab(*asking(server, "--max-calls", "4", "--trace", "run.jsonl"))
     ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers")
     assert ran.code == 1 and "with --model, a server as http://HOST:PORT/v1#MODEL" in ran.err
+
+
+@pytest.mark.parametrize("from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"])
+def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(kgot_lab, server, from_the_start):
+    ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--max-calls", "3", *(["--tape", "tape.jsonl"] if from_the_start else [])))
+    stops = 0
+    while ran.code == 1:
+        assert "3 of 3 calls are spent" in ran.err
+        ran, stops = kgot_lab(*ran.again[1:], *([] if "--tape" in ran.again else ["--tape", "tape.jsonl"])), stops + 1
+    assert ran.code == 0 and stops == 3 and len(server.bodies) == 11
+    again = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:tape.jsonl", "--trace", "again.jsonl")
+    assert again.code == 0 and len(server.bodies) == 11
+    assert all(map(same_event, load_run("run.jsonl").events, load_run("again.jsonl").events))
+
+
+def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "short.jsonl", "--max-calls", "6"))
+    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:short.jsonl", "--trace", "run.jsonl")
+    for _ in range(2):
+        assert ran.code == 1 and "Go on with a model that can answer in place of MODEL: kgot-lab resume run.jsonl" in ran.err
+        ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:short.jsonl")
+    words = shlex.split(ran.err.strip().partition("in place of MODEL: ")[2].replace("MODEL", f"{server.url}#m"))
+    assert "Answer: London" in kgot_lab(*words[1:]).out and len(server.bodies) == 11
+
+
+def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "whole.jsonl"))
+    kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:whole.jsonl", "--trace", "run.jsonl", "--max-calls", "6")
+    ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:whole.jsonl")
+    assert ran.code == 0 and len(server.bodies) == 11
+    assert all(map(same_event, load_run("run.jsonl").events, load_run("whole.jsonl").events))
+
+
+def test_a_budget_that_allows_no_call_at_all_is_not_offered_again(kgot_lab, server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "openai:gpt-4o-mini", "--max-dollars", "0.000001")
+    assert ran.code == 1 and "Go on with a budget that allows the next call in place of MORE: " in ran.err
+    assert "--max-dollars MORE" in ran.err and "1e-06" not in ran.err.partition("MORE: ")[2]
+
+
+def test_two_new_runs_never_have_the_same_name():
+    assert len({new_trace() for _ in range(50)}) == 50
+
+
+def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--tape", "tape.jsonl")
+    assert "nothing is left to do, and --model and --tape not used" in ran.err and not Path("tape.jsonl").exists()
 
 
 def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, server):
@@ -213,7 +265,7 @@ def test_two_models_share_the_work(kgot_lab, server):
         server.answers.insert(7, replies({"needed": False})[0])
         ran = kgot_lab(*asking(server, "--execution-model", f"{other.url}#e", "--trace", "run.jsonl", "--max-calls", "3"))
         assert ran.code == 1 and other.url + "#e" in ran.again
-        assert kgot_lab(*ran.again[1:]).code == 0 and [body["model"] for body in other.bodies] == ["e"]
+        assert kgot_lab(*ran.again[1:], "--max-calls", 50).code == 0 and [body["model"] for body in other.bodies] == ["e"]
 
 
 def run_apart(words: list[object], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -309,6 +361,58 @@ def test_bad_input_is_one_clear_line(kgot_lab, here, words, said):
     (here / "head.jsonl").write_text('{"trace": 1, "run": "r", "created": "", "version": "", "about": {}}\n')
     one_line(kgot_lab(*words), *said)
     assert (here / "text.txt").read_text() == "my own words\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trace", "a.html", "--html", "a.html"], ["trace and html are the same file, a.html"]),
+        (["--trace", "a.jsonl", "--tape", "./a.jsonl"], ["trace and tape are the same file"]),
+        (["--tape", "a.html", "--html", "below/../a.html"], ["html and tape are the same file"]),
+        (["--at", "a.log", "--trace", "a.log"], ["trace and at are the same file"]),
+        (["--attach", "mine.html", "--html", "mine.html"], ["html and attach are the same file"]),
+        (["--html", "a.jsonl"], ["--html a.jsonl does not end in .html"]),
+        (["--html", "my papers/page.html"], ["is one of the documents"]),
+        (["--max-calls", "-1"], ["--max-calls is 1 or more, not -1"]),
+        (["--max-calls", "0"], ["--max-calls is 1 or more, not 0"]),
+        (["--max-seconds", "0"], ["--max-seconds is more than 0"]),
+        (["--max-dollars", "-0.5"], ["--max-dollars is 0 or more, not -0.5"]),
+        (["--max-dollars", "nan"], ["--max-dollars is 0 or more, not nan"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+@pytest.mark.parametrize("name", ["ask", "resume"])
+def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, here, server, name, words, said):
+    (here / "mine.html").write_text("my own words\n")
+    (here / "my papers" / "page.html").write_text("<p>my own words about Ada</p>\n")
+    kgot_lab(*asking(server, "--trace", "run.jsonl", "--max-calls", "3"))
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    if name == "ask":
+        one_line(kgot_lab(*asking(server, *words)), *said)
+    elif "--trace" in words:
+        option, file = next(pair for pair in zip(words[::2], words[1::2], strict=True) if pair[0] != "--trace")
+        trace = file if file.endswith(".html") else "run.jsonl"
+        Path(trace).write_bytes(Path("run.jsonl").read_bytes())
+        before[here / trace] = Path(trace).read_bytes()
+        one_line(kgot_lab("resume", trace, "--documents", "my papers", option, trace), f"trace and {option[2:]} are the same file")
+    else:
+        one_line(kgot_lab("resume", "run.jsonl", "--documents", "my papers", *words), *said)
+    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} and len(server.bodies) == 3
+
+
+def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here, server):
+    kgot_lab(*asking(server, "--trace", "run.html"))
+    before = Path("run.html").read_bytes()
+    one_line(kgot_lab("show", "run.html", "--html", "run.html"), "trace and html are the same file")
+    model = ["--model", f"{server.url}#m"]
+    one_line(kgot_lab("extract", "my papers", *model, "--out", "g.jsonl", "--trace", "g.jsonl"), "trace and out are the same file")
+    one_line(kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"), "run.html, line 1")
+    assert Path("run.html").read_bytes() == before and not Path("g.jsonl").exists()
+
+
+def test_more_questions_of_the_demo_are_not_replayed(kgot_lab):
+    one_line(kgot_lab("demo", "--replay", "--more", "2"), "--replay", "--more", "leave out one of them")
+    assert "--more asks for nothing here" in kgot_lab("demo", "--more", "2").err
 
 
 def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(kgot_lab):

@@ -41,6 +41,12 @@ def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"notes.md"}
 
 
+def test_a_run_is_not_written_over_by_its_graph(kgot_lab, tmp_path):
+    (tmp_path / "run.html").write_bytes(bundled("traces/hotpotqa_demo.jsonl").read_bytes())
+    assert "source and out are the same file" in kgot_lab("export", "run.html", "--out", "./run.html")[2]
+    assert (tmp_path / "run.html").read_bytes() == bundled("traces/hotpotqa_demo.jsonl").read_bytes()
+
+
 def test_a_notebook_becomes_a_page(kgot_lab, tmp_path):
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A question?"}]
     (tmp_path / "one.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))

@@ -120,6 +120,21 @@ def test_a_miss_says_which_tape_which_prompt_and_what_to_do(tmp_path: Path) -> N
         assert part in str(caught.value)
 
 
+def test_a_miss_tells_a_prompt_never_asked_from_replies_used_up(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "tape.jsonl")(VOTE)
+    tape = Recorded(tmp_path / "tape.jsonl")
+    tape(VOTE)
+    for _ in range(2):
+        with pytest.raises(
+            ReplayMiss, match=r"1 reply to the prompt .* is used up\. Start from the first again with rewind\(\)"
+        ) as used_up:
+            tape(VOTE)
+        assert "is not as it was recorded" not in str(used_up.value)
+    with pytest.raises(ReplayMiss, match="a seed or a prompt is not as it was recorded: ask as it was") as unknown:
+        tape(replace(VOTE, seed=2))
+    assert "used up" not in str(unknown.value)
+
+
 def test_a_tape_can_be_rewound(tmp_path: Path) -> None:
     Recorder(Live(), tmp_path / "tape.jsonl")(VOTE)
     tape = Recorded(tmp_path / "tape.jsonl")
@@ -145,6 +160,62 @@ def test_each_reply_is_on_file_before_the_next_is_asked_for(tmp_path: Path) -> N
     for count in range(1, 4):
         recorder(VOTE)
         assert len(Recorded(path).replies) == count
+
+
+@pytest.mark.parametrize("cut", [1, 2, 20, 60])
+def test_a_tape_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_on(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "tape.jsonl"
+    said = [recorder(VOTE) for recorder in [Recorder(Live(), path)] for _ in range(3)]
+    path.write_bytes(path.read_bytes()[:-cut])
+    whole = 3 if cut == 1 else 2
+    assert list(Recorded(path).replies.values()) == said[:whole]
+    live = Live()
+    recorder = Recorder(live, path)
+    assert [recorder(VOTE) for _ in range(4)][:whole] == said[:whole] and live.calls == 4 - whole
+    assert list(Recorded(path).replies.values())[:whole] == said[:whole] and len(Recorded(path).replies) == 4
+
+
+def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Path) -> None:
+    path = tmp_path / "tape.jsonl"
+    for _ in range(2):
+        Recorder(Live(), path)(VOTE)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index("ü".encode()) + 1])
+    assert len(Recorded(path).replies) == 0
+    Recorder(Live(), path)(VOTE)
+    assert path.read_bytes() == data
+    path.write_bytes(data[:30])
+    with pytest.raises(TraceError, match="is no tape"):
+        Recorded(path)
+    Recorder(Live(), path)(VOTE)
+    assert path.read_bytes() == data
+    path.write_bytes(data[: data.index(b"\n")])
+    Recorder(Live(), path)(VOTE)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "text", ["my own words", '{"my": "own words"}', '{"tape": 1, "model": "another"}', '{"tape": 1, "model": "m"}\n{"own']
+)
+def test_a_recorder_does_not_mend_what_is_not_its_tape(tmp_path: Path, text: str) -> None:
+    (tmp_path / "own.jsonl").write_text(text)
+    with pytest.raises(TraceError):
+        Recorder(Live(), tmp_path / "own.jsonl")
+    assert (tmp_path / "own.jsonl").read_text() == text
+
+
+def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_path: Path) -> None:
+    path, live = tmp_path / "tape.jsonl", Live()
+    before = [(VOTE, live(VOTE)), (VOTE, live(VOTE))]
+    recorder = Recorder(live, path, asked=before)
+    third = recorder(VOTE)
+    tape = Recorded(path)
+    assert [tape(VOTE) for _ in range(3)] == [*(reply for _, reply in before), third] and live.calls == 3
+    assert Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3  # a reply on the tape that its run lost
+    text = path.read_text()
+    with pytest.raises(TraceError, match="holds other replies than the run that goes on"):
+        Recorder(live, path, asked=[(VOTE, Reply("another"))])
+    assert path.read_text() == text
 
 
 def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
@@ -202,7 +273,7 @@ def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> N
     assert isinstance(tape, Recorded) and tape.head == Head("a", "", "an engine 1.0", "2026-11-21", "run r")
     assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
     with pytest.raises(
-        ReplayMiss, match=r"run\.jsonl has no reply .*-3 to the prompt .*ask as it was, use a live model, or record it again"
+        ReplayMiss, match=r"run\.jsonl has no reply .*-3: all 2 replies to the prompt .*rewind\(\), use a live model, or record it again"
     ):
         tape(VOTE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -619,6 +620,61 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
             assert acknowledged + 1 <= edges <= acknowledged + 2  # one may have been put on disk and not yet reported
             assert store.schema().nodes == 2 * edges
             assert store.search(f"m{acknowledged}")
+
+
+ANOTHER = "with Sqlite(sys.argv[1]) as store:\n    print(*(node.id for node in store.graph().nodes))"
+
+
+def names_seen_by_another_process(path):
+    with in_another_process(ANOTHER, path) as process:
+        return process.communicate(timeout=AMPLE)[0].split()
+
+
+@pytest.mark.parametrize("second", ["closed", "kept open"])
+def test_a_store_keeps_its_locks_when_the_file_is_opened_once_more(tmp_path, second):
+    path, beside = tmp_path / "twice.db", list[Sqlite]()
+    with Sqlite(path) as first:
+        first.apply(Diff(added_nodes=(Node("Ada"),)))
+        beside.append(Sqlite(path))
+        if second == "closed":
+            beside.pop().close()
+        assert names_seen_by_another_process(path) == ["Ada"]
+        first.apply(Diff(added_nodes=(Node("Bob"),)))
+        assert names_seen_by_another_process(path) == ["Ada", "Bob"]
+        for store in beside:
+            assert store.graph().ids == ("Ada", "Bob")
+            store.close()
+    with Sqlite(path) as again:
+        assert again.graph().ids == ("Ada", "Bob")
+
+
+def test_what_was_acknowledged_after_a_second_opening_outlives_a_killed_process(tmp_path):
+    path = tmp_path / "killed.db"
+    code = (
+        "import os, signal, subprocess\nfrom kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
+        "store.apply(Diff(added_nodes=(Node('Ada'),)))\nSqlite(sys.argv[1]).close()\n"
+        "other = 'import sys; from kgot_lab.stores.sqlite.store import Sqlite; Sqlite(sys.argv[1]).close()'\n"
+        "subprocess.run([sys.executable, '-c', other, sys.argv[1]], check=True)\n"
+        "store.apply(Diff(added_nodes=(Node('Bob'),)))\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    with in_another_process(code, path) as process:
+        process.communicate(timeout=AMPLE)
+    with Sqlite(path) as store:
+        assert store.graph().ids == ("Ada", "Bob")
+
+
+@pytest.mark.parametrize("harm", ["its locks are lost", "it is deleted"])
+def test_a_write_is_not_acknowledged_when_another_took_the_file_or_its_log_away(tmp_path, harm):
+    path = tmp_path / "moved.db"
+    with Sqlite(path) as store:
+        store.apply(Diff(added_nodes=(Node("Ada"),)))
+        if harm == "it is deleted":
+            path.unlink()
+        else:
+            shutil.copyfile(path, tmp_path / "copy.db")  # which lets go of all locks that this process has on the file
+            assert names_seen_by_another_process(path) == ["Ada"]  # and takes the log along when it closes
+        with pytest.raises(StoreUnavailable, match="deleted or replaced while it was open here"):
+            store.apply(Diff(added_nodes=(Node("Bob"),)))
 
 
 def test_threads_share_a_store(store):

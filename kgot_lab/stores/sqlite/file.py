@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -145,6 +145,16 @@ class Opened:
     reader: sqlite3.Connection
     guard: Guard  # of the writer, asleep but while a statement is looked at
     read_guard: Guard
+    files: Mapping[str, tuple[int, int]]  # the database and its log as they were opened, by device and number; none in memory
+
+    def refuse_if_moved(self) -> None:
+        """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is written now would be lost."""
+        for file, identity in self.files.items():
+            if _identity(file) != identity:
+                raise StoreUnavailable(
+                    f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
+                    " again (copying or reading an open file by other means than SQLite's own lets other processes do that)"
+                )
 
     def close(self) -> None:
         """Close both, the writer last: it tidies the file up."""
@@ -203,19 +213,35 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput unless a file is empty, absent or made here, by its first bytes alone; its folder is made if there is none."""
+    """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as file:
-            head = file.read(100)
-    except FileNotFoundError:
-        return
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            return
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
-    if head and (len(head) < 100 or not head.startswith(b"SQLite format 3\0")):
-        raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path")
-    if head:
-        _refuse_unless_ours(int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big"), path)
+    if not path.is_file():
+        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    try:
+        application, version = _head_of(path)
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
+        if code == sqlite3.SQLITE_CANTOPEN:
+            raise StoreUnavailable(f"{path}: cannot be opened: {error}; give another path") from None
+        return  # what else is wrong shows when it is opened: its head may lack what a log beside it still holds
+    _refuse_unless_ours(application, version, path)
+
+
+def _head_of(path: Path) -> tuple[int, int]:
+    """What a file says of the program that made it, and of the version; nothing is written, and no log beside it is looked at.
+
+    SQLite reads it: were the file opened and closed here, that would end this process's locks on it (POSIX), those of open stores too,
+    and another process could take their log away.
+    """
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
 def _refuse_unless_ours(application: int, version: int, path: Path | None) -> None:
@@ -255,11 +281,26 @@ def _asked(connection: sqlite3.Connection, question: str) -> int:
 
 
 def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
-    graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False))
+    graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
     reader.execute("PRAGMA query_only = ON")
     for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
         connection.set_authorizer(guard)
     return graph
+
+
+def _files_of(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is made when something is first read
+    file = str(writer.execute("PRAGMA database_list").fetchone()[2])
+    found = {name: _identity(name) for name in (file, f"{file}-wal") if file}
+    return {name: identity for name, identity in found.items() if identity is not None}
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        told = Path(file).stat()
+    except OSError:
+        return None
+    return told.st_dev, told.st_ino
 
 
 def _merged(old: str, new: str) -> str:

@@ -272,6 +272,7 @@ class Sqlite:
                 graph.writer.execute("BEGIN IMMEDIATE")
                 yield graph
                 graph.writer.execute("COMMIT")
+                graph.refuse_if_moved()
             except BaseException as error:
                 if graph.writer.in_transaction:
                     graph.writer.execute("ROLLBACK")
