@@ -17,7 +17,7 @@ import typer
 from kgot_lab.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
-    from kgot_lab.llm.budget import Budget
+    from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.trace import Trace
@@ -54,30 +54,38 @@ def _own_name(model: str) -> str:
     return connecting(model).name if model.startswith("recorded:") else model
 
 
-def connect_model(spec: str, budget: Budget | None = None, tape: Path | None = None, *, trace: Path | None = None) -> LLM:
+def connect_model(
+    spec: str,
+    budget: Budget | Spending | None = None,
+    tape: Path | None = None,
+    *,
+    trace: Path | None = None,
+    models: str | None = None,
+) -> LLM:
     """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need be. Raises LabError.
 
     With the trace of a run that goes on, recorded replies go on after those it has had, and its earlier replies are on the tape too.
     """
     from kgot_lab.llm import connect as connecting
-    from kgot_lab.llm.budget import Budget, Budgeted
+    from kgot_lab.llm.budget import Budget, Budgeted, Spending
     from kgot_lab.llm.engines import ENGINES
+    from kgot_lab.llm.models import load_models
     from kgot_lab.llm.recorded import Recorded, Recorder, asked_in
 
-    if spec == "local" or spec.removeprefix("local:") in ENGINES:
-        llm = local_model(spec)
-    elif spec.partition(":")[0] in {"local", "recorded"}:
-        llm = connecting(spec)
-    else:
-        llm = connecting(spec, say=say)  # waits for a server should be seen
+    named = load_models(models) if models else {}
+    meant = named[spec].model if spec in named else spec
+    if meant == "local" or meant.removeprefix("local:") in ENGINES:
+        local_model(meant)  # fetched where it is missing
+    llm = connecting(spec, models=named, say=say)  # waits for a server should be seen
     asked = asked_in(trace, llm.name) if trace is not None else []
     if isinstance(llm, Recorded):
         llm.rewind(asked)
-    llm = Budgeted(llm, budget) if budget is not None and budget != Budget() else llm
+    limits = budget.budget if isinstance(budget, Spending) else budget
+    llm = Budgeted(llm, budget) if budget is not None and limits != Budget() else llm
     return llm if tape is None else Recorder(llm, tape, asked=asked)
 
 
-def connect_again(name: str, budget: Budget, tape: Path | None = None, *, trace: Path) -> LLM:
+def connect_again(name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path) -> LLM:
     """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole address."""
     try:
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
@@ -250,6 +258,7 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         result = {
             "question": begun.question, "answer": final.text, "forced": final.forced, "evidence": list(final.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
+            "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
             "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
             "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
@@ -258,10 +267,15 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + ("   (a guess: no read gave rows)" if final.forced else ""))
-    taken_from = [f"{document.title or document.id} [{document.id}]" for document in passages]
-    for title, items in (("It rests on these facts of the graph", final.evidence), ("taken from", taken_from)):
-        if items:
-            typer.echo(f"{title}:\n" + "\n".join(f"  {harmless(str(item))}" for item in items))
+    if final.evidence:
+        typer.echo("It rests on these facts of the graph:")
+    for number, fact in enumerate(final.evidence):
+        typer.echo(f"  {harmless(str(fact))}")
+        for support in final.supports[number] if number < len(final.supports) else ():
+            named = found[support.source].title or support.source if support.source in found else support.source
+            typer.echo(harmless(f"      “{support.sentence}” {named} [{support.source}]"))
+    if passages:
+        typer.echo("taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages))
     spent = f"{total.prompt_tokens} + {total.completion_tokens} tokens, {total.seconds:.0f} s, ${total.cost:.4f}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 

@@ -1,0 +1,165 @@
+"""What a question is asked with: models that share one budget, the tools that work here, and a store that may begin with a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput, UnknownName
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration, StoreChoice
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.llm.budget import Spending
+    from kgot_lab.loop.events import Event
+    from kgot_lab.loop.limits import Limits
+    from kgot_lab.stores.protocol import Store
+    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.tool import Tool
+    from kgot_lab.types import LLM, Document
+
+
+def spending_of(configuration: Configuration) -> Spending:
+    """The one account of all models of a command."""
+    from kgot_lab.llm.budget import Spending
+
+    budget = configuration.budget
+    return Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
+
+
+def tools_here(at_hand: AtHand, configuration: Configuration, limits: Limits, named: Collection[str] | None = None) -> list[Tool]:
+    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all that its preset is made for.
+
+    A small model gets the search and the attached files; any other all that work with what is at hand. What is asked for by name and cannot
+    work here raises BadInput with the reason; of the others the reasons are told.
+    """
+    from kgot_lab.tools.offered import offered_tools
+
+    chosen = configuration.tools
+    plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
+    wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
+    reaching_out = chosen.web or chosen.mirror is not None
+    if wanted is None and chosen.names == "auto" and limits.preset.rstrip("*") == "local" and not reaching_out:
+        return plain
+    if wanted is not None and set(wanted) <= {tool.name for tool in plain}:
+        return [tool for tool in plain if tool.name in wanted]
+    offered = offered_tools(at_hand)
+    found = {tool.name: tool for tool in (*plain, *offered.tools)} if wanted is not None else {tool.name: tool for tool in offered.tools}
+    for each in offered.missing if wanted is None else ():
+        terminal.say(f"note: not offered here: {each}")
+    if wanted is None:
+        return list(found.values())
+    reasons = {each.name: each.why for each in offered.missing}
+    for name in wanted:
+        if name not in found and name in reasons:
+            raise BadInput(f"the tool {name} cannot work here: {reasons[name]}")
+        if name not in found:
+            raise UnknownName("tool", name, [*found, *reasons])
+    return [found[name] for name in wanted]
+
+
+def at_hand(configuration: Configuration, documents: Sequence[Document], attached: Sequence[Path], llm: LLM, store: Store) -> AtHand:
+    """What there is to make tools of."""
+    from kgot_lab.stores.protocol import Computer
+    from kgot_lab.tools.offered import AtHand
+
+    chosen = configuration.tools
+    seeing = terminal.connect_model(chosen.vision_model, models=configuration.models) if chosen.vision_model else None
+    return AtHand(
+        documents, list(attached), llm=llm, vision=seeing, computer=store if isinstance(store, Computer) else None, web=chosen.web,
+        mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
+    )  # fmt: skip
+
+
+def begun_store(choice: StoreChoice) -> Store:
+    """The store of a run, empty or beginning with a graph: that of a file, which stays as it is, or the one that is kept where it lives."""
+    from kgot_lab.stores import empty_store
+
+    if choice.graph is not None and "://" in choice.graph:
+        if choice.at or choice.kind:
+            raise BadInput("--graph names the address of a graph and --store or --at another place: leave one out")
+        if not choice.namespace:
+            raise BadInput(f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them")
+        kept = empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
+        if choice.keep:
+            return kept
+        graph = kept.graph()
+        kept.close()
+        return _holding(graph, empty_store("in_memory", unsafe=choice.unsafe))
+    begun = graph_in(choice.graph) if choice.graph is not None else None
+    store = empty_store(
+        choice.kind or "in_memory", choice.at, unsafe=choice.unsafe, namespace=choice.namespace, keep=choice.keep, wipe=choice.wipe
+    )
+    if named := getattr(store, "namespace", ""):
+        terminal.say(f"the graph grows in the namespace {named}")
+    return store if begun is None else _holding(begun, store)
+
+
+def _holding(graph: PropertyGraph, store: Store) -> Store:
+    """A store, once it holds a graph; closed if it cannot."""
+    try:
+        if store.schema().nodes:
+            raise BadInput("the store holds a graph already: --graph gives the graph to begin with, so leave --keep out")
+        store.apply(store.graph().diff(graph))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def graph_in(where: str) -> PropertyGraph:
+    """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
+    from kgot_lab.loop.trace import graph_after, load_run
+    from kgot_lab.stores import open_store
+    from kgot_lab.stores.files import read_graph
+
+    path = Path(where)
+    if not path.is_file():
+        raise BadInput(f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address")
+    with path.open("rb") as file:
+        head = file.read(64)
+    if head.startswith(b'{"trace"'):
+        return graph_after(load_run(path).events)
+    if path.suffix.lower() in {".sqlite", ".sqlite3", ".db", ".log"}:
+        store = open_store(where)
+        try:
+            return store.graph()
+        finally:
+            store.close()
+    return read_graph(path)
+
+
+def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Event]:
+    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot, snapshot_1.json and so on."""
+    if folder is None:
+        yield from events
+        return
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.graph.truth import Truth
+    from kgot_lab.loop.events import Started, Wrote
+
+    truth, number = Truth(), 0
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for event in events:
+        if isinstance(event, Started):
+            truth = Truth(event.start.nodes, event.start.edges)
+        if isinstance(event, Wrote):
+            truth.apply(event.diff)
+            number += 1
+            graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
+            write_snapshot(graph, Path(folder) / f"snapshot_{number}.json", variant="networkx")
+        yield event
+
+
+def told_beforehand(llm: LLM, limits: Limits) -> None:
+    """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
+    from kgot_lab.llm.budget import Rate, price_asked
+    from kgot_lab.llm.presets import FREE
+    from kgot_lab.loop.forecast import forecast
+
+    price = price_asked(llm)
+    if price != FREE or llm.name.startswith("local"):
+        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2, rate=Rate(price=price))}")
