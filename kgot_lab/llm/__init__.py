@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from kgot_lab.types import LLM
 if TYPE_CHECKING:
     from kgot_lab.llm.models import ModelEntry
     from kgot_lab.llm.presets import Endpoint
+    from kgot_lab.llm.settings import Settings
 
 
 def connect(
@@ -48,7 +50,9 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     """The kind of model that a text names, if it is whole; raises UnknownName, also knowing the names in `more`, and BadInput."""
     from kgot_lab.llm.presets import ENDPOINTS, likely_name, server_at
 
-    kind, _, rest = spec.partition(":")
+    kind, rest = _kind(spec)
+    if re.search(r" \[\w+=.*\]$", spec):
+        raise BadInput(f"{spec!r} is a model with settings, as traces name it: name the entry of your models file that says so")
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
         raise UnknownName("model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=likely_name(spec))
@@ -57,6 +61,39 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     elif not rest and kind != "local":
         raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}")
     return kind
+
+
+def traced_name(spec: str, settings: Settings | None = None) -> str:
+    """The name by which the model of a text goes in traces and tapes, with its settings; raises LabError where it has no file."""
+    kind, rest = check_spec(spec), _kind(spec)[1]
+    if kind == "recorded":
+        from kgot_lab.llm.recorded import recorded_at
+
+        return recorded_at(rest).name
+    from kgot_lab.llm.settings import Settings
+
+    if kind == "local":
+        from kgot_lab.llm.local import local_name
+        from kgot_lab.llm.model_file import find_model
+
+        file = _local(rest)[1]
+        return local_name(Path(file) if file else find_model(), settings or Settings())
+    preset, model = _server(spec, "")
+    return f"{preset.name}:{model}{(settings or Settings()).told}"
+
+
+def _kind(spec: str) -> tuple[str, str]:
+    """The kind of model that a text names, and the rest of it; capitals do not matter in http and https."""
+    kind, _, rest = spec.partition(":")
+    return (kind.lower() if kind.lower() in {"http", "https"} else kind), rest
+
+
+def _local(rest: str) -> tuple[str, str]:
+    """The engine and the file of a local model, "" where they are not named."""
+    from kgot_lab.llm.engines import ENGINES
+
+    engine, _, file = rest.partition(":")
+    return (engine, file) if engine in ENGINES else ("", rest)
 
 
 def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str, ModelEntry]:
@@ -71,15 +108,13 @@ def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str
 
 
 def _named(spec: str, options: dict[str, Any], say: Callable[[str], None] | None, named: Mapping[str, ModelEntry]) -> LLM:
-    kind = check_spec(spec, named)
-    rest = spec.partition(":")[2]
+    kind, rest = check_spec(spec, named), _kind(spec)[1]
     if kind == "local":
-        from kgot_lab.llm.engines import ENGINES
         from kgot_lab.llm.local import Local
 
         require_options(Local, options, "the local model")
-        engine, _, file = rest.partition(":")
-        return Local(file or None, **{"engine": engine, **options}) if engine in ENGINES else Local(rest or None, **options)
+        engine, file = _local(rest)
+        return Local(file or None, **({"engine": engine} if engine else {}) | options)
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded, recorded_at
 
@@ -99,7 +134,7 @@ def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
 
     from kgot_lab.llm.presets import ENDPOINTS, ollama_address, server_at
 
-    kind, _, model = spec.partition(":")
+    kind, model = _kind(spec)
     preset, model = server_at(spec) if kind in {"http", "https"} else (ENDPOINTS[kind], model)
     if kind == "ollama":
         preset = replace(preset, base_url=ollama_address())

@@ -6,11 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, LLMError, OverBudget
+from kgot_lab.errors import BadInput, LLMError, OverBudget, require_count
 from kgot_lab.llm.presets import FREE, Price
+from kgot_lab.llm.settings import require_amount
+from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
@@ -19,21 +22,33 @@ LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smal
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit."""
+    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit. Raises BadInput."""
 
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None
     dollars: float | None = None
 
+    def __post_init__(self) -> None:
+        for name, count in (("calls", self.calls), ("tokens", self.tokens)):
+            if count is not None:
+                require_count(count, 0, f"a budget's {name}")
+        for name, amount in (("seconds", self.seconds), ("dollars", self.dollars)):
+            if amount is not None:
+                require_amount(amount, f"a budget's {name}")
+
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a model is, in tokens a second, and what it charges; None where nobody knows."""
+    """How fast a model is, in tokens a second, and what it charges; None where nobody knows. Raises BadInput."""
 
     reading: float = 130.0  # the local 1.5B model on two cores
     writing: float = 30.0
     price: Price | None = FREE
+
+    def __post_init__(self) -> None:
+        require_amount(self.reading, "tokens read a second", some=True)
+        require_amount(self.writing, "tokens written a second", some=True)
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
         """How long a call of this size takes."""
@@ -101,6 +116,7 @@ class Spending:
         self._clock = clock
         self._changed = threading.Condition()
         self._calls, self._spent, self._busy = 0, Usage(), 0.0
+        self._unanswered = 0.0
         self._running: list[Usage] = []  # the worst of each call under way
         self._since = 0.0  # when the first of those began
 
@@ -114,6 +130,27 @@ class Spending:
         """What was spent so far, calls under way left out but for their time."""
         with self._changed:
             return replace(self._spent, seconds=self._seconds())
+
+    @property
+    def unanswered(self) -> float:
+        """US dollars among those spent that nobody told: the most that requests which were not answered may have cost."""
+        return self._unanswered
+
+    def count_unanswered(self, dollars: float) -> None:
+        """Count the most that a request may have cost of which nobody tells the cost; only where dollars are limited."""
+        if self.budget.dollars is not None:
+            with self._changed:
+                self._unanswered += dollars
+                self._spent += Usage(cost=dollars)
+
+    def require_rest(self, worst: Usage) -> None:
+        """Raise OverBudget where a call under way, asking once more, could pass the dollars: its requests may have cost more than it."""
+        with self._changed:
+            running = Usage.total(self._running).cost  # this call's worst is among them
+            if self._unanswered and self.budget.dollars is not None and self._spent.cost + running > self.budget.dollars:
+                told = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
+                over = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${self.budget.dollars:,.6g} of the budget"
+                raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
         """Count what was spent elsewhere, as by a model inside a tool; raises nothing, since it is spent."""
@@ -177,14 +214,32 @@ class Spending:
             ("${:,.2f}", spent.cost, budget.dollars),
         )
         parts = (how.format(used) + (f" of {limit:,g}" if limit is not None else "") for how, used, limit in told)
-        return f"<spent: {', '.join(parts)}>"
+        unanswered = f", of which ${self._unanswered:,.2f} for requests without an answer" if self._unanswered else ""
+        return f"<spent: {', '.join(parts)}{unanswered}>"
+
+
+# The calls under way in this thread, each with its worst: a model knows nothing of the budgets around it.
+_UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
+
+
+def may_be_charged(dollars: float) -> None:
+    """Tell the budgets around a model that a request may have cost so much, though no answer says so."""
+    for llm, _ in _UNDER_WAY.get():
+        llm.count_unanswered(dollars)
+
+
+def may_ask_again() -> None:
+    """Raise OverBudget where a model that asks once more for the same reply could pass a budget around it."""
+    for llm, worst in _UNDER_WAY.get():
+        llm.spending.require_rest(worst)
 
 
 class Budgeted:
     """A model that stops before it would spend too much: OverBudget is raised before the call that could pass the budget.
 
     The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds a token has taken so far.
-    Several models share a budget when they are given one Spending.
+    Several models share a budget when they are given one Spending. Where dollars are limited, a request that was not answered, by a
+    time-out or because the call was interrupted, counts as the most it may have cost, since its server may charge it all the same.
     """
 
     def __init__(self, llm: LLM, budget: Budget | Spending):
@@ -228,16 +283,30 @@ class Budgeted:
         if self.budget.dollars is not None and self.price is None:
             how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
             raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent.")
-        with self.spending.call(self.worst(prompt)) as took:
+        worst = self.worst(prompt)
+        with self.spending.call(worst) as took:
+            before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
             try:
-                reply = self._llm(prompt)
+                reply = checked_reply(self._llm, prompt)
             except LLMError as error:
                 took(error.spent or Usage())
                 self._count(error.spent or Usage())
                 raise
+            except BaseException:  # stopped, perhaps while a server was writing
+                self.count_unanswered(worst.cost)
+                raise
+            finally:
+                _UNDER_WAY.reset(before)
             took(reply.usage)
         self._count(reply.usage)
         return reply
+
+    def count_unanswered(self, dollars: float) -> None:
+        """Count what a request may have cost that was not answered, where dollars are limited."""
+        self.spending.count_unanswered(dollars)
+        if self.budget.dollars is not None:
+            with self._lock:
+                self.spent += Usage(cost=dollars)
 
     def _count(self, usage: Usage) -> None:
         with self._lock:

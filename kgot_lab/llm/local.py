@@ -68,7 +68,7 @@ class Local:
         if not self.path.is_file():
             raise ModelMissing(f"there is no model file at {self.path}" + _engines_told(self.path))
         self._kind = find_engine(engine)
-        self.name = f"local:{self.path.stem.lower()}"
+        self.name = local_name(self.path, settings)
         self.engine = engine_version(self._kind)
         self.context, self.slots, self.threads = settings.num_ctx or context, slots, threads or min(8, _cores())
         self.settings = settings
@@ -179,6 +179,11 @@ class Local:
     def __repr__(self) -> str:
         state = "not loaded yet" if self._loaded is None else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
         return f"<{self.name}: context {self.context:,}, {self.threads} threads, {state}>"
+
+
+def local_name(path: Path, settings: Settings) -> str:
+    """The name of a model that is a file here."""
+    return f"local:{path.stem.lower()}{settings.told}"
 
 
 def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:

@@ -18,12 +18,17 @@ _OPTIONAL = {"temperature": "temperature", "seed": "seed", "reasoning_effort": "
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in seconds."""
+    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in seconds.
+
+    The reason may hold the key, which servers and clients repeat: it is taken out where the reason is told.
+    """
 
     reason: str
     status: int = 0  # HTTP status, 0 if there was no answer
     again: bool = False
     wait: float | None = None
+    advice: str = ""  # what to do, where that is known better than by the status
+    perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
 
 
 @dataclass(frozen=True)

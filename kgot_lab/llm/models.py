@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from kgot_lab.errors import BadInput, LabError
+from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.settings import Patience, Settings
 
@@ -76,7 +77,7 @@ class ModelEntry(_Part):
     @property
     def kind(self) -> str:
         """The word that its model begins with: local, recorded, http, openai."""
-        return self.model.partition(":")[0]
+        return self.model.partition(":")[0].lower()
 
     def options(self) -> dict[str, Any]:
         """The options for the class behind it; raises BadInput for a field that means nothing to such a model."""
@@ -139,6 +140,24 @@ def load_models(path: str | Path) -> Models:
     except yaml.YAMLError as error:
         raise BadInput(f"{path} is not YAML: {type(error).__name__}") from None
     return models_from(data, str(path))
+
+
+def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
+    """The name in `models` of the entry that a trace or a tape means: an own name, or the one it goes by, of several the first.
+
+    Raises UnknownName. An entry whose file is gone goes by no name.
+    """
+    from kgot_lab.llm import traced_name
+
+    if name in models:
+        return name
+    found: dict[str, str] = {}
+    for own, entry in models.items():
+        with suppress(LabError):
+            found.setdefault(traced_name(entry.model, entry.options().get("settings")), own)
+    if name not in found:
+        raise UnknownName("model of a trace or tape", name, [*models, *found])
+    return found[name]
 
 
 def models_from(data: object, source: str) -> Models:

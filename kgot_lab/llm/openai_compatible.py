@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import re
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.llm.budget import tokens_of
+from kgot_lab.llm.budget import may_ask_again, may_be_charged, tokens_of
+from kgot_lab.llm.keys import key_for, own_headers, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
@@ -23,6 +23,7 @@ from kgot_lab.types import Json, Prompt, Reply, Usage
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Settings", "server_at"]
 
 _PATIENT, _AS_PROMPTED = Patience(), Settings()
+_GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
 
 @dataclass
@@ -41,7 +42,8 @@ class OpenAICompatible:
     Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered waits, and tells `say`
     of each. What the server refuses (a seed, a temperature, a response format) is left out from then on and listed in `left_out`.
     A model that thinks before it speaks gets room for that on top of max_tokens; what it thinks is counted and not in the text.
-    Raises LLMError: at once when the key is missing, else with the server's own message and what to do. The key is in no text.
+    Raises LLMError: at once when there is no key that can be sent, else with the server's own message and what to do, but never the key.
+    In a name are the settings that differ from the usual ones, since they change replies.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class OpenAICompatible:
 
         if settings.num_ctx is not None and preset.wire != "ollama":
             raise BadInput(f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out")
-        self.name = f"{preset.name}:{model}"
+        self.name = f"{preset.name}:{model}{settings.told}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
@@ -68,7 +70,10 @@ class OpenAICompatible:
         self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
         self._manner = Manner(preset.schema_ways, preset.max_tokens_name, settings.room(self._thinks))
         self._lock = threading.Lock()
-        self._client = openai.OpenAI(api_key=_key(preset), base_url=preset.base_url, timeout=patience.timeout, max_retries=0)
+        key = key_for(preset)
+        self._client = openai.OpenAI(
+            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=own_headers(preset, key)
+        )
 
     @property
     def cost_known(self) -> bool:
@@ -106,13 +111,16 @@ class OpenAICompatible:
             outcome = self._request(asking, manner)
             if isinstance(outcome, Reply):
                 return outcome
+            if outcome.perhaps_charged:
+                self._count_worst(asking, manner)
             if self._gave_way(outcome, manner, asking):
                 continue
             if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
                 raise LLMError(self._advice(outcome, asking))
+            may_ask_again()
             wait = self._wait(outcome, asking.attempt)
             count = f"request {asking.attempt} of {self.patience.attempts}"
-            self._say(f"{self.name}: {outcome.reason}; {count}, the next in {wait:.1f} s")
+            self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
             self._sleep(wait)
             asking.attempt += 1
 
@@ -122,22 +130,32 @@ class OpenAICompatible:
 
         with self._lock:
             self.requests += 1
-        room = (asking.prompt.max_tokens + manner.allowance) * 2**asking.empty
+        room = _room(asking, manner)
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, room, manner, self.settings)
         try:
             answer = self._client.post(self._wire.address(self.preset), body=body, cast_to=object)
-        except openai.APITimeoutError:
-            return Refusal(f"no answer within {self.patience.timeout:g} s", again=True)
+        except openai.APITimeoutError as error:
+            return Refusal(f"no answer within {self.patience.timeout:g} s", again=True, perhaps_charged=_arrived(error))
         except openai.APIConnectionError as error:
-            cause = str(error.__cause__ or error) or "the connection broke"
-            return Refusal(self._keyless(f"no connection to {self.preset.base_url}: {cause}"), again=True)
+            return _broken(error, self.preset.base_url)
         except openai.APIStatusError as error:
             return self._status_refusal(error)
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            return Refusal(f"the prompt cannot be sent: {error}", advice="Take that letter out of the prompt. Nothing was sent.")
         except (openai.APIError, ValueError) as error:  # ValueError: the body is not JSON
-            return Refusal(self._keyless(f"the answer is not a chat completion: {error}"))
+            return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
         raw = self._wire.read(answer, thinks=self._thinks)
-        return Refusal(raw) if isinstance(raw, str) else self._reply(raw, room, asking)
+        if isinstance(raw, str):
+            return Refusal(raw, perhaps_charged=True)
+        if not raw.read + raw.written:  # it does not say, which is not the same as nothing
+            self._count_worst(asking, manner)
+        return self._reply(raw, room, asking)
+
+    def _count_worst(self, asking: _Asking, manner: Manner) -> None:
+        """Count in budgets what a request may have cost that nobody told the cost of."""
+        if self.price:
+            may_be_charged(self.price.of(tokens_of(asking.prompt), _room(asking, manner)))
 
     def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
         """The reply, or what an empty one lacks; its tokens are charged all the same."""
@@ -147,17 +165,18 @@ class OpenAICompatible:
             return Reply(raw.said, usage, cut=raw.ended == "length")
         asking.spent += usage
         if raw.declined:
-            return Refusal(self._keyless(f"the reply is empty: {raw.declined}"))
+            return Refusal(f"the reply is empty: {raw.declined}")
         asking.empty += 1
         return Refusal(f"the reply is empty: {_why_empty(raw, room)}", again=True)
 
     def _status_refusal(self, error: Any) -> Refusal:
         spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
-        reason = self._keyless(f"HTTP {error.status_code}: {_message(error)}")
+        reason = f"HTTP {error.status_code}: {_message(error)}"
         wait = asked_wait(error.response.headers)
         if wait is not None and wait > self.patience.longest_asked:
             return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-        return Refusal(reason, error.status_code, not spent and (error.status_code in {408, 409, 429} or error.status_code >= 500), wait)
+        again = not spent and (error.status_code in {408, 409, 429} or error.status_code >= 500)
+        return Refusal(reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
         """Whether something the server does not take was found and will not be sent again; another call may have found it first."""
@@ -167,7 +186,7 @@ class OpenAICompatible:
         with self._lock:
             if self._manner == sent:
                 self._manner = manner
-                self._say(f"{self.name}: {refusal.reason}; from now on without {manner.left_out[-1]}")
+                self._say(f"{self.name}: {self._keyless(refusal.reason)}; from now on without {manner.left_out[-1]}")
         return True
 
     def _wait(self, refusal: Refusal, attempt: int) -> float:
@@ -178,7 +197,10 @@ class OpenAICompatible:
 
     def _advice(self, refusal: Refusal, asking: _Asking) -> str:
         tries = f" after {asking.attempt} requests" if asking.attempt > 1 else ""
-        return f"{self.name} did not answer{tries}: {refusal.reason}. {self._what_to_do(refusal, asking)}"
+        reason = self._keyless(refusal.reason).rstrip(". ")
+        stop = "" if reason.endswith(("?", "!", "…")) else "."
+        advice = refusal.advice or self._what_to_do(refusal, asking)
+        return without_key(f"{self.name} did not answer{tries}: {reason}{stop} {advice}", self._client.api_key)
 
     def _what_to_do(self, refusal: Refusal, asking: _Asking) -> str:
         if asking.empty and not refusal.status and refusal.again:
@@ -198,9 +220,8 @@ class OpenAICompatible:
         }.get(refusal.status, "Try again later or use another model.")
 
     def _keyless(self, text: str) -> str:
-        """A text without the key, nor anything that looks like one; servers echo keys in their messages."""
-        key = self._client.api_key
-        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[:600]
+        """The beginning of a text, without the key."""
+        return without_key(text, self._client.api_key)[:600]
 
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
@@ -214,11 +235,27 @@ def _why_empty(raw: RawReply, room: int) -> str:
     return f"it ended with {raw.ended!r} after {raw.written:,} of at most {room:,} tokens"
 
 
-def _key(preset: Endpoint) -> str:
-    key = os.environ.get(preset.key_variable, "").strip()
-    if not key and preset.key_needed:
-        raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
-    return key or "none"
+def _room(asking: _Asking, manner: Manner) -> int:
+    """The most tokens that the next request lets a model write."""
+    return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # twice as many after each that came back empty
+
+
+def _arrived(error: Exception) -> bool:
+    """Whether a request may have reached the server that did not answer it; the client's classes come from httpx or httpx2."""
+    return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
+
+
+def _broken(error: Exception, address: str) -> Refusal:
+    """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails every time."""
+    cause = str(error.__cause__ or error) or "the connection broke"
+    told, seen = f"no connection to {address}: {cause}", error.__cause__
+    while seen is not None and not isinstance(seen, ssl.SSLError):
+        seen = seen.__cause__ or seen.__context__
+    if seen is None or isinstance(seen, ssl.SSLEOFError) or type(error.__cause__).__name__ != "ConnectError":
+        return Refusal(told, again=True, perhaps_charged=_arrived(error))
+    if isinstance(seen, ssl.SSLCertVerificationError):
+        return Refusal(told, advice="If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE.")
+    return Refusal(told, advice="Such a server may speak no TLS: try the address with http:// in place of https://.")
 
 
 def _message(error: Any) -> str:

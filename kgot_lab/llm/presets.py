@@ -6,9 +6,10 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from kgot_lab.errors import BadInput
+from kgot_lab.llm.settings import require_amount
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ SERVER_KEY = "KGOT_LAB_SERVER_KEY"  # its own variable, so that no other key is 
 
 def server_at(address: str) -> tuple[Endpoint, str]:
     """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises BadInput."""
-    parts = urlsplit(address)
+    if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:  # first, so that no error shows what may be a password
+        what = "user name, a password or anything after a question mark"
+        raise BadInput(f"leave out of the address a {what}; a key goes into the environment variable {SERVER_KEY}")
+    parts = _parts(address)
     if not parts.hostname or not parts.fragment:
         raise BadInput(f"a server is named by its address and a model: {parts.scheme}://HOST:PORT/v1#MODEL")
-    if parts.username or parts.password:
-        raise BadInput(f"leave the user name and password out of the address; a key goes into the environment variable {SERVER_KEY}")
     where = parts._replace(fragment="").geturl()
     return Endpoint(parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")), parts.fragment
 
@@ -62,18 +64,44 @@ def ollama_address() -> str:
     told = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
     if not told:
         return ENDPOINTS["ollama"].base_url
-    parts = urlsplit(told if "://" in told else f"http://{told}")
+    try:
+        parts = _parts(told if "://" in told else f"http://{told}")
+    except BadInput as error:
+        raise BadInput(f"the environment variable OLLAMA_HOST: {error}") from None
     usual = {"https": 443, "http": 80}.get(parts.scheme if "://" in told else "", 11434)
     host = "localhost" if parts.hostname in {None, "0.0.0.0", "::"} else str(parts.hostname)
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or usual}{parts.path}/v1"
 
 
+def _parts(address: str) -> SplitResult:
+    """The parts of an address that can be asked; raises BadInput with what is wrong in it."""
+    shown = "@" not in address  # a password is near
+    wrong = f"{address!r:.200} is no address of a server" if shown else "that is no address of a server, and may hold a password"
+    if not address.isprintable() or " " in address.partition("#")[0]:
+        raise BadInput(f"{wrong}: it holds a space or a letter that cannot be seen")
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018  # it is read only now
+        host = parts.hostname or ""
+        if "[" in parts.netloc:
+            ipaddress.IPv6Address(host)
+        elif not re.fullmatch(r"[a-z0-9._-]*", host.encode("idna").decode().lower()):
+            raise ValueError("a name of a host is letters, digits, dots and dashes")
+    except ValueError as error:  # of which UnicodeError is one
+        raise BadInput(f"{wrong}: {error}" if shown else wrong) from None
+    return parts
+
+
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens."""
+    """US dollars per million tokens; raises BadInput."""
 
     prompt: float
     completion: float
+
+    def __post_init__(self) -> None:
+        require_amount(self.prompt, "a price for what is read")
+        require_amount(self.completion, "a price for what is written")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """What so many tokens cost, in US dollars."""

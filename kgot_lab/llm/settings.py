@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, fields, replace
 
-from kgot_lab.errors import BadInput, UnknownName, require_count
+from kgot_lab.errors import BadInput, UnknownName, described_value, require_count
 from kgot_lab.types import Prompt
 
 # Tokens a model may think with before it says anything, by its reasoning effort; "" is what models do when they are not told.
@@ -12,6 +13,13 @@ from kgot_lab.types import Prompt
 ALLOWANCES = {
     "none": 0, "minimal": 1_000, "low": 4_000, "medium": 8_000, "high": 25_000, "xhigh": 50_000, "max": 100_000, "": 8_000,
 }  # fmt: skip
+
+
+def require_amount(value: object, name: str, *, some: bool = False) -> None:
+    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be `some`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
+        raise BadInput(f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}")
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,14 @@ class Settings:
         for name, number, least in (("max_tokens", self.max_tokens, 1), ("allowance", self.allowance, 0), ("num_ctx", self.num_ctx, 1)):
             if number is not None:
                 require_count(number, least, name)
+
+    @property
+    def told(self) -> str:
+        """What differs from the usual, for the name of a model: other settings, other replies; "" where nothing does."""
+        usual = Settings()
+        told = {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) != getattr(usual, field.name)}
+        parts = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in told.items()]  # 0.0 is 0
+        return f" [{', '.join(parts)}]" if parts else ""
 
     def applied(self, prompt: Prompt) -> Prompt:
         """The prompt as this model is to be asked."""
@@ -61,5 +77,6 @@ class Patience:
     def __post_init__(self) -> None:
         require_count(self.attempts, 1, "patience.attempts")
         require_count(self.empty, 1, "patience.empty")
-        if not self.timeout > 0:
-            raise BadInput(f"patience.timeout must be more than 0 seconds, not {self.timeout!r}")
+        require_amount(self.timeout, "patience.timeout", some=True)
+        for name in ("first_wait", "longest_wait", "longest_asked"):
+            require_amount(getattr(self, name), f"patience.{name}")

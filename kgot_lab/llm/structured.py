@@ -1,8 +1,9 @@
-"""Replies with a shape: a pydantic model becomes a JSON schema, and the reply becomes the model again."""
+"""Replies with a shape: whole replies, and JSON in them, for which a pydantic model becomes a schema and the reply the model again."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,11 +11,40 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.types import LLM, Json, Message, Prompt
+from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
 _Shape = TypeVar("_Shape", bound=BaseModel)
+
+
+def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
+    """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name and what came instead."""
+    name: object = getattr(llm, "name", None)
+    if not isinstance(name, str) or not name:
+        whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
+        raise LLMError(f"{whose}: a name is a text, which goes into traces. Nothing was sent.")
+    reply: object = llm(prompt)
+    if wrong := _wrong_in(reply):
+        raise LLMError(f"{name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def _wrong_in(reply: object) -> str:
+    """What keeps a reply from being one, or ""."""
+    if not isinstance(reply, Reply):
+        return described_value(reply)
+    for name, value, kind in (
+        ("text", reply.text, str), ("usage", reply.usage, Usage), ("model", reply.model, str), ("cut", reply.cut, bool),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            return f"a Reply whose {name} is {described_value(value)}"
+    for name, value in vars(reply.usage).items():
+        kinds = (int, float) if name in {"seconds", "cost"} else int
+        if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value < 0:
+            return f"a Reply whose usage.{name} is {described_value(value)}"
+    return ""
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
@@ -48,11 +78,11 @@ def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
 def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
     """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply, LLMError."""
     prompt = replace(prompt, schema=schema_of(shape))
-    text = llm(prompt).text
+    text = checked_reply(llm, prompt).text
     try:
         return parse(text, shape)
     except BadReply as error:
-        return parse(llm(mending(prompt, text, error)).text, shape)
+        return parse(checked_reply(llm, mending(prompt, text, error)).text, shape)
 
 
 def schema_in_words(prompt: Prompt) -> Prompt:

@@ -10,7 +10,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm import connect
-from kgot_lab.llm.budget import Budget, Budgeted, Rate, Spending, estimate, price_asked, tokens_of
+from kgot_lab.llm.budget import Budget, Budgeted, Rate, Spending, estimate, may_ask_again, may_be_charged, price_asked, tokens_of
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
@@ -209,6 +209,90 @@ def test_a_call_that_failed_is_counted_with_what_it_cost() -> None:
         llm(PROMPT)
     assert (llm.calls, llm.spent.cost) == (1, 0.5)
     assert llm.spending.spent.cost == 0.5
+
+
+@pytest.mark.parametrize("name", ["calls", "tokens", "seconds", "dollars"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "3", True, [1]], ids=str)
+def test_a_budget_of_what_is_no_number_is_refused(name: str, value: object) -> None:
+    with pytest.raises(BadInput, match=f"a budget's {name} must be"):
+        Budget(**{name: value})  # type: ignore[arg-type]
+
+
+def test_calls_and_tokens_are_whole_and_nothing_at_all_is_a_budget_too() -> None:
+    for name in ("calls", "tokens"):
+        with pytest.raises(BadInput, match=r"a whole number, not 2\.5"):
+            Budget(**{name: 2.5})  # type: ignore[arg-type]
+    assert Budget(0, 0, 0, 0) == Budget(0, 0, 0.0, 0.0)
+    assert Budget(seconds=2.5, dollars=0.01).calls is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "3", None])
+def test_prices_and_rates_are_numbers_too(value: float) -> None:
+    with pytest.raises(BadInput, match="a price for what is read"):
+        Price(value, 1)
+    with pytest.raises(BadInput, match="a price for what is written"):
+        Price(1, value)
+    with pytest.raises(BadInput, match="tokens read a second"):
+        Rate(reading=value)
+
+
+class TimingOut(Metered):
+    """A model whose requests each may have cost ten cents and are not answered; it asks three times for a reply."""
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        for attempt in range(3):
+            if attempt:
+                may_ask_again()
+            self.calls += 1
+            may_be_charged(0.1)
+        raise LLMError("no answer")
+
+
+def test_what_a_request_without_an_answer_may_have_cost_is_counted_where_dollars_are_limited() -> None:
+    llm = Budgeted(TimingOut(), Budget(dollars=1.0))
+    with pytest.raises(LLMError, match="no answer"):
+        llm(PROMPT)
+    assert llm.spent.cost == llm.spending.spent.cost == llm.spending.unanswered == pytest.approx(0.3)
+    assert repr(llm.spending) == "<spent: 1 calls, 0 tokens, 0 s, $0.30 of 1, of which $0.30 for requests without an answer>"
+    free = Budgeted(TimingOut(), Budget(calls=5))
+    with pytest.raises(LLMError):
+        free(PROMPT)
+    assert free.spending.spent.cost == free.spending.unanswered == 0
+
+
+def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_the_budget(tmp_path: Path) -> None:
+    live = TimingOut()
+    llm = Budgeted(Recorder(Budgeted(live, Budget()), tmp_path / "tape"), Budget(dollars=0.15))
+    with pytest.raises(OverBudget, match=r"may have cost \$0.2, and asking once more"):
+        llm(PROMPT)
+    assert live.calls == 2
+
+
+def test_a_call_that_was_interrupted_counts_as_the_most_it_may_have_cost() -> None:
+    class Interrupted(Metered):
+        def __call__(self, prompt: Prompt) -> Reply:
+            raise KeyboardInterrupt
+
+    llm = Budgeted(Interrupted(), Budget(dollars=1.0))
+    with pytest.raises(KeyboardInterrupt):
+        llm(PROMPT)
+    assert llm.spending.spent.cost == llm.spending.unanswered == llm.worst(PROMPT).cost > 0
+    assert llm.spending.calls == 1
+    may_be_charged(1.0)  # no call is under way, so nobody counts it
+    assert llm.spending.spent.cost < 1
+
+
+def test_a_model_of_ones_own_that_returns_no_reply_is_named() -> None:
+    class Own:
+        name, price = "my own", Price(0, 0)
+
+        def __call__(self, prompt: Prompt) -> Reply:
+            return "hello"  # type: ignore[return-value]
+
+    llm = Budgeted(Own(), Budget(calls=3))
+    with pytest.raises(LLMError, match="my own replied with a str"):
+        llm(PROMPT)
+    assert llm.calls == 1
 
 
 def test_an_image_is_reckoned_at_the_most_it_can_count() -> None:

@@ -9,8 +9,10 @@ from support.openai_server import openai_server, says
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
-from kgot_lab.llm.models import Models, load_models, models_from
+from kgot_lab.llm.models import Models, entry_for, load_models, models_from
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, Settings
+from kgot_lab.llm.recorded import Head, Recorder, prompt_key
+from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -42,7 +44,8 @@ def test_a_name_opens_the_model_with_all_that_the_file_says(write: Write, monkey
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     llm = connect("planner", models=write(FULL))
     assert isinstance(llm, OpenAICompatible)
-    assert (llm.name, llm.price, llm.patience) == ("openai:gpt-5.4-mini", Price(0.75, 4.5), Patience(attempts=2, timeout=300))
+    assert llm.name == "openai:gpt-5.4-mini [temperature=0.2, reasoning_effort=low, allowance=6000]"
+    assert (llm.price, llm.patience) == (Price(0.75, 4.5), Patience(attempts=2, timeout=300))
     assert llm.settings == Settings(temperature=0.2, reasoning_effort="low", allowance=6000)
     assert llm.preset.key_variable == "LAB_OPENAI_KEY"
     small = connect("small", models=load_models(write(FULL)))
@@ -157,3 +160,45 @@ def test_models_can_be_part_of_a_larger_file() -> None:
     assert repr(models) == "<lab.yaml: models: planner (openai:gpt-4o)>"
     with pytest.raises(BadInput, match=r"lab.yaml: models: planner.model"):
         models_from({"planner": {"model": 3}}, "lab.yaml: models")
+
+
+PLAIN_KEY = "8023172c9a1766c2-1"  # as tapes held it before settings were part of a name
+
+
+def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
+    (tmp_path / "Mine.gguf").write_bytes(b"GGUF")
+    Recorder(Scripted([], name="somebody"), tmp_path / "tape.jsonl", head=Head("somebody"))
+    more = f"""
+house: {{model: 'HTTP://localhost:1/v1#m', max_tokens: 7}}
+mine: {{model: 'local:{tmp_path / "Mine.gguf"}', temperature: 0.0}}
+tape: {{model: 'recorded:{tmp_path / "tape.jsonl"}'}}
+gone: {{model: 'recorded:{tmp_path / "gone.jsonl"}'}}
+"""
+    models = load_models(write(FULL + more))
+    for own in set(models) - {"gone"}:
+        assert entry_for(models, connect(own, models=models).name) == own
+        assert entry_for(models, own) == own
+    assert connect("house", models=models).name == "localhost:1:m [max_tokens=7]"
+    with pytest.raises(UnknownName, match=r"unknown model of a trace or tape 'openai:gpt-5\.4-mini'"):
+        entry_for(models, "openai:gpt-5.4-mini")
+
+
+def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_without_settings_the_key_is_as_ever() -> None:
+    entries = [{}, {"temperature": 0.0}, {"temperature": 0.5}, {"max_tokens": 9}, {"allowance": 5}, {"reasoning_effort": "low"}]
+    models = models_from({f"m{n}": {"model": "http://localhost:1/v1#m", **more} for n, more in enumerate(entries)}, "models")
+    keys = [prompt_key(HELLO, connect(name, models=models).name) for name in models]
+    assert len(set(keys)) == len(entries)
+    assert keys[0] == PLAIN_KEY == prompt_key(HELLO, "localhost:1:m")
+
+
+def test_settings_that_change_no_reply_are_not_in_a_name() -> None:
+    told = {"price": {"prompt": 1, "completion": 1}, "patience": {"attempts": 1}, "temperature_scale": 1.0}
+    models = models_from({"house": {"model": "http://localhost:1/v1#m", **told}}, "models")
+    assert connect("house", models=models).name == "localhost:1:m"
+    assert Settings(temperature=0).told == Settings(temperature=0.0).told == " [temperature=0]"
+
+
+def test_a_name_with_settings_is_no_model_to_connect_to() -> None:
+    with pytest.raises(BadInput, match="name the entry of your models file"):
+        connect("openai:gpt-4o [temperature=0.2]")

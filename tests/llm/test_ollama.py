@@ -40,7 +40,7 @@ def test_a_prompt_arrives_with_its_context_and_its_limit(monkeypatch: pytest.Mon
     assert sent["options"] == {"num_predict": 50, "temperature": 0.7, "seed": 3, "num_ctx": 16384}
     assert sent["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
     assert not {"think", "format", "max_tokens"} & set(sent)
-    assert llm.name == "ollama:llama3.2:3b" and llm.price == FREE
+    assert llm.name == "ollama:llama3.2:3b [num_ctx=16384]" and llm.price == FREE
 
 
 def test_a_context_that_nobody_named_is_left_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,25 @@
 """The client against a real server on the loopback that misbehaves on request."""
 
+import http.server
 import logging
+import shutil
+import ssl
+import subprocess
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+from pathlib import Path
 from time import time
 
 import pytest
 from support.openai_server import Answer, Server, cut, openai_server, refuses, says
 from support.waiting import AMPLE
 
-from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.errors import BadInput, LLMError, OverBudget, UnknownName
 from kgot_lab.llm import connect
+from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.openai_compatible import ENDPOINTS, OpenAICompatible, Patience, Price, server_at
 from kgot_lab.llm.presets import FREE, PRICES, SERVER_KEY, price_of
 from kgot_lab.types import Message, Prompt
@@ -181,9 +188,16 @@ def test_an_answer_that_is_no_chat_completion_is_an_error_of_ours(answer: Answer
     assert len(server.bodies) == 1
 
 
-def test_odd_usage_figures_do_no_harm() -> None:
-    with asking(says("ok", usage={"prompt_tokens": "many"})) as (llm, _, _waits):
-        assert llm(HELLO).usage.prompt_tokens == 0
+ODD = ["many", float("inf"), float("-inf"), float("nan"), -1, 1e30, 10**400, True, None, [3]]
+
+
+@pytest.mark.parametrize("figure", ODD, ids=lambda figure: str(figure)[:9])
+def test_odd_usage_figures_do_no_harm(figure: object) -> None:
+    usage = {"prompt_tokens": figure, "completion_tokens": figure, "total_tokens": figure, "cost": figure}
+    details = {"completion_tokens_details": {"reasoning_tokens": figure}}
+    with asking(says("ok", usage=usage | details)) as (llm, _, _waits):
+        told = llm(HELLO).usage
+    assert (told.prompt_tokens, told.completion_tokens, told.reasoning_tokens, told.cost) == (0, 0, 0, 0.0)
 
 
 def test_a_schema_is_asked_for_as_json_schema() -> None:
@@ -348,3 +362,157 @@ def test_it_works_inside_a_running_event_loop() -> None:
 
     with asking(says("from a notebook")) as (llm, _, _waits):
         assert asyncio.run(cell()) == "from a notebook"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1/v1#ok",
+        "http://[v1.a]/v1#ok",
+        "http://127.0.0.1:abc/v1#ok",
+        "http://127.0.0.1:99999/v1#ok",
+        "http://a b/v1#ok",
+        "http://a..b/v1#ok",
+        "http://%zz/v1#ok",
+        "http://\u200b/v1#ok",
+        "http://localhost/v1\0#ok",
+        "http://exa\nmple.org/v1#ok",
+        f"http://{'a' * 300}/v1#ok",
+        "http:///v1#ok",
+        "https:localhost#ok",
+    ],
+)
+def test_an_address_that_cannot_be_asked_is_refused_when_it_is_named(address: str) -> None:
+    with pytest.raises(BadInput, match=r"is no address of a server: |a server is named by its address and a model"):
+        connect(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:s3cret@localhost:1/v1#m",
+        "http://me:s3#cret@[::1/v1#m",
+        "http://s3cret@localhost:abc/v1#m",
+        "http://localhost/v1?key=s3cret#m",
+        "http://localhost:abc?key=s3cret",
+    ],
+)
+def test_what_may_be_a_password_in_an_address_is_not_shown(address: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        connect(address)
+    assert "s3" not in str(caught.value) and caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1]:1/v1#m", "http://münchen.de/v1#m", "http://gpu_box:8000/v1#m", "http://h/v1#@cf/meta/my model"]
+)
+def test_an_address_that_is_one_stays_one(address: str) -> None:
+    assert connect(address).name == address.removeprefix("http://").replace("/v1#", ":")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:abc", "[::1", "a b", "http://127.0.0.1:99999"])
+def test_an_address_of_ollama_that_cannot_be_asked_names_its_variable(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    with pytest.raises(BadInput, match=r"the environment variable OLLAMA_HOST: .* is no address of a server"):
+        connect("ollama:m")
+
+
+def test_an_address_may_begin_in_capitals() -> None:
+    with openai_server(says("hi")) as server:
+        llm = connect(f"HTTP{server.url.removeprefix('http')}#Tiny")
+        assert llm(HELLO).text == "hi"
+    assert server.bodies[0]["model"] == "Tiny"
+
+
+def test_a_server_that_speaks_no_tls_is_asked_once() -> None:
+    with openai_server(says("hi")) as server:
+        waits = Waits()
+        llm = connect(f"{server.url.replace('http', 'https')}#tiny", sleep=waits)
+        with pytest.raises(LLMError, match=r"SSL.* may speak no TLS: try the address with http://"):
+            llm(HELLO)
+    assert isinstance(llm, OpenAICompatible) and llm.requests == 1
+    assert not waits
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the certificate, is not installed")
+def test_a_certificate_that_is_not_trusted_is_told_once(tmp_path: Path) -> None:
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
+    subprocess.run([*made, "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # the client breaks off
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        llm = connect(f"https://127.0.0.1:{server.server_address[1]}/v1#tiny", sleep=Waits())
+        with pytest.raises(LLMError, match=r"certificate verify failed.*name its certificate.*SSL_CERT_FILE"):
+            llm(HELLO)
+        server.shutdown()
+    assert isinstance(llm, OpenAICompatible) and llm.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"), [("Wrong.", "Wrong. Check"), ("Wrong", "Wrong. Check"), ("Is it?", "Is it? Check"), ("No!", "No! Check")]
+)
+def test_the_servers_words_end_once(told: str, shown: str) -> None:
+    with asking(refuses(401, told)) as (llm, _, _waits), pytest.raises(LLMError) as caught:
+        llm(HELLO)
+    assert shown in str(caught.value)
+
+
+def test_a_prompt_that_cannot_be_sent_is_not_blamed_on_the_server() -> None:
+    with asking(says("hi")) as (llm, server, _), pytest.raises(LLMError, match=r"the prompt cannot be sent: .* Nothing was sent"):
+        llm(Prompt((Message("user", "half \ud800"),)))
+    assert not server.bodies
+
+
+# At a dollar for a million tokens read and two for those written, a request of HELLO may cost a little over $0.0001.
+LOST = [Answer(drop=True), refuses(504, "gateway timeout"), refuses(524, "a timeout occurred"), Answer("{not json"), Answer({})]
+
+
+@pytest.mark.parametrize("answer", LOST, ids=lambda answer: f"{answer.status} {answer.body}"[:20])
+def test_a_request_that_the_server_may_charge_without_an_answer_is_counted_at_its_worst(answer: Answer) -> None:
+    with asking(answer, says("there")) as (llm, _, _waits):
+        kept = Budgeted(llm, Budget(dollars=1.0))
+        try:
+            told = kept(HELLO).usage.cost
+        except LLMError:
+            told = 0.0
+    most = (llm.price or FREE).of(kept.worst(HELLO).prompt_tokens // llm.patience.empty, HELLO.max_tokens)
+    assert kept.spending.unanswered == pytest.approx(most)
+    assert kept.spending.spent.cost == kept.spent.cost == pytest.approx(most + told)
+
+
+def test_a_request_that_timed_out_is_counted_at_its_worst() -> None:
+    with asking(Answer(sleep=60), timeout=1, attempts=1) as (llm, _, _waits):
+        kept = Budgeted(llm, Budget(dollars=1.0))
+        with pytest.raises(LLMError, match="no answer within 1 s"):
+            kept(HELLO)
+    assert kept.spending.unanswered > 0
+
+
+def test_a_request_that_was_never_sent_or_refused_is_not_counted() -> None:
+    with openai_server(says("")) as server:
+        url = server.url
+    gone = Budgeted(connect(f"{url}#tiny", price=Price(1, 2), sleep=Waits()), Budget(dollars=1.0))
+    with asking(refuses(500, "out of order")) as (llm, _, _waits):
+        for kept in (gone, Budgeted(llm, Budget(dollars=1.0))):
+            with pytest.raises(LLMError, match="after 6 requests"):
+                kept(HELLO)
+            assert kept.spending.spent.cost == kept.spending.unanswered == 0
+
+
+def test_a_reply_whose_server_does_not_tell_its_tokens_is_not_taken_for_free() -> None:
+    with asking(says("hi", usage=None)) as (llm, _, _waits):
+        kept = Budgeted(llm, Budget(dollars=1.0))
+        assert kept(HELLO).usage.cost == 0
+    assert kept.spending.unanswered > 0
+
+
+def test_requests_without_an_answer_cannot_pass_a_budget_by_being_sent_again() -> None:
+    with asking(Answer(drop=True)) as (llm, server, _):
+        kept = Budgeted(llm, Budget(dollars=0.0006))
+        with pytest.raises(OverBudget, match="asking once more"):
+            kept(HELLO)
+    assert 1 <= len(server.bodies) < 6
+    assert kept.spending.spent.cost <= 0.0006

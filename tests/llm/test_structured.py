@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.structured import mending, parse, schema_in_words, schema_of, structured
-from kgot_lab.types import Message, Prompt
+from kgot_lab.llm.structured import checked_reply, mending, parse, schema_in_words, schema_of, structured
+from kgot_lab.types import Message, Prompt, Reply, Usage
 
 
 class Colour(StrEnum):
@@ -140,3 +140,62 @@ def test_a_scripted_model_counts_words_and_runs_out() -> None:
 def test_a_scripted_model_may_be_a_function() -> None:
     llm = Scripted(lambda prompt: prompt.messages[-1].text.upper(), name="echo")
     assert [llm(PROMPT).text, llm(PROMPT).text, llm.name] == ["VOTE.", "VOTE.", "echo"]
+
+
+class Own:
+    """A model of somebody's own, which returns what it was given."""
+
+    def __init__(self, reply: object, name: object = "my own"):
+        self.reply, self.name, self.asked = reply, name, 0
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        self.asked += 1
+        return self.reply  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ("hello", r"a str \('hello'\): a model returns Reply\("),
+        (None, "None: a model"),
+        ({"text": "hello"}, "a dict"),
+        (Reply, "a type"),
+        (Reply(None), "a Reply whose text is None"),  # type: ignore[arg-type]
+        (Reply(b"x"), r"a Reply whose text is a bytes \(b'x'\)"),  # type: ignore[arg-type]
+        (Reply("x", None), "a Reply whose usage is None"),  # type: ignore[arg-type]
+        (Reply("x", {"prompt_tokens": 3}), "a Reply whose usage is a dict"),  # type: ignore[arg-type]
+        (Reply("x", model=None), "a Reply whose model is None"),  # type: ignore[arg-type]
+        (Reply("x", cut="yes"), "a Reply whose cut is a str"),  # type: ignore[arg-type]
+        (Reply("x", Usage(-1)), "usage.prompt_tokens is -1"),
+        (Reply("x", Usage(1, 2.5)), "usage.completion_tokens is 2.5"),  # type: ignore[arg-type]
+        (Reply("x", Usage(True)), "usage.prompt_tokens is True"),
+        (Reply("x", Usage(reasoning_tokens=None)), "usage.reasoning_tokens is None"),  # type: ignore[arg-type]
+        (Reply("x", Usage(cost=float("nan"))), "usage.cost is nan"),
+        (Reply("x", Usage(seconds=float("inf"))), "usage.seconds is inf"),
+        (Reply("x", Usage(cost="free")), "usage.cost is a str"),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_a_model_that_does_not_return_a_reply_is_named_with_what_came(reply: object, told: str) -> None:
+    with pytest.raises(LLMError, match=f"^my own replied with .*{told}"):
+        checked_reply(Own(reply), PROMPT)
+    with pytest.raises(LLMError, match=r"^my own replied with"):
+        structured(Own(reply), PROMPT, Vote)
+
+
+@pytest.mark.parametrize("name", [None, "", 3, b"x"])
+def test_a_model_without_a_name_is_told_before_it_is_asked(name: object) -> None:
+    llm = Own(Reply("hello"), name)
+    with pytest.raises(LLMError, match=r"a model of the class Own has the name .* Nothing was sent"):
+        checked_reply(llm, PROMPT)
+    assert llm.asked == 0
+
+
+def test_a_function_is_no_model() -> None:
+    with pytest.raises(LLMError, match="a model of the class function has the name None"):
+        checked_reply(lambda prompt: Reply("hello"), PROMPT)  # type: ignore[arg-type]
+
+
+def test_a_whole_reply_comes_as_it_is() -> None:
+    reply = Reply("", Usage(1, 2, 0.5, 0, 1), cut=True)
+    assert checked_reply(Own(reply), PROMPT) is reply

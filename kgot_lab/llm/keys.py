@@ -1,0 +1,72 @@
+"""Keys of servers: which one goes where, and texts in which nothing of it is left."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import string
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from kgot_lab.errors import LLMError
+from kgot_lab.llm.presets import Endpoint
+
+NO_KEY = "none"  # what a server that needs no key is sent
+_PIECE = 8  # letters of a key that are not shown in a row: servers tell the beginning of a wrong one
+_WORD = 4  # a key of so few letters is found inside many a word, which does not show it
+_MOST = 6_000  # letters of a message that are looked at
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # unlike lower(), it leaves every letter in its place
+
+
+def key_for(preset: Endpoint) -> str:
+    """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can carry it."""
+    key = os.environ.get(preset.key_variable, "").strip()
+    if not key and preset.key_needed:
+        raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
+    if not re.fullmatch("[ -~]*", key):  # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+        wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
+        raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
+    return key or NO_KEY
+
+
+def without_key(text: str, key: str) -> str:
+    """A text, at most its first 6,000 letters, without a key or a piece of it, however spelt, nor anything that looks like a key."""
+    text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
+    if key == NO_KEY:
+        return text
+    pieces = {form[start : start + _PIECE] for form in _spellings(key) for start in range(max(1, len(form) - _PIECE + 1))}
+    seen, letters = text.translate(_LOWER), list(text)
+    for size in {len(piece) for piece in pieces}:
+        for start in range(len(seen) - size + 1):
+            end = start + size
+            if seen[start:end] in pieces and (size > _WORD or not re.search(r"\w", seen[max(0, start - 1) : start] + seen[end : end + 1])):
+                letters[start:end] = "\0" * size
+    return re.sub("\0+", "…", "".join(letters))
+
+
+def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
+    """The key as a header; for addresses that are not OpenAI's, less what its client adds from the environment for OpenAI."""
+    import openai
+
+    told = {"Authorization": f"Bearer {key}"}  # said here, since OPENAI_CUSTOM_HEADERS may hold another
+    host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
+    if host == "openai.com" or host.endswith(".openai.com"):
+        return told
+    added = {line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if ":" in line}
+    left_out = ("OpenAI-Organization", "OpenAI-Project", *(name for name in added if name.lower() != "authorization"))
+    return dict.fromkeys(left_out, openai.Omit()) | told
+
+
+def _spellings(key: str) -> Iterator[str]:
+    """A key in small letters, as it is and as messages spell it: escaped, in percent signs, as hexadecimal digits, in base64."""
+    yield key.translate(_LOWER)
+    spelt = [repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key), quote(key), quote(key, safe=""), key.encode().hex()]
+    for before in range(3):  # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+        coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
+        whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]
+        spelt += [whole, whole.replace("+", "-").replace("/", "_")]
+    yield from (form.translate(_LOWER) for form in spelt if len(form) > _WORD)
