@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from kgot_lab import __version__
-from kgot_lab.cli import terminal
+from kgot_lab.cli import asking, terminal
+from kgot_lab.cli.answering import Outputs, Walk, answer, go_on, walked
 from kgot_lab.cli.bench import bench
-from kgot_lab.cli.going_on import GoOn, finish, interruptible
+from kgot_lab.cli.forking import fork_run
+from kgot_lab.cli.going_on import GoOn, interruptible
 from kgot_lab.cli.questions import answer_questions
-from kgot_lab.cli.sharing import export, pages
+from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.loop.again.replay import Resources
-    from kgot_lab.loop.limits import Limits
-    from kgot_lab.stores.protocol import Store
+    pass
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
@@ -48,6 +48,12 @@ StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph
 AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 At = Annotated[str | None, typer.Option("--at", help=AT)]
 _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
+Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")]
+ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
+Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
+Mirror = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
+_GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
+_PRESETS = "limits: local (for small models), reference (the published defaults), or auto"
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
 
 
@@ -98,11 +104,25 @@ def _version(version: Annotated[bool, typer.Option("--version", help="print the 
 def ask(
     question: Annotated[str, typer.Argument(help="what to answer")],
     documents: Documents = None,
-    model: Model = "local",
+    model: Annotated[str | None, typer.Option("--model", help=f"by default local; {MODELS}")] = None,
     execution: Execution = None,
-    preset: _Preset = "auto",
+    models: ModelsFile = None,
+    preset: Annotated[str | None, typer.Option("--preset", help=_PRESETS)] = None,
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")] = None,
+    votes: Annotated[int | None, typer.Option("--votes", help="ballots a turn")] = None,
+    repairs: Annotated[int | None, typer.Option("--repairs", help="mended versions of one failing statement")] = None,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="of everything but ballots")] = None,
+    vote_temperature: Annotated[float | None, typer.Option("--vote-temperature", help="of ballots and samples")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")] = None,
     attach: Attach = None,
+    tools: Annotated[list[str] | None, typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here")] = None,
+    web: Web = False,
+    mirror: Mirror = None,
+    vision: Annotated[str | None, typer.Option("--vision-model", help="a model that answers questions about images")] = None,
+    graph: Annotated[str | None, typer.Option("--graph", help=_GRAPH)] = None,
+    save_graph: Annotated[Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")] = None,
+    snapshots: Annotated[Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")] = None,
     trace: TraceFile = None,
     tape: Tape = None,
     html: Html = None,
@@ -112,35 +132,37 @@ def ask(
     max_dollars: MaxDollars = None,
     store: StoreKind = None,
     at: At = None,
+    namespace: Namespace = None,
+    keep: Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")] = False,
+    wipe: Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")] = False,
     unsafe: Unsafe = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="a page of YAML with any of these; what is given here overrides it")
+    ] = None,
 ) -> None:
-    """Answer a question with a graph grown from your documents."""
-    from kgot_lab.loop.again.replay import Resources
-    from kgot_lab.stores import empty_store
+    """Answer a question with a graph grown from your documents, or with one that is there."""
+    from kgot_lab.cli.configuration import limits_given, read_configuration
 
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    if documents is None and not attach:
-        raise BadInput("there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE")
-    if tape is not None and execution:
-        raise BadInput(_ONE_MODEL)
-    budget = terminal.budget_of(max_calls, max_seconds, max_dollars)
-    limits = terminal.chosen_limits(preset, model, answer_format)
-    path = trace or terminal.new_trace()
-    terminal.check_apart(trace=path, html=html, tape=tape, at=at, attach=attach, model=model, execution_model=execution)
-    terminal.check_page(html, documents)
-    passages = terminal.read_folder(documents) if documents is not None else []
-    tools = terminal.tools_with_notes(passages, attach or [])
-    planning = terminal.connect_model(model, budget, tape)
-    live = Resources(tools, planning, terminal.connect_model(execution, budget) if execution else None)
-    options = {
-        "documents": documents, "attach": attach, "execution_model": execution, "html": html, "json": as_json, "unsafe": unsafe,
-        "model": model if model != "local" else None, "store": store, "at": at,
-        "tape": tape, "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
-    }  # fmt: skip
-    again = GoOn("resume", path, options)
-    opened = empty_store(store or "in_memory", at, unsafe=unsafe)
-    _answer(question, live, limits, path, again, attach=attach, html=html, as_json=as_json, store=opened)
+    single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
+    configuration = read_configuration(config).with_flags({
+        "documents": _text(documents), "model": model, "execution_model": execution, "models": _text(models), "preset": preset,
+        "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": _text(snapshots),
+        "tools.names": _named(tools), "tools.web": web, "tools.mirror": _text(mirror), "tools.vision_model": vision,
+        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
+        "store.graph": graph, "store.save": _text(save_graph),
+        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+    })  # fmt: skip
+    answer(question, configuration, attach or [], Outputs(trace, tape, html, as_json))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _named(tools: list[str] | None) -> object:
+    return "all" if tools == ["all"] else tuple(tools) if tools else None
 
 
 @app.command()
@@ -152,6 +174,7 @@ def demo(
     from kgot_lab.experiments.questions.hotpotqa import demo_questions, hotpotqa
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.limits import LOCAL
+    from kgot_lab.stores import InMemory
 
     if replayed and more:
         raise BadInput("--replay shows the one run that is recorded, and --more asks a live model: leave out one of them")
@@ -170,7 +193,8 @@ def demo(
     for question in demo_questions()[: 1 + more]:
         path = terminal.new_trace()
         html = path.with_suffix(".html")
-        _answer(question.text, live, LOCAL, path, GoOn("resume", path, {"html": html}), html=html, bundled=True)
+        again = GoOn("resume", path, {"html": html})
+        walked(Walk(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
@@ -180,21 +204,29 @@ def demo(
 def extract(
     documents: Annotated[Path, typer.Argument(help="a folder with text, Markdown, HTML, PDF or Word files")],
     model: Model = "local",
+    models: ModelsFile = None,
     preset: _Preset = "auto",
     out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path("graph.jsonl"),
     trace: TraceFile = None,
+    max_calls: MaxCalls = None,
+    max_seconds: MaxSeconds = None,
+    max_dollars: MaxDollars = None,
     go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
+    from kgot_lab.cli.configuration import Configuration
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Asked
     from kgot_lab.loop.extract import extract as extracting
+    from kgot_lab.loop.forecast import forecast_of_texts
     from kgot_lab.loop.trace import append, load_run, record
     from kgot_lab.stores import InMemory
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
+    budget = {"budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars}
+    configuration = Configuration().with_flags({"model": model, "models": _text(models), "preset": preset, **budget})
     path = trace or terminal.new_trace()
     terminal.check_apart(trace=path, out=out, model=model)
     if out.exists() and not go_on:
@@ -202,14 +234,21 @@ def extract(
     if out.exists():
         read_snapshot(out)  # what is no graph is not written over
     terminal.check_writable(out)
-    limits = terminal.chosen_limits(preset, model)
+    terminal.check_new(None if go_on else path)
+    limits = configuration.limits_for(terminal.own_name(model, configuration.models))
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     passages = terminal.read_folder(documents)
-    given = {"model": model if model != "local" else None, "preset": preset if preset != "auto" else None, "out": out, "trace": path}
+    given = {
+        "model": model if model != "local" else None, "models": models, "preset": preset if preset != "auto" else None, "out": out,
+        "trace": path, "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+    }  # fmt: skip
+    spending = asking.spending_of(configuration)
+    llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
+    terminal.say(f"estimate, for all documents: {forecast_of_texts(limits, [each.text for each in passages], rate=asking.rate_of(llm))}")
     with InMemory() as store:
-        events = extracting(passages, terminal.connect_model(model, trace=path if go_on else None), store, limits, done=done)
+        events = extracting(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path)
         asked = sum(isinstance(event, Asked) for event in done)
@@ -225,7 +264,10 @@ def resume(
     documents: Documents = None,
     model: Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")] = None,
     execution: Execution = None,
+    models: ModelsFile = None,
     attach: Attach = None,
+    web: Web = False,
+    mirror: Mirror = None,
     tape: Tape = None,
     html: Html = None,
     as_json: AsJson = False,
@@ -234,44 +276,18 @@ def resume(
     max_dollars: MaxDollars = None,
     store: StoreKind = None,
     at: At = None,
+    namespace: Namespace = None,
     unsafe: Unsafe = False,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
-    from kgot_lab.loop.again.replay import Resources
-    from kgot_lab.loop.again.replay import resume as resuming
-    from kgot_lab.loop.events import Asked
-    from kgot_lab.loop.trace import graph_after
-    from kgot_lab.stores import empty_store
+    from kgot_lab.cli.configuration import Configuration
 
-    run, begun = terminal.run_of(trace)
-    budget = terminal.budget_of(max_calls, max_seconds, max_dollars)
-    terminal.check_apart(trace=trace, html=html, tape=tape, at=at, attach=attach, model=model, execution_model=execution)
-    terminal.check_page(html, documents)
-    used = {
-        "model": model, "execution_model": execution, "tape": tape, "store": store, "at": at,
-        "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
-    }  # fmt: skip
-    if run.finished:
-        idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
-        terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
-        terminal.show_end(run.events, trace, as_json=as_json)
-        terminal.write_page(run.events, html)
-        return
-    tools = terminal.tools_with_notes(terminal.documents_of(run, documents), attach or [])
-    if missing := set(begun.tools) - {tool.name for tool in tools}:
-        files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
-        raise BadInput(f"the run used {', '.join(sorted(missing))}: name its documents again with --documents DIR{files}")
-    other = execution or (begun.execution if begun.execution != begun.planning else None)
-    if tape is not None and other:
-        raise BadInput(_ONE_MODEL)
-    connect = terminal.connect_model if model else terminal.connect_again
-    planning = connect(model or begun.planning, budget, tape, trace=trace)
-    connect = terminal.connect_model if execution else terminal.connect_again
-    live = Resources(tools, planning, connect(other, budget, trace=trace) if other else None)
-    again = GoOn("resume", trace, {"documents": documents, "attach": attach, "html": html, "json": as_json, "unsafe": unsafe, **used})
-    grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
-    with closing(empty_store(store, at, unsafe=unsafe, holding=grown) if store else terminal.store_of(begun, unsafe)) as opened:
-        finish(resuming(trace, opened, live), trace, again, asked=asked, html=html, as_json=as_json)
+    configuration = Configuration().with_flags({
+        "documents": _text(documents), "models": _text(models), "tools.web": web, "tools.mirror": _text(mirror),
+        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe,
+        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+    })  # fmt: skip
+    go_on(trace, configuration, attach or [], Outputs(trace, tape, html, as_json), model=model, execution=execution)
 
 
 @app.command()
@@ -291,6 +307,8 @@ def show(
         terminal.show_event(event)
     if costs:
         typer.echo(repr(ledger(run.events, run.run)))
+    if not run.finished and run.question:
+        terminal.say(f"this run was stopped before its answer: kgot-lab resume {trace} goes on with it")
     terminal.write_page(run.events, html)
 
 
@@ -304,10 +322,12 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
         difference = verifying(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    typer.echo(f"{len(run.events)} events, every one the same")
+    typer.echo(f"{len(run.events)} events, every one the same" + ("" if run.finished else "; the run was stopped before its answer"))
 
 
 app.command()(bench)
+app.command("fork")(fork_run)
+app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)
 app.command()(export)
 app.command()(pages)
@@ -330,36 +350,6 @@ def doctor() -> None:
         typer.echo(str(finding))
     if any(finding.needed and not finding.works for finding in findings):
         raise typer.Exit(1)
-
-
-def _answer(
-    question: str,
-    live: Resources,
-    limits: Limits,
-    path: Path,
-    again: GoOn,
-    *,
-    attach: list[Path] | None = None,
-    html: Path | None = None,
-    as_json: bool = False,
-    store: Store | None = None,
-    bundled: bool = False,
-) -> None:
-    """Walk the loop, on file and on screen."""
-    from kgot_lab.loop.forecast import forecast
-    from kgot_lab.loop.trace import made_by, record
-    from kgot_lab.loop.walk import think
-    from kgot_lab.stores import InMemory
-
-    assert live.planning is not None
-    if live.planning.name.startswith("local"):
-        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2)}")
-    with closing(store or InMemory()) as opened:
-        names = [file.name for file in attach or []]
-        events = think(question, live.planning, opened, live.tools, limits, execution=live.execution, attachments=names)
-        about = {**made_by(live.planning), **({"documents": terminal.DEMO} if bundled else {})}
-        kept = record(events, path, about=about)
-        finish(kept, path, again, html=html, as_json=as_json)
 
 
 def _replay_demo() -> None:

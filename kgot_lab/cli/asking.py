@@ -12,8 +12,8 @@ from kgot_lab.errors import BadInput, UnknownName
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.llm.budget import Spending
-    from kgot_lab.loop.events import Event
+    from kgot_lab.llm.budget import Rate, Spending
+    from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
     from kgot_lab.tools.offered import AtHand
@@ -29,7 +29,9 @@ def spending_of(configuration: Configuration) -> Spending:
     return Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
 
 
-def tools_here(at_hand: AtHand, configuration: Configuration, limits: Limits, named: Collection[str] | None = None) -> list[Tool]:
+def tools_here(
+    at_hand: AtHand, configuration: Configuration, limits: Limits | None = None, *, named: Collection[str] | None = None
+) -> list[Tool]:
     """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all that its preset is made for.
 
     A small model gets the search and the attached files; any other all that work with what is at hand. What is asked for by name and cannot
@@ -41,7 +43,8 @@ def tools_here(at_hand: AtHand, configuration: Configuration, limits: Limits, na
     plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
     reaching_out = chosen.web or chosen.mirror is not None
-    if wanted is None and chosen.names == "auto" and limits.preset.rstrip("*") == "local" and not reaching_out:
+    small = limits is not None and limits.preset.rstrip("*") == "local"
+    if wanted is None and chosen.names == "auto" and small and not reaching_out:
         return plain
     if wanted is not None and set(wanted) <= {tool.name for tool in plain}:
         return [tool for tool in plain if tool.name in wanted]
@@ -156,10 +159,26 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
 
 def told_beforehand(llm: LLM, limits: Limits) -> None:
     """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
-    from kgot_lab.llm.budget import Rate, price_asked
     from kgot_lab.llm.presets import FREE
     from kgot_lab.loop.forecast import forecast
 
-    price = price_asked(llm)
-    if price != FREE or llm.name.startswith("local"):
-        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2, rate=Rate(price=price))}")
+    rate = rate_of(llm)
+    if rate.price != FREE or llm.name.startswith("local"):
+        terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2, rate=rate)}")
+
+
+def rate_of(llm: LLM) -> Rate:
+    """How fast a model is, as far as is known, and what it charges."""
+    from kgot_lab.llm.budget import Rate, price_asked
+
+    return Rate(price=price_asked(llm))
+
+
+def tools_again(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
+    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them cannot work."""
+    try:
+        return tools_here(at_hand, configuration, named=list(begun.tools))
+    except BadInput as error:
+        files = f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+        named = f"the run used {', '.join(sorted(begun.tools))}: name its documents again with --documents DIR{files}"
+        raise BadInput(f"{named} ({error})") from error

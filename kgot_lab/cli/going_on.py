@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kgot_lab.cli.terminal import INTERRUPTED, say, show_end, show_event, write_page
-from kgot_lab.errors import LabError, LLMError, OverBudget, ReplayMiss, SandboxError, StoreUnavailable
+from kgot_lab.errors import LabError, LLMError, NotInstalled, OverBudget, ReplayMiss, SandboxError, StoreUnavailable, TraceError
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
@@ -70,7 +70,7 @@ def interruptible(events: Iterator[Event], path: Path, again: GoOn, *, asked: in
     except KeyboardInterrupt:
         say(f"\nStopped. {kept} Go on with: {again}")
         raise typer.Exit(INTERRUPTED) from None
-    except (LLMError, SandboxError, StoreUnavailable) as error:
+    except (LLMError, NotInstalled, SandboxError, StoreUnavailable, TraceError) as error:
         raise LabError(f"{str(error).rstrip('.')}. {kept} {again.after(error, moved=count > asked)}") from error
 
 

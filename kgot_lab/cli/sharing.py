@@ -40,3 +40,21 @@ def pages(
 
     for page in write_notebook_pages(notebooks, folder):
         typer.echo(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
+
+
+def list_namespaces(
+    address: Annotated[str, typer.Argument(help="a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint")],
+    delete: Annotated[str | None, typer.Option("--delete", help="delete this namespace with all it holds")] = None,
+) -> None:
+    """List the namespaces of a server, in each of which a run's graph lives, or delete one."""
+    from kgot_lab.stores import delete_namespace, namespaces
+
+    if delete is not None:
+        delete_namespace(address, namespace=delete)
+        typer.echo(f"{delete} is deleted")
+        return
+    found = namespaces(address)
+    for name, size in found.items():
+        typer.echo(f"{name:40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
+    if not found:
+        typer.echo("no namespace yet")

@@ -44,14 +44,17 @@ def chosen_limits(preset: str, model: str, answer_format: str | None = None) -> 
 
     if answer_format not in {None, "default", "gaia"}:
         raise BadInput(f"--format is default or gaia, not {answer_format!r}")
-    return limits_for(_own_name(model), preset, answer_format)
+    return limits_for(own_name(model), preset, answer_format)
 
 
-def _own_name(model: str) -> str:
-    """The name by which a model goes; that of a recorded one is in its file."""
+def own_name(model: str, models: str | None = None) -> str:
+    """The name by which a model goes: that of a recorded one is in its file, that of an entry in a file of models behind its name."""
     from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm.models import load_models
 
-    return connecting(model).name if model.startswith("recorded:") else model
+    named = load_models(models) if models else {}
+    meant = named[model].model if model in named else model
+    return connecting(meant).name if meant.startswith("recorded:") else meant
 
 
 def connect_model(
@@ -85,9 +88,13 @@ def connect_model(
     return llm if tape is None else Recorder(llm, tape, asked=asked)
 
 
-def connect_again(name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path) -> LLM:
+def connect_again(name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None) -> LLM:
     """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole address."""
+    from kgot_lab.llm.models import entry_for, load_models
+
     try:
+        if models:
+            return connect_model(entry_for(load_models(models), name), budget, tape, trace=trace, models=models)
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None
@@ -205,6 +212,13 @@ def check_writable(path: Path | None) -> None:
         raise BadInput(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}")
 
 
+def check_new(path: Path | None) -> None:
+    """See now that a run can be written to a file of its own; raises BadInput."""
+    if path is not None and path.exists():
+        raise BadInput(f"{path} exists already: resume that run, or name another file")
+    check_writable(path)
+
+
 def check_page(html: Path | None, documents: Path | None = None) -> None:
     """See now that the page of a run can be written, and over nothing but a page; raises BadInput."""
     check_writable(html)
@@ -275,7 +289,9 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
             named = found[support.source].title or support.source if support.source in found else support.source
             typer.echo(harmless(f"      “{support.sentence}” {named} [{support.source}]"))
     if passages:
-        typer.echo("taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages))
+        typer.echo(
+            "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)
+        )
     spent = f"{total.prompt_tokens} + {total.completion_tokens} tokens, {total.seconds:.0f} s, ${total.cost:.4f}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 

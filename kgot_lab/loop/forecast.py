@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.loop.limits import Limits
+from kgot_lab.text.sentences import sentences
 
 # Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
 _SIZES = {
@@ -18,6 +21,13 @@ def forecast(limits: Limits, *, steps: int | None = None, calls: int = 1, rate: 
     Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a sentence has 35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
+    return estimate(counts, _SIZES, rate or Rate())
+
+
+def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
+    """What taking the facts of some texts takes: one call a sentence, or one a text where the model writes statements."""
+    by_sentence = limits.writing == "operations"
+    counts = {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
     return estimate(counts, _SIZES, rate or Rate())
 
 

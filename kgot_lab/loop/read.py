@@ -167,9 +167,7 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
 def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
-        reply = yield from ask_for(
-            run, "read again", prompts.names(text), Names, kind="names", temperature=temperature, seed=50 + attempt
-        )
+        reply = yield from ask_for(run, "read again", prompts.names(text), Names, kind="names", temperature=temperature, seed=50 + attempt)
         return look_up(run, reply.about, reader)
     messages = prompts.reread(text, wrong, (reader or run.store).dialect)
     return (yield from ask_for(run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt)).statement

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed
-from kgot_lab.llm.structured import mending, parse, schema_of
+from kgot_lab.llm.structured import checked_reply, mending, parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.grounding import constants
@@ -116,7 +116,7 @@ def _value(text: str, shape: type[_Shape]) -> _Shape:
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
     """What a model replies; what a call that failed has cost stands in its own event, before the error goes on."""
     try:
-        reply = llm(prompt)
+        reply = checked_reply(llm, prompt)
     except LLMError as error:
         if error.spent is not None:
             yield run.happened(Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent)

@@ -141,7 +141,7 @@ class RememberedTool:
     def __post_init__(self) -> None:
         if self.finds is None:
             self.finds = usually_finds(self.name, self.arguments)
-        if self.live is not None:
+        if self.live is not None and not self.arguments:  # a recording says what the prompts showed, and shows the same again
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self

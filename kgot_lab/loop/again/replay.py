@@ -288,9 +288,7 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
 
 
-def _walked_with(
-    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources
-) -> tuple[list[Event], str]:
+def _walked_with(events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources) -> tuple[list[Event], str]:
     """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
     seen = list[Event]()
     try:

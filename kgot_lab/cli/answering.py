@@ -1,0 +1,193 @@
+"""Answer a question on file and on screen: a run that begins, and one that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import asking, terminal
+from kgot_lab.cli.going_on import GoOn, finish
+from kgot_lab.errors import BadInput
+from kgot_lab.types import Json
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
+    from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.limits import Limits
+    from kgot_lab.stores.protocol import Store
+
+_ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a run leaves: its trace, a tape of replies, a page, and its end as text or as JSON."""
+
+    trace: Path | None = None
+    tape: Path | None = None
+    html: Path | None = None
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A question, what it may use, how long it may try, and what the head of its trace says of it."""
+
+    question: str
+    live: Resources
+    limits: Limits
+    about: Mapping[str, Json] = field(default_factory=dict)
+    attached: Sequence[Path] = ()
+
+
+def answer(question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> None:
+    """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
+    from kgot_lab.loop.again.replay import Resources
+
+    documents = Path(configuration.documents) if configuration.documents else None
+    choice, chosen = configuration.store, configuration.tools
+    begins = choice.graph is not None or choice.keep
+    if not (documents or attached or begins or chosen.web or chosen.mirror or chosen.names != "auto"):
+        more = "begin with a graph (--graph FILE), or allow more tools (--web, --tool NAME)"
+        raise BadInput(f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}")
+    if outputs.tape is not None and configuration.execution_model:
+        raise BadInput(_ONE_MODEL)
+    path = outputs.trace or terminal.new_trace()
+    saved = Path(choice.save) if choice.save else None
+    terminal.check_apart(
+        trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
+        execution_model=configuration.execution_model, save_graph=saved, graph=choice.graph,
+    )  # fmt: skip
+    terminal.check_page(outputs.html, documents)
+    terminal.check_new(path)
+    terminal.check_writable(saved)
+    spending = asking.spending_of(configuration)
+    limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
+    store = asking.begun_store(choice)
+    try:
+        planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
+        other = configuration.execution_model
+        execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
+        passages = terminal.read_folder(documents) if documents else []
+        at_hand = asking.at_hand(configuration, passages, attached, planning, store)
+        tools = (
+            [] if begins and not (documents or attached) and chosen == type(chosen)() else asking.tools_here(at_hand, configuration, limits)
+        )
+        page = configuration.told(limits)
+        terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
+        asking.told_beforehand(planning, limits)
+    except BaseException:
+        store.close()
+        raise
+    walk = Walk(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
+    walked(
+        walk,
+        store,
+        GoOn("resume", path, _given_again(configuration, attached, outputs)),
+        Outputs(path, html=outputs.html, as_json=outputs.as_json),
+        configuration,
+    )
+
+
+def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> dict[str, object]:
+    """What `resume` is given to go on with a run."""
+    choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
+    return {
+        "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
+        "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
+        "model": configuration.model if configuration.model != "local" else None, "store": choice.kind, "at": choice.at,
+        "namespace": choice.namespace, "web": chosen.web, "mirror": chosen.mirror, "tape": outputs.tape,
+        "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
+    }  # fmt: skip
+
+
+def walked(walk: Walk, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
+    """Walk the loop, on file and on screen; the store is closed in the end."""
+    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.loop.trace import made_by, record
+    from kgot_lab.loop.walk import think
+
+    assert walk.live.planning is not None and outputs.trace is not None
+    with closing(store) as opened:
+        names = [file.name for file in walk.attached]
+        events = think(
+            walk.question, walk.live.planning, opened, walk.live.tools, walk.limits, execution=walk.live.execution, attachments=names
+        )
+        kept = record(events, outputs.trace, about={**made_by(walk.live.planning), **walk.about})
+        if configuration is not None:
+            kept = asking.with_snapshots(kept, configuration.snapshots)
+        finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
+        if configuration is not None and configuration.store.save:
+            write_snapshot(opened.graph(), configuration.store.save, variant="networkx")
+            terminal.say(f"{opened.graph()} written to {configuration.store.save}")
+
+
+def go_on(
+    trace: Path,
+    configuration: Configuration,
+    attached: Sequence[Path],
+    outputs: Outputs,
+    *,
+    model: str | None,
+    execution: str | None,
+) -> None:
+    """Go on with a run on file, by the models it names unless others are given."""
+    from kgot_lab.loop.again.replay import Resources, resume, started
+    from kgot_lab.loop.events import Asked
+    from kgot_lab.loop.trace import graph_after
+    from kgot_lab.stores import empty_store
+
+    run, begun = terminal.run_of(trace)
+    choice, documents = configuration.store, Path(configuration.documents) if configuration.documents else None
+    terminal.check_apart(
+        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
+    )
+    terminal.check_page(outputs.html, documents)
+    spending = asking.spending_of(configuration)
+    used = {
+        "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
+        "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
+        "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
+    }  # fmt: skip
+    if run.finished:
+        idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
+        terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
+        terminal.show_end(run.events, trace, as_json=outputs.as_json)
+        terminal.write_page(run.events, outputs.html)
+        return
+    other = execution or (begun.execution if begun.execution != begun.planning else None)
+    if outputs.tape is not None and other:
+        raise BadInput(_ONE_MODEL)
+    connect = terminal.connect_model if model else terminal.connect_again
+    planning = connect(model or begun.planning, spending, outputs.tape, trace=trace, models=configuration.models)
+    connect = terminal.connect_model if execution else terminal.connect_again
+    executing = connect(other, spending, trace=trace, models=configuration.models) if other else None
+    again = GoOn(
+        "resume", trace,
+        {
+            "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe,
+            "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
+        },
+    )  # fmt: skip
+    grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
+    place = (choice.kind or "in_memory", choice.at) if choice.kind or choice.at else None
+    opened = (
+        empty_store(*place, unsafe=choice.unsafe, holding=grown, namespace=choice.namespace)
+        if place
+        else terminal.store_of(started(run.events), choice.unsafe)
+    )
+    with closing(opened) as store:
+        passages = terminal.documents_of(run, documents)
+        at_hand = asking.at_hand(configuration, passages, attached, planning, store)
+        tools = asking.tools_again(at_hand, configuration, begun)
+        finish(
+            resume(trace, store, Resources(tools, planning, executing)),
+            trace,
+            again,
+            asked=asked,
+            html=outputs.html,
+            as_json=outputs.as_json,
+        )
