@@ -263,6 +263,8 @@ CASES = [
     Case("plan: another measure", lambda: lab.Plan("bm25", primary="recall@3"), "among the measures"),
     Case("bundled: outside", lambda: bundled("../README.md"), "inside"),
     Case("bundled: none of that name", lambda: bundled("tracez"), "did you mean 'traces'"),
+    Case("bundled: no result of that name", lambda: bundled("benchmarks/results/pass_thru.json"), "look into benchmarks/results"),
+    Case("bundled: outside the results", lambda: bundled("benchmarks/../README.md"), "lie inside the folder benchmarks"),
 ]
 
 

@@ -8,6 +8,9 @@ from statistics import median
 
 import pytest
 
+from kgot_lab.bundled import bundled
+from kgot_lab.errors import BadInput
+
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SECTIONS = (
@@ -62,6 +65,23 @@ def test_cells_and_functions_are_short_and_words_outweigh_code(path):
     assert all(node.end_lineno - node.lineno < 10 for node in functions)
     assert len(words(path).split()) >= 8 * sum(map(size, code))
     assert not [source for source in code if re.search(r"^\s*(%|!)|\bsys\.path|\bprint\(", source, re.MULTILINE)]
+
+
+@each_notebook
+def test_no_cell_finds_a_file_by_the_folder_it_is_run_in(path):
+    code = "\n".join(source for source, _ in cells(path, "code"))
+    assert "../" not in code and not re.search(r"""\b(Path|open)\(["']""", code)
+
+
+def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    named = re.findall(
+        r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
+    )
+    assert len(named) == 4 and all(bundled(name).exists() for name in named)
+    monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
+    with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
+        bundled(named[0])
 
 
 @each_notebook

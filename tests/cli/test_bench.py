@@ -19,6 +19,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall import benchmark
+from kgot_lab.experiments.recall.datasets import BUNDLED
 
 TABLE = re.compile(r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE)  # the two columns with times, whatever their width
 
@@ -93,6 +94,30 @@ def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
     assert sorted(path.name.split(".")[0] for path in Path("out/yours-test").iterdir()) == ["bm25", "convex", "follow-sentences"]
     rows = table_of("out")
     assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"} and "Claims" not in Path("out/report.md").read_text()
+
+
+def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatch):
+    monkeypatch.setitem(BUNDLED, "tiny", lambda: replace(tiny(), name="tiny"))  # two small sets known by name
+    monkeypatch.setitem(BUNDLED, "small", lambda: replace(tiny(), name="small"))
+    only = ["--only", "bm25", "--folder", "out"]
+    assert bench("tiny", *only)[0] == 0 and {row["dataset"] for row in table_of("out")} == {"tiny"}
+    first = [row for row in table_of("out") if row["dataset"] == "tiny"]
+    code, out, _ = bench("small", "--develop", *only)
+    assert code == 0 and out.index("small, all") < out.index("tiny, all")
+    assert {row["dataset"] for row in table_of("out")} == {"tiny", "small"}
+    assert [row for row in table_of("out") if row["dataset"] == "tiny"] == first
+    assert {each["dataset"] for each in json.loads(Path("out/report.json").read_text(encoding="utf-8"))} == {"tiny", "small"}
+
+
+def test_a_report_that_would_lose_data_of_yours_is_refused_before_anything_runs(bench):
+    to_beir(tiny(), "yours")
+    assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
+    before = Path("out/report.csv").read_bytes()
+    said = refused(bench("yours", "--only", "bm25", "--folder", "out"))
+    assert "out also holds runs on mine/test, which the report would lose: name the folder of those data too" in said
+    assert Path("out/report.csv").read_bytes() == before and not Path("out/yours-test").exists()
+    code, _, _ = bench("yours", "mine", "--only", "bm25", "--folder", "out")
+    assert code == 0 and {row["dataset"] for row in table_of("out")} == {"mine/test", "yours/test"}
 
 
 HELD_AFTER_ONE = """

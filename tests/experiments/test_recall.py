@@ -71,11 +71,17 @@ def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
     assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
-def test_other_data_in_the_same_folder_are_left_alone(own, tmp_path):
-    benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
-    (tmp_path / "out" / "own-test" / "bm25.jsonl.gz").write_bytes(b"broken")
-    reports = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    assert [each.dataset.name for each in reports] == ["hotpotqa"]
+def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
+    [alone] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    mine, beside = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
+    assert mine.dataset.name == "own/test" and told([beside]) == told([alone]) and set(beside.scores) == {"bm25", "convex"}
+    before = receipts(tmp_path / "out")
+    with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
+        benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
+    (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
+    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a receipt"):
+        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
+    assert receipts(tmp_path / "out") == before
 
 
 def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_path):

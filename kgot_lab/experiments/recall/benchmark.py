@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import circumstances, fingerprints, save_receipt
+from kgot_lab.evaluation.receipts import circumstances, fingerprints, load_receipt, save_receipt
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, earlier, fill, plan_of, receipt
+from kgot_lab.experiments.recall.bench import BenchmarkProgress, begin, checked_data, earlier, file_name, fill, plan_of, receipt
 from kgot_lab.experiments.recall.datasets import load_dataset, opened_data, published
 from kgot_lab.experiments.recall.growth import held_bytes
 from kgot_lab.experiments.recall.synthetic import SyntheticVectors, synthetic
@@ -38,14 +38,14 @@ def benchmark(
     plan: Plan | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
 ) -> list[Report]:
-    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them.
+    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else the folder holds.
 
     Receipts go to folder/<data set>/<system>.jsonl.gz; those that are there are kept, so a changed system needs another folder. `only`
     names the systems wanted besides the baseline, `develop` leaves the locked queries shut. Without a plan, that of the folder is
     followed, or else ours. The embedder's vector of a query is computed before the clock runs; lanes with an embedder of their own compute
     theirs. Raises UnknownName for a data set, a system or a baseline,
     BadInput for a data set with less than two queries, for a receipt that is broken or was made on other data, and for a folder that holds
-    another plan.
+    another plan, or receipts of data that are not named and cannot be found by their name.
     """
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
@@ -54,6 +54,7 @@ def benchmark(
     wanted = {name: [system for system in own if not only or system in {*only, plan.baseline}] for name, own in known.items()}
     for dataset in opened.values():
         earlier(folder, dataset)  # what cannot be used is said now, not after minutes
+    beside = _beside(folder, opened, plan)
     begin(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
     steps = [f"{system} on {name}" for name, some in wanted.items() for system in some]
     coming = iter(enumerate(steps))
@@ -66,7 +67,7 @@ def benchmark(
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
         fill(folder, dataset, {system: made[system] for system in wanted[name]}, plan, tell)
     progress(len(steps), len(steps), "the report")
-    return [report(earlier(folder, dataset), dataset, plan) for dataset in opened.values()]
+    return [report(earlier(folder, dataset), dataset, plan) for dataset in (*opened.values(), *beside)]
 
 
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
@@ -119,6 +120,26 @@ def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
             raise BadInput(f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other")
         opened[whole.name] = checked_data(whole.develop if develop else whole)
     return opened
+
+
+def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
+    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without them would take their place.
+
+    Raises BadInput for one that cannot be found by its name.
+    """
+    named, found = {file_name(name) for name in opened}, list[Dataset]()
+    for path in sorted(folder.glob(f"*/{file_name(plan.baseline)}.jsonl.gz")):
+        if path.parent.name in named:
+            continue
+        made = load_receipt(path)
+        try:
+            dataset = load_dataset(made.dataset).only(made.hits)
+        except LabError:
+            held = f"{folder} also holds runs on {made.dataset}, which the report would lose"
+            raise BadInput(f"{held}: name the folder of those data too, or take another folder with --folder DIR") from None
+        earlier(folder, dataset)
+        found.append(dataset)
+    return found
 
 
 def _check_names(only: Sequence[str], known: Sequence[str]) -> None:
