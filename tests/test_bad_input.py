@@ -94,7 +94,7 @@ CASES = [
     Case("ask: a number for a trace", lambda: lab.ask(QUESTION, ADA, model(), trace=5), "path of a file"),
     Case("ask: a trace that is there", lambda: lab.ask(QUESTION, ADA, model(), trace=file("old.jsonl", "")), "exists already"),
     Case("think: no store", lambda: lab.think(QUESTION, model(), None, [lab.search(ADA, WORDS)]), "open_store"),
-    Case("think: no tools", lambda: lab.think(QUESTION, model(), lab.open_store(), []), "at least one tool"),
+    Case("think: no tools", lambda: lab.think(QUESTION, model(), lab.open_store(), []), "there is nothing to take facts from"),
     Case("think: no list of tools", lambda: lab.think(QUESTION, model(), lab.open_store(), 3), "tools are a list"),
     Case("think: documents for tools", lambda: lab.think(QUESTION, model(), lab.open_store(), ADA), "a tool is"),
     Case("think: a text for a model", lambda: lab.think(QUESTION, "local", lab.open_store(), [lab.search(ADA, WORDS)]), "connect("),

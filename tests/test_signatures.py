@@ -11,7 +11,9 @@ MOST = 7
 ALLOWED = {
     "analogy/delta_edges.py: updated": "what delta_edges takes, and which nodes are new: one is called in place of the other",
     "cli/app.py: ask": "each parameter is an option on the command line",
+    "cli/app.py: extract": "each parameter is an option on the command line",
     "cli/app.py: resume": "each parameter is an option on the command line",
+    "cli/forking.py: fork_run": "each parameter is an option on the command line",
     "cli/questions.py: answer_questions": "each parameter is an option on the command line",
     "loop/walk.py: think": "a question and all that a run may use, once each; a store that runs no Python is given what does",
     "stores/sparql/server.py: SparqlServer": "two addresses with their key, and what every store that runs statements in a sandbox takes",

@@ -33,7 +33,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Walk:
+class Task:
     """A question, what it may use, how long it may try, and what the head of its trace says of it."""
 
     question: str
@@ -43,7 +43,7 @@ class Walk:
     attached: Sequence[Path] = ()
 
 
-def answer(question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> None:
+def answer_question(question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> None:
     """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
     from kgot_lab.loop.again.replay import Resources
 
@@ -66,12 +66,12 @@ def answer(question: str, configuration: Configuration, attached: Sequence[Path]
     terminal.check_writable(saved)
     spending = asking.spending_of(configuration)
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
+    passages = terminal.read_folder(documents) if documents else []
     store = asking.begun_store(choice)
     try:
         planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
         other = configuration.execution_model
         execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-        passages = terminal.read_folder(documents) if documents else []
         at_hand = asking.at_hand(configuration, passages, attached, planning, store)
         tools = (
             [] if begins and not (documents or attached) and chosen == type(chosen)() else asking.tools_here(at_hand, configuration, limits)
@@ -82,9 +82,9 @@ def answer(question: str, configuration: Configuration, attached: Sequence[Path]
     except BaseException:
         store.close()
         raise
-    walk = Walk(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
+    task = Task(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
     walked(
-        walk,
+        task,
         store,
         GoOn("resume", path, _given_again(configuration, attached, outputs)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json),
@@ -104,19 +104,19 @@ def _given_again(configuration: Configuration, attached: Sequence[Path], outputs
     }  # fmt: skip
 
 
-def walked(walk: Walk, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
-    """Walk the loop, on file and on screen; the store is closed in the end."""
+def walked(task: Task, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
+    """Task the loop, on file and on screen; the store is closed in the end."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
 
-    assert walk.live.planning is not None and outputs.trace is not None
+    assert task.live.planning is not None and outputs.trace is not None
     with closing(store) as opened:
-        names = [file.name for file in walk.attached]
+        names = [file.name for file in task.attached]
         events = think(
-            walk.question, walk.live.planning, opened, walk.live.tools, walk.limits, execution=walk.live.execution, attachments=names
+            task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution, attachments=names
         )
-        kept = record(events, outputs.trace, about={**made_by(walk.live.planning), **walk.about})
+        kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
             kept = asking.with_snapshots(kept, configuration.snapshots)
         finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
@@ -168,8 +168,8 @@ def go_on(
     again = GoOn(
         "resume", trace,
         {
-            "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe,
-            "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
+            "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
+            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
         },
     )  # fmt: skip
     grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)

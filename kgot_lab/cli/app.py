@@ -15,7 +15,7 @@ import typer
 
 from kgot_lab import __version__
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.answering import Outputs, Walk, answer, go_on, walked
+from kgot_lab.cli.answering import Outputs, Task, answer_question, go_on, walked
 from kgot_lab.cli.bench import bench
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn, interruptible
@@ -51,7 +51,7 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")]
 ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
 Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-Mirror = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
+MirrorFolder = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
 _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 _PRESETS = "limits: local (for small models), reference (the published defaults), or auto"
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
@@ -118,7 +118,7 @@ def ask(
     attach: Attach = None,
     tools: Annotated[list[str] | None, typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here")] = None,
     web: Web = False,
-    mirror: Mirror = None,
+    mirror: MirrorFolder = None,
     vision: Annotated[str | None, typer.Option("--vision-model", help="a model that answers questions about images")] = None,
     graph: Annotated[str | None, typer.Option("--graph", help=_GRAPH)] = None,
     save_graph: Annotated[Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")] = None,
@@ -146,6 +146,7 @@ def ask(
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
+    terminal.budget_of(max_calls, max_seconds, max_dollars)
     configuration = read_configuration(config).with_flags({
         "documents": _text(documents), "model": model, "execution_model": execution, "models": _text(models), "preset": preset,
         "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": _text(snapshots),
@@ -154,7 +155,7 @@ def ask(
         "store.graph": graph, "store.save": _text(save_graph),
         "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
     })  # fmt: skip
-    answer(question, configuration, attach or [], Outputs(trace, tape, html, as_json))
+    answer_question(question, configuration, attach or [], Outputs(trace, tape, html, as_json))
 
 
 def _text(path: Path | None) -> str | None:
@@ -194,7 +195,7 @@ def demo(
         path = terminal.new_trace()
         html = path.with_suffix(".html")
         again = GoOn("resume", path, {"html": html})
-        walked(Walk(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
+        walked(Task(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
@@ -267,7 +268,7 @@ def resume(
     models: ModelsFile = None,
     attach: Attach = None,
     web: Web = False,
-    mirror: Mirror = None,
+    mirror: MirrorFolder = None,
     tape: Tape = None,
     html: Html = None,
     as_json: AsJson = False,
@@ -282,6 +283,7 @@ def resume(
     """Go on with a run where it was stopped: nothing that was answered is asked again."""
     from kgot_lab.cli.configuration import Configuration
 
+    terminal.budget_of(max_calls, max_seconds, max_dollars)
     configuration = Configuration().with_flags({
         "documents": _text(documents), "models": _text(models), "tools.web": web, "tools.mirror": _text(mirror),
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe,

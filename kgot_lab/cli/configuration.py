@@ -83,6 +83,8 @@ class Configuration(_Part):
         """The limits for a model of this name; raises UnknownName and BadInput."""
         from kgot_lab.loop.limits import limits_for
 
+        if self.format not in {None, "default", "gaia"}:
+            raise BadInput(f"--format is default or gaia, not {self.format!r}")
         limits = limits_for(name, self.preset, self.format)
         return limits.but(**self.limits) if self.limits else limits
 
