@@ -86,20 +86,21 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     walked(
         task,
         store,
-        GoOn("resume", path, _given_again(configuration, attached, outputs)),
+        GoOn("resume", path, _given_again(configuration, attached, outputs, store)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json),
         configuration,
     )
 
 
-def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> dict[str, object]:
+def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs, store: Store) -> dict[str, object]:
     """What `resume` is given to go on with a run."""
     choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
     return {
         "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
         "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
         "model": configuration.model if configuration.model != "local" else None, "store": choice.kind, "at": choice.at,
-        "namespace": choice.namespace, "web": chosen.web, "mirror": chosen.mirror, "tape": outputs.tape,
+        "namespace": getattr(store, "namespace", None) if choice.kind or choice.at else None,
+        "web": chosen.web, "mirror": chosen.mirror, "tape": outputs.tape,
         "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
     }  # fmt: skip
 

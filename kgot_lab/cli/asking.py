@@ -29,6 +29,9 @@ def spending_of(configuration: Configuration) -> Spending:
     return Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
 
 
+PLAIN = {"search", "read_attachment"}  # what a small model gets
+
+
 def tools_here(
     at_hand: AtHand, configuration: Configuration, limits: Limits | None = None, *, named: Collection[str] | None = None
 ) -> list[Tool]:
@@ -40,19 +43,18 @@ def tools_here(
     from kgot_lab.tools.offered import offered_tools
 
     chosen = configuration.tools
-    plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
-    reaching_out = chosen.web or chosen.mirror is not None
     small = limits is not None and limits.preset.rstrip("*") == "local"
-    if wanted is None and chosen.names == "auto" and small and not reaching_out:
-        return plain
-    if wanted is not None and set(wanted) <= {tool.name for tool in plain}:
-        return [tool for tool in plain if tool.name in wanted]
-    offered = offered_tools(at_hand)
-    found = {tool.name: tool for tool in (*plain, *offered.tools)} if wanted is not None else {tool.name: tool for tool in offered.tools}
-    for each in offered.missing if wanted is None else ():
-        terminal.say(f"note: not offered here: {each}")
+    plainly = wanted is None and chosen.names == "auto" and small and not (chosen.web or chosen.mirror)
+    if plainly or (wanted is not None and set(wanted) <= PLAIN):
+        plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
+        if wanted is None or set(wanted) <= {tool.name for tool in plain}:
+            return [tool for tool in plain if wanted is None or tool.name in wanted]
+    offered = terminal.with_notes(lambda: offered_tools(at_hand))
+    found = {tool.name: tool for tool in offered.tools}
     if wanted is None:
+        for each in offered.missing:
+            terminal.say(f"note: not offered here: {each}")
         return list(found.values())
     reasons = {each.name: each.why for each in offered.missing}
     for name in wanted:

@@ -89,12 +89,12 @@ class Configuration(_Part):
         return limits.but(**self.limits) if self.limits else limits
 
     def told(self, limits: Limits) -> str:
-        """The configuration as YAML that can be given again: what differs from the defaults, with the limits that hold in the end."""
+        """The configuration as YAML that can be given again: the model, the preset that was chosen, and what differs from the usual.
+
+        The limits in full are in the first event of a run.
+        """
         said = self.model_dump(exclude_defaults=True, mode="json")
-        usual = limits.as_json()
-        said["preset"] = said.get("preset", self.preset)
-        said["limits"] = {name: value for name, value in usual.items() if name != "preset"}
-        return yaml.safe_dump({"model": self.model, **said}, sort_keys=False, allow_unicode=True)
+        return yaml.safe_dump({"model": self.model, **said, "preset": limits.preset.rstrip("*")}, sort_keys=False, allow_unicode=True)
 
 
 def read_configuration(path: Path | None) -> Configuration:

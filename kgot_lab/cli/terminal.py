@@ -6,10 +6,10 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import typer
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
+_Made = TypeVar("_Made")
 RUNS = Path("runs")
 DEMO = "hotpotqa"  # noted in the head of a demo's trace: its documents are the bundled ones
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells have it
@@ -174,12 +175,17 @@ def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path]) -> 
     """The tools for some documents and files; what they warn of is said as a note."""
     from kgot_lab.tools.facts import tools_for
 
+    return with_notes(lambda: tools_for(passages, attached))
+
+
+def with_notes(make: Callable[[], _Made]) -> _Made:
+    """What a function makes; what it warns of is said as notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tools = tools_for(passages, attached)
-    for warning in caught:
-        say(f"note: {warning.message}")
-    return tools
+        made = make()
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"note: {text}")
+    return made
 
 
 def run_of(trace: Path) -> tuple[Trace, Started]:
