@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
 def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kgot_lab, here):
     (here / "notes").mkdir()
     (here / "notes" / "ada notes.md").write_text(ADA)
-    attached = {"calls": [{"tool": "read_attachment", "arguments": {"file": "ada notes.md"}}]}
+    attached = {"calls": [{"tool": "inspect_file", "arguments": {"file": "ada notes.md"}}]}
     with openai_server(*replies(INSERT, INSERT, INSERT, attached, *REST)) as server:
         options = ["--attach", "notes/ada notes.md", "--model", f"{server.url}#m", "--trace", "run.jsonl", "--html", "run.html", "--json"]
         ran = kgot_lab("ask", QUESTION, *options, "--max-calls", "4")
