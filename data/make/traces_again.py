@@ -5,6 +5,7 @@ The replies stay those of the model that gave them. A run whose prompts have cha
 
 from __future__ import annotations
 
+import argparse
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -32,6 +33,12 @@ def work_out(path: Path) -> int:
     return changed
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Work out every bundled trace again, and say how many of its events changed."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for path in sorted(TRACES.glob("*.jsonl")):
         print(f"{path.name}: {work_out(path)} events changed", flush=True)
+
+
+if __name__ == "__main__":
+    main()

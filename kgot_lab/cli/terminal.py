@@ -292,8 +292,10 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
     for number, fact in enumerate(final.evidence):
         typer.echo(f"  {harmless(str(fact))}")
         for support in final.supports[number] if number < len(final.supports) else ():
-            named = found[support.source].title or support.source if support.source in found else support.source
-            typer.echo(harmless(f"      “{support.sentence}” {named} [{support.source}]"))
+            named = found[support.source].title if support.source in found else ""
+            typer.echo(
+                harmless(f"      “{support.sentence}” {named} [{support.source}]" if support.source else f"      “{support.sentence}”")
+            )
     if passages:
         typer.echo(
             "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)

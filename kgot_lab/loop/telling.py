@@ -134,7 +134,7 @@ def _merged(event: Merged) -> Telling:
 
 
 def _forced(event: Forced) -> Telling:
-    said = "no more steps: read what is there" if event.what == "read" else "nothing could be read: a guess"
+    said = "nothing more is fetched: read what is there" if event.what == "read" else "nothing could be read: a guess"
     return Telling(f"forced to {event.what}", "forced", said, (Part("words", said),))
 
 

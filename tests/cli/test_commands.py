@@ -12,12 +12,12 @@ import socket
 import subprocess
 import sys
 from base64 import b64encode
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import ADA, FIRST, INSERT, QUESTION, REST, SEARCH, WRITE, Ran, asking, replies
 from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
@@ -33,73 +33,7 @@ from kgot_lab.loop.again.replay import same_event
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, load_run
 
-QUESTION = "Where was Ada Lovelace born?"
-INSERT = {"choice": "INSERT", "text": "her place of birth"}
-RETRIEVE = {"choice": "RETRIEVE", "text": "result = facts()"}
-SEARCH = {"calls": [{"tool": "search", "arguments": {"query": "Ada Lovelace"}}]}
-WRITE = {"statements": ['add("Ada Lovelace", "born in", "London", year=1815)']}
-FIRST = [INSERT, INSERT, INSERT, SEARCH]  # what the reference preset asks before it writes
-REST = [WRITE, RETRIEVE, RETRIEVE, RETRIEVE, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
-ADA = "# Ada Lovelace\n\nAda Lovelace was born in London in 1815.\n"
-
-
-def replies(*values: object) -> list[Answer]:
-    """Proper chat completions."""
-    return [says(value if isinstance(value, str) else json.dumps(value)) for value in values]
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def again(self) -> list[str]:
-        """The command it says to go on with."""
-        return shlex.split(self.err.strip().splitlines()[-1].partition("Go on with: ")[2])
-
-
-@pytest.fixture
-def kgot_lab(monkeypatch, capsys):
-    """The command line, run in this process."""
-
-    def run(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Ran(ended.value.code or 0, printed.out, printed.err)
-
-    return run
-
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch, tmp_path):
-    """A folder to work in, with documents and no model, key or cache."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "no-model.gguf"))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    (tmp_path / "my papers").mkdir()
-    (tmp_path / "my papers" / "ada.md").write_text(ADA)
-    (tmp_path / "my papers" / "babbage.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
-    return tmp_path
-
-
-@pytest.fixture
-def server():
-    """A model server that answers the question properly."""
-    with openai_server(*replies(*FIRST, *REST)) as serving:
-        yield serving
-
-
-def asking(server, *more: object) -> list[object]:
-    return ["ask", QUESTION, "--documents", "my papers", "--model", f"{server.url}#m", *more]
-
+pytestmark = pytest.mark.usefixtures("here")
 
 # --- a question -----------------------------------------------------------------------------------------------------------
 

@@ -263,6 +263,6 @@ def test_two_threads_that_meet_the_same_refusal_give_way_once() -> None:
 
     shaped = Prompt(HELLO.messages, schema={"type": "object"})
     no = refuses(400, "Unknown parameter: response_format")
-    with asking(no, no, no, no, says("{}")) as (llm, _), ThreadPoolExecutor(2) as pool:
+    with asking(lambda body: no if "response_format" in body else says("{}")) as (llm, _), ThreadPoolExecutor(2) as pool:
         assert [reply.text for reply in pool.map(llm, [shaped, shaped])] == ["{}", "{}"]
     assert llm.left_out == ["json_schema", "json_object"]

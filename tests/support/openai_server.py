@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,14 +64,14 @@ class Server:
     """Its address, the answers still to be given (the last one is kept), and the requests it has seen."""
 
     url: str
-    answers: list[Answer]
+    answers: list[Answer | Callable[[dict[str, Any]], Answer]]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
 @contextmanager
-def openai_server(*answers: Answer) -> Iterator[Server]:
-    """Serve these answers in order on a free port of the loopback."""
+def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iterator[Server]:
+    """Serve these answers, or what functions make of a request, in order on a free port of the loopback."""
     server = Server("", list(answers))
 
     class Handler(BaseHTTPRequestHandler):
@@ -82,6 +82,8 @@ def openai_server(*answers: Answer) -> Iterator[Server]:
             server.bodies.append({"path": self.path, **json.loads(raw)})
             server.headers.append({name.lower(): value for name, value in self.headers.items()})
             answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+            if callable(answer):
+                answer = answer(json.loads(raw))
             time.sleep(answer.sleep)
             self.close_connection = True
             if not answer.drop:

@@ -1,0 +1,268 @@
+"""The command line on the whole loop: a graph that is there, limits, a page of YAML, models in a file, forks, snapshots, namespaces."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from support.command_line import FIRST, QUESTION, REST, asking, replies
+from support.openai_server import openai_server
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.loop.events import Started, ToolReturned
+from kgot_lab.loop.trace import load_run
+from kgot_lab.stores import open_store
+from kgot_lab.types import Edge, Node
+
+pytestmark = pytest.mark.usefixtures("here")
+
+GRAPH = PropertyGraph.of([Node("Ada Lovelace"), Node("London")], [Edge("Ada Lovelace", "born in", "London")])
+READ = [{"statement": "result = facts()"}, *REST[4:]]  # what is asked where nothing can be fetched
+
+
+@pytest.fixture
+def graph(here):
+    """A graph in a file."""
+    write_snapshot(GRAPH, here / "graph.jsonl", variant="networkx")
+    return "graph.jsonl"
+
+
+def begun(path):
+    return next(event for event in load_run(path).events if isinstance(event, Started))
+
+
+# --- a graph that is there ----------------------------------------------------------------------------------------------------
+
+
+def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_lab, graph):
+    before = Path(graph).read_bytes()
+    with openai_server(*replies(*READ)) as model:
+        ran = kgot_lab("ask", QUESTION, "--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl")
+    assert ran.code == 0 and "Answer: London" in ran.out and "begins with a graph of 2 nodes" in ran.out, ran.err
+    assert Path(graph).read_bytes() == before and begun("run.jsonl").start == GRAPH
+    assert kgot_lab("verify", "run.jsonl").out.startswith(f"{len(load_run('run.jsonl').events)} events, every one the same")
+
+
+def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--save-graph", "learnt.jsonl", "--snapshots", "snaps"))
+    assert ran.code == 0 and len(read_snapshot("learnt.jsonl").edges) == 1
+    assert read_snapshot("snaps/snapshot_1.json") == read_snapshot("learnt.jsonl")
+    with openai_server(*replies(*READ)) as model:
+        ran = kgot_lab("ask", QUESTION, "--graph", "learnt.jsonl", "--model", f"{model.url}#m", "--set", "forced_reads=1")
+    assert "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" not in ran.out  # the sentence is in the other run
+
+
+@pytest.mark.parametrize("kind", ["a trace", "a log", "a SQLite file", "GraphML"])
+def test_a_graph_is_taken_from_any_file_that_holds_one(kgot_lab, server, here, kind):
+    from kgot_lab.stores.files import write_graph
+
+    if kind == "a trace":
+        assert kgot_lab(*asking(server, "--trace", "first.jsonl")).code == 0
+        name = "first.jsonl"
+    elif kind == "GraphML":
+        name = "graph.graphml"
+        write_graph(GRAPH, name)
+    else:
+        name = {"a log": "graph.log", "a SQLite file": "graph.sqlite"}[kind]
+        with open_store(name) as store:
+            store.apply(store.graph().diff(GRAPH))
+    with openai_server(*replies(*READ)) as model:
+        ran = kgot_lab("ask", QUESTION, "--graph", name, "--model", f"{model.url}#m", "--set", "forced_reads=1")
+    assert ran.code == 0 and "Answer: London" in ran.out, ran.err
+
+
+def test_a_stopped_run_on_a_graph_resumes(kgot_lab, graph):
+    with openai_server(*replies(*READ)) as model:
+        told = ["--graph", graph, "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl", "--max-calls", "2"]
+        ran = kgot_lab("ask", QUESTION, *told)
+        assert ran.code == 1 and "2 of 2 calls are spent" in ran.err
+        resumed = kgot_lab(*ran.again[1:], "--max-calls", "50")
+        assert resumed.code == 0 and "Answer: London" in resumed.out and len(model.bodies) == len(READ)
+
+
+def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_asked(kgot_lab, oxigraph_server):
+    at = oxigraph_server.query_url
+    write, read = "INSERT DATA { :Ada_Lovelace :born_in :London }", "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
+    retrieve = {"choice": "RETRIEVE", "text": read}
+    answers = [*FIRST, {"statements": [write]}, retrieve, retrieve, retrieve, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+    for name in ("first", "second"):
+        with openai_server(*replies(*answers)) as model:
+            ran = kgot_lab(*asking(model, "--store", "sparql_server", "--at", at, "--namespace", name))
+        assert ran.code == 0 and "Answer: London" in ran.out, ran.err
+    listed = kgot_lab("namespaces", at).out
+    assert "first" in listed and "second" in listed
+    again = kgot_lab(
+        "ask", QUESTION, "--documents", "my papers", "--model", "openai:m", "--store", "sparql_server", "--at", at, "--namespace", "first"
+    )
+    assert again.code == 1 and "already holds a graph" in again.err and "--keep" in again.err and "--wipe" in again.err
+    with openai_server(*replies(*READ)) as model:
+        kept = kgot_lab("ask", QUESTION, "--graph", at, "--namespace", "first", "--model", f"{model.url}#m", "--set", "forced_reads=1")
+    assert kept.code == 0 and "Answer: London" in kept.out, kept.err
+    assert kgot_lab("namespaces", at, "--delete", "first").code == 0 and "first" not in kgot_lab("namespaces", at).out
+
+
+# --- limits, a page of YAML, models in a file -----------------------------------------------------------------------------------
+
+
+def test_limits_are_set_on_the_command_line(kgot_lab, server):
+    told = [
+        "--steps",
+        "3",
+        "--votes",
+        "3",
+        "--repairs",
+        "1",
+        "--temperature",
+        "0.2",
+        "--vote-temperature",
+        "0.9",
+        "--set",
+        "reply_tokens.vote=77",
+    ]
+    ran = kgot_lab(*asking(server, *told, "--trace", "run.jsonl"))
+    limits = begun("run.jsonl").limits
+    assert (limits["steps"], limits["votes"], limits["repairs"], limits["temperature"], limits["vote_temperature"]) == (
+        3,
+        3,
+        1,
+        0.2,
+        0.9,
+    ), ran.err
+    assert limits["reply_tokens"] == {"vote": 77} and server.bodies[0]["max_tokens"] == 77
+
+
+PAGE = """
+model: planner
+models: models.yaml
+documents: my papers
+preset: reference
+limits: {steps: 2, votes: 3}
+budget: {calls: 40}
+"""
+
+
+def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_lab, server):
+    Path("lab.yaml").write_text(PAGE)
+    Path("models.yaml").write_text(f"planner: {{model: '{server.url}#m', temperature: 0.3}}")
+    ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--steps", "4", "--trace", "run.jsonl")
+    assert ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3, ran.err
+    printed = ran.err.partition("configuration:\n")[2]
+    told = yaml.safe_load("\n".join(line for line in printed.splitlines() if line.startswith("  ")))
+    assert told["model"] == "planner" and told["limits"] == {"steps": 4, "votes": 3} and told["budget"] == {"calls": 40}
+    assert yaml.safe_load(load_run("run.jsonl").about["configuration"]) == told
+    assert all(body["temperature"] == 0.3 for body in server.bodies)
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ("modle: x", "there is no field 'modle'; there are: model,"),
+        ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
+        ("limits: {steps: 0}", "limits.steps must be 1 or more"),
+        ("budget: {dollars: -1}", "lab.yaml: budget.dollars"),
+        ("- a\n- list", "is a list of fields with values"),
+        ("model: [", "cannot be read"),
+        ("store: {att: x}", "there is no field 'store.att'"),
+    ],
+)
+def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page, says):
+    Path("lab.yaml").write_text(page)
+    ran = (
+        kgot_lab("ask", QUESTION, "--documents", "my papers", "--config", "lab.yaml", "--model", "openai:m")
+        if "model:" not in page
+        else kgot_lab("ask", QUESTION, "--config", "lab.yaml")
+    )
+    assert ran.code == 1 and says in ran.err and ran.err.count("\n") <= 2, ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--model", "gpt-4o"], "did you mean 'openai:gpt-4o'?"),
+        (["--set", "steps"], "a limit is set as NAME=VALUE"),
+        (["--steps", "-1"], "limits.steps must be 1 or more"),
+        (["--tool", "image_question", "--model", "openai:m"], "openai needs a key"),
+        (["--graph", "nowhere.jsonl"], "there is no graph at nowhere.jsonl"),
+        (["--graph", "bolt://127.0.0.1:1"], "say which graph of the server: --namespace NAME"),
+        (["--keep", "--wipe"], "kept or wiped"),
+        (["--config", "nowhere.yaml"], "the configuration nowhere.yaml cannot be read"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(kgot_lab, words, says):
+    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", *words)
+    assert (ran.code == 1 and says in ran.err and not Path("runs").exists()) or not list(Path("runs").glob("*")), ran.err
+
+
+def test_money_is_refused_where_the_price_is_not_known(kgot_lab, server, monkeypatch):
+    monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "none")
+    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "https://llm.example.org/v1#m", "--max-dollars", "1")
+    assert ran.code == 1 and "the price of llm.example.org:m is not known" in ran.err
+
+
+# --- tools ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_larger_model_is_offered_all_that_works_here_and_told_what_does_not_and_why(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    assert {"search", "llm_query", "python"} <= set(begun("run.jsonl").tools)
+    assert "not offered here: image_question: no model that sees is given" in ran.err
+
+
+def test_a_folder_of_pages_stands_in_for_the_web(kgot_lab, server, here):
+    (here / "site").mkdir()
+    (here / "site" / "index.html").write_text("<html><body><p>Ada</p></body></html>")
+    kgot_lab(*asking(server, "--mirror", "site", "--trace", "run.jsonl"))
+    assert "ask_search_agent" in begun("run.jsonl").tools
+
+
+def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0 and list(begun("run.jsonl").tools) == ["search"]
+    ran = kgot_lab(*asking(server, "--tool", "ask_search_agent"))
+    assert ran.code == 1 and "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
+    assert "unknown tool 'serach'; did you mean 'search'?" in kgot_lab(*asking(server, "--tool", "serach")).err
+
+
+# --- forks and runs that go on ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, server):
+    kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl"))
+    at = next(number for number, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned))
+    assert f"{at:5}  text" in kgot_lab("fork", "run.jsonl", "--list").out
+    ran = kgot_lab("fork", "run.jsonl", at, "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers")
+    assert ran.code == 0 and "no live model was given" in ran.out and Path(f"run_fork_{at}.jsonl").exists(), ran.err
+    assert kgot_lab("verify", f"run_fork_{at}.jsonl").code == 0
+    assert "say what the event is changed to" in kgot_lab("fork", "run.jsonl", at).err
+    assert "exists already" in kgot_lab("fork", "run.jsonl", at, "--change", "x").err
+
+
+def test_a_truncated_trace_says_so(kgot_lab, server):
+    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    lines = Path("run.jsonl").read_text().splitlines(keepends=True)
+    Path("run.jsonl").write_text("".join(lines[:5]) + lines[5][:20])
+    assert "this run was stopped before its answer: kgot-lab resume run.jsonl goes on with it" in kgot_lab("show", "run.jsonl").err
+    assert "stopped before its answer" in kgot_lab("verify", "run.jsonl").out
+
+
+def test_a_run_whose_folder_shrank_resumes(kgot_lab, here):
+    with openai_server(*replies(*FIRST, *REST)) as model:
+        ran = kgot_lab(*asking(model, "--tool", "search", "--trace", "run.jsonl", "--max-calls", "5"))
+        assert ran.code == 1
+        (here / "my papers" / "babbage.md").unlink()
+        resumed = kgot_lab(*ran.again[1:], "--max-calls", "50")
+    assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
+
+
+def test_the_answer_is_shown_with_facts_sentences_and_passages(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--tool", "search", "--json"))
+    assert json.loads(ran.out)["supports"] == [[{"document": "ada.md#1", "sentence": "Ada Lovelace was born in London in 1815."}]]
+
+
+def test_an_extraction_tells_beforehand_what_it_will_take_and_keeps_to_its_budget(kgot_lab, server):
+    ran = kgot_lab("extract", "my papers", "--model", f"{server.url}#m", "--max-calls", "1", "--out", "all.jsonl")
+    assert "estimate, for all documents: about 2 calls" in ran.err and "1 of 1 calls are spent" in ran.err and "--max-calls 1" in ran.err
+    assert shlex.split(ran.err.strip().splitlines()[-1].partition("Go on with: ")[2])[:3] == ["kgot-lab", "extract", "my papers"]

@@ -1,0 +1,41 @@
+"""The command line, run in this process, in a folder with documents, against a model server that answers properly."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+
+from support.openai_server import Answer, says
+
+QUESTION = "Where was Ada Lovelace born?"
+INSERT = {"choice": "INSERT", "text": "her place of birth"}
+RETRIEVE = {"choice": "RETRIEVE", "text": "result = facts()"}
+SEARCH = {"calls": [{"tool": "search", "arguments": {"query": "Ada Lovelace"}}]}
+WRITE = {"statements": ['add("Ada Lovelace", "born in", "London", year=1815)']}
+FIRST = [INSERT, INSERT, INSERT, SEARCH]  # what the reference preset asks before it writes
+REST = [WRITE, RETRIEVE, RETRIEVE, RETRIEVE, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+ADA = "# Ada Lovelace\n\nAda Lovelace was born in London in 1815.\n"
+
+
+def replies(*values: object) -> list[Answer]:
+    """Proper chat completions."""
+    return [says(value if isinstance(value, str) else json.dumps(value)) for value in values]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def again(self) -> list[str]:
+        """The command it says to go on with."""
+        return shlex.split(self.err.strip().splitlines()[-1].partition("Go on with: ")[2])
+
+
+def asking(server, *more: object) -> list[object]:
+    return ["ask", QUESTION, "--documents", "my papers", "--model", f"{server.url}#m", *more]
