@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import fingerprints, load_receipt
+from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
@@ -98,7 +98,7 @@ class Report:
 
     def markdown(self) -> str:
         """The tables in Markdown."""
-        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self.plan}. {self._notes}"]) + "\n"
+        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._notes}"]) + "\n"
 
     def latex(self) -> str:
         """The tables in LaTeX, for the booktabs package."""
@@ -122,6 +122,16 @@ class Report:
         return json.dumps(whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1) + "\n"
 
     @property
+    def resumed(self) -> str:
+        """How many rankings of which systems are from a run that was stopped, perhaps of another version; "" if none."""
+        older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in self.runs if RESUMED in run.about]
+        return f"Rankings taken from a run that was stopped: {', '.join(older)}." if older else ""
+
+    @property
+    def _told(self) -> str:
+        return f"{self.plan}. {self.resumed}".rstrip()
+
+    @property
     def _notes(self) -> str:
         family = f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
         return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
@@ -130,10 +140,10 @@ class Report:
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self.plan}. {self._notes}')}</p>"])
+        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self._told} {self._notes}')}</p>"])
 
     def __repr__(self) -> str:
-        return "\n\n".join([*(grid.text for grid in self.grids()), f"{self.plan}."])
+        return "\n\n".join([*(grid.text for grid in self.grids()), self._told])
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:

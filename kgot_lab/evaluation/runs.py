@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice, takewhile
 from typing import NamedTuple, Protocol
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, shortly
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -85,10 +85,14 @@ def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tupl
     """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
 
     Raises BadInput for what is no ranking, for a hit that occurs twice or a score that is no number: all would be counted wrongly without
-    a word.
+    a word; and what the system raises, with a note of the query.
     """
     began = time.perf_counter()
-    ranking = system.search(query)
+    try:
+        ranking = system.search(query)
+    except Exception as error:
+        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {shortly(query.text)}")
+        raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
         raise BadInput(f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from support.tiny_collection import tiny
 
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
@@ -202,6 +202,48 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
     assert len(asked) == 9 and f"{again}" == f"{made}" and again.csv() == made.csv()
 
 
+def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
+    def broken(ranking):
+        if ranking.query.id == "q3":
+            raise ZeroDivisionError("mine")
+        return ranked(ranking.query, {"d05": 1.0})  # wrong for every query
+
+    with pytest.raises(ZeroDivisionError):
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN, folder=tmp_path)
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    assert made.row("mine").mean == 0.4375 and "stopped" not in f"{made}{made.markdown()}"
+
+
+def test_the_report_says_how_many_rankings_are_older_than_the_run_that_ended(tmp_path):
+    def stopped(ranking):
+        if ranking.query.id == "q3":
+            raise KeyboardInterrupt
+        return linked(ranking)
+
+    with pytest.raises(KeyboardInterrupt):
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", stopped)}, plan=PLAN, folder=tmp_path)
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    later = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    for told in (f"{later}", later.markdown(), later._repr_html_()):
+        assert "Rankings taken from a run that was stopped: 3 of 8 of mine." in told
+
+
+def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
+    asked = []
+
+    def distant(ranking):
+        asked.append(ranking.query.id)
+        if len(asked) == 4:
+            raise StoreUnavailable("the server is away")
+        return linked(ranking)
+
+    own = {"base": BASE, "mine": Stage("mine", distant)}
+    with pytest.raises(StoreUnavailable):
+        bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
+    assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
+    assert sorted(asked) == sorted([*DATA.qrels, asked[3]])
+
+
 def test_a_folder_with_another_plan_is_refused_and_left_as_it_was(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -320,8 +362,9 @@ def test_an_error_of_a_strangers_own_code_is_shown_as_it_is():
     def broken(ranking):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(ZeroDivisionError, match="mine") as raised:
         bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN)
+    assert [note.split("for query 'q0': 'Where was")[0] for note in raised.value.__notes__] == ["raised by 'mine' "]
     assert gc.get_freeze_count() == 0
 
 

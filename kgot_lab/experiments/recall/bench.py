@@ -39,8 +39,9 @@ def bench(
     `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to a Stage, or to what builds
     one when its turn comes; by default they are all of ours. Without a plan the baseline is "convex", or else the first system, and the
     report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
-    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. Without a folder
-    nothing is kept. `progress(done, total, what)` counts systems.
+    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. A system that raised
+    begins anew; one that was stopped goes on, and the report says how many rankings are from before. Without a folder nothing is kept.
+    `progress(done, total, what)` counts systems.
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
     another plan or other data; UnknownName for the baseline; NotInstalled.
     """
