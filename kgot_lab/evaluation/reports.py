@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.dataset import Dataset, parts_of
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
@@ -161,7 +161,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
             raise BadInput(f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}")
     scores = {run.system: _scored(run, dataset, plan) for run in runs}
-    parts = _parts(dataset)
+    parts = parts_of(dataset)
     first = next(iter(parts.values()))
     means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
     ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))
@@ -209,16 +209,6 @@ def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     lenient = score(run, qrels, plan.measures, classes=dataset.classes)
     named = {measure + LENIENT: values for measure, values in lenient.values.items()}
     return Scores(run.system, run.dataset, {**strict.values, **named})
-
-
-def _parts(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """The queries by part; where all are of one part there is no other."""
-    everything = frozenset(query.id for query in dataset.queries)
-    if not dataset.locked:
-        return {"all": everything}
-    split = {"develop": everything - dataset.locked, "locked": everything & dataset.locked}
-    held = {part: ids for part, ids in split.items() if ids}
-    return {"all": everything, **held} if len(held) > 1 else held
 
 
 def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[ReportRow]:

@@ -6,6 +6,7 @@ import tempfile
 import weakref
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
@@ -332,6 +333,8 @@ WRONG = {
     "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
     "no number": (always("d00", scores=(float("nan"),)), "wrong gave a score that is not a finite number for query 'q0'"),
     "infinity": (always("d00", scores=(float("inf"),)), "not a finite number"),
+    "a text": (always("d00", scores=("1.0",)), "wrong gave a score that is not a finite number for query 'q0'"),
+    "distances": (always("d00", "d01", scores=(0.1, 0.4)), "wrong gave its hits for query 'q0' in another order than their scores"),
 }
 
 
@@ -368,6 +371,11 @@ def test_an_error_of_a_strangers_own_code_is_shown_as_it_is():
     assert gc.get_freeze_count() == 0
 
 
+def graded(grades):
+    """The data with other qrels of one query."""
+    return tiny(qrels=DATA.qrels | {"q1": grades})
+
+
 BAD_DATA = {
     "no qrels": (tiny(qrels={}), "tiny has no qrels"),
     "a query without qrels": (tiny(qrels={"q0": {"d00": 1}}), "7 queries of tiny have no qrels, for example 'q1'"),
@@ -376,6 +384,21 @@ BAD_DATA = {
     "one id twice": (tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
     "no documents": (tiny(documents=()), "there are no documents"),
     "documents twice": (tiny(documents=(*DATA.documents, DATA.documents[0])), "1 document ids occur more than once"),
+    "no relevant document": (graded({"d00": 0}), "1 queries of tiny have no relevant document .* for example 'q1'; leave them out"),
+    "no judgement": (graded({}), "1 queries of tiny have no relevant document"),
+    "an unknown document": (graded({"d03": 1, "nope": 1}), "the qrels of query 'q1' name 'nope', which is no document of tiny"),
+    "a list of qrels": (tiny(qrels=[("q0", "d00", 1)]), r"the qrels of tiny are a dictionary \{.*\}, not a list"),
+    "a set of relevant ones": (graded({"d03"}), "those of query 'q1' are a set"),
+    "a grade in words": (graded({"d03": "1"}), r"a grade is a whole number .* document 'd03' has a str \('1'\) for query 'q1'"),
+    "half a grade": (graded({"d03": 0.5}), "document 'd03' has 0.5 for query 'q1'"),
+    "a huge grade": (graded({"d03": 2**31 - 1}), "a whole number up to 1,000,000"),
+    "texts for queries": (tiny(queries=("Who?", "Where?")), r"each query is a Query\(text, id\), not a str"),
+    "nothing for queries": (tiny(queries=None), "needs two queries or more"),
+    "a query without text": (tiny(queries=(Query(None, "q0"), Query("?", "q1"))), "the text and the id of a query are texts, not None"),
+    "no name": (tiny(name=None), "a data set is named by a text with a letter or digit, not by None"),
+    "one locked query": (tiny(locked=frozenset({"q0"})), "tiny has one locked query, .* lock two or more, or none"),
+    "one query left open": (tiny(locked=frozenset(DATA.qrels) - {"q0"}), "tiny has one develop query"),
+    "a list of locked ones": (tiny(locked=["q0", "q1"]), "the locked queries of tiny are a set of ids, not a list"),
     "rows": ([("q0", "d00")], "data is a Dataset, the name of one, or a folder as BEIR has them, not a list"),
     "nothing": (None, "not a NoneType"),
     "a name": ("nosuch", "unknown data set 'nosuch'"),
@@ -390,10 +413,15 @@ def test_data_that_cannot_be_measured_on_are_refused(what, tmp_path):
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
 
 
+def test_grades_may_be_whole_numbers_of_any_kind():
+    data = tiny(qrels={query: {id: np.int64(1) if id < "d05" else 1.0 for id in grades} for query, grades in DATA.qrels.items()})
+    assert bench(data, systems=OWN, plan=PLAN).row("mine").mean == 0.4375
+
+
 def test_other_data_in_the_folder_are_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     with pytest.raises(BadInput, match="was made on other data"):
-        bench(tiny(documents=DATA.documents[::-1][1:]), systems=OWN, plan=PLAN, folder=tmp_path)
+        bench(tiny(documents=DATA.documents[1:]), systems=OWN, plan=PLAN, folder=tmp_path)
 
 
 def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):

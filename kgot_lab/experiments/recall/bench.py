@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.errors import BadInput, UnknownName, described_value, require
+from kgot_lab.evaluation.dataset import Dataset, checked_qrels, parts_of
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
@@ -67,21 +68,19 @@ def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], 
 
 
 def checked_data(given: object) -> Dataset:
-    """A data set that can be measured on: two queries or more, each with its qrels, and documents with ids of their own."""
+    """A data set that can be measured on: two queries or more in each part, each with a relevant document, and documents with own ids."""
     data = opened_data(given)
+    require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
+    if not (isinstance(data.name, str) and file_name(data.name)):
+        raise BadInput(f"a data set is named by a text with a letter or digit, not by {described_value(data.name)}")
     checked_documents(data.documents)
-    if len(data.queries) < 2:
-        raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(data.queries)}")
-    unique(data.queries)
-    if not data.qrels:
-        raise BadInput(
-            f"{data.name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
-        )
-    if without := [query.id for query in data.queries if query.id not in data.qrels]:
-        raise BadInput(
-            f"{len(without)} queries of {data.name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)"
-        )
-    return data.only([query.id for query in data.queries])  # qrels of other queries are of no use here
+    queries = unique(data.queries) if data.queries else ()
+    if len(queries) < 2:
+        raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(queries)}")
+    if alone := [part for part, ids in parts_of(data).items() if len(ids) < 2]:
+        others = "lock two or more, or none"
+        raise BadInput(f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}")
+    return replace(data, queries=queries, qrels=checked_qrels(data))  # qrels of other queries are of no use here
 
 
 def checked_systems(systems: object) -> dict[str, Contender]:
