@@ -184,6 +184,25 @@ def test_what_cannot_be_done_is_said_in_one_line(bench, words, why):
 
 
 @pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"rounds": "x"}, "rounds must be 1 or more"),
+        ({"rounds": 100.5}, "whole number, not 100.5"),
+        ({"seed": "x"}, "seed must be 0 or more"),
+        ({"measures": None}, "the measures of a plan are a list of names"),
+        ({"measures": "recall@5"}, "the measures of a plan are a list of names"),
+        ({"margin": None}, "a number of 0 or more, not None"),
+        ({"baseline": ["bm25"]}, "named by a text, not a list"),
+        ({"expected": "nobody"}, "unknown system expected best 'nobody'"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed_is_refused_before_anything_runs(bench, changed, why):
+    Path("plan.json").write_text(json.dumps({"baseline": "bm25", **changed}))
+    assert why in refused(bench("mine", "--only", "bm25", "--plan", "plan.json", "--folder", "out"))
+    assert not list(Path("out").rglob("*.gz"))
+
+
+@pytest.mark.parametrize(
     ("file", "change", "why"),
     [
         ("corpus.jsonl", lambda text: "", "there are no documents"),

@@ -161,7 +161,20 @@ def test_ties_go_by_the_rule_of_the_plan():
     [
         ({"margin": float("nan")}, "margin of a plan is a number of 0 or more, not nan"),
         ({"margin": -0.1}, "not -0.1"),
-        ({"rounds": 0}, "1 round or more, not 0"),
+        ({"margin": "0.02"}, r"number of 0 or more, not a str \('0.02'\)"),
+        ({"margin": None}, "number of 0 or more, not None"),
+        ({"rounds": 0}, "rounds must be 1 or more, a whole number, not 0: chance is judged by so many random draws"),
+        ({"rounds": "many"}, "rounds must be 1 or more"),
+        ({"rounds": 100.5}, "rounds must be 1 or more, a whole number, not 100.5"),
+        ({"seed": -1}, "seed must be 0 or more"),
+        ({"seed": "x"}, "seed must be 0 or more"),
+        ({"baseline": ["base"]}, "the baseline of a plan is named by a text, not a list"),
+        ({"primary": None}, "the primary measure of a plan is named by a text, not None"),
+        ({"expected": 3}, "the system expected best of a plan is named by a text, not 3"),
+        ({"measures": "recall@5"}, "the measures of a plan are a list of names, .* not 'recall@5'"),
+        ({"measures": None}, "the measures of a plan are a list of names, .* not None"),
+        ({"measures": ("recall@5", 5)}, "the measures of a plan are a list of names"),
+        ({"ties": None}, "unknown rule for ties None"),
         ({"ties": "by luck"}, "unknown rule for ties 'by luck'"),
         ({"measures": ("recall@5", "recal@2")}, "unknown measure 'recal'; did you mean 'recall'"),
         ({"measures": ("recall@5", "recall")}, "'recall' needs a cut of 1 or more"),
@@ -170,7 +183,22 @@ def test_ties_go_by_the_rule_of_the_plan():
 )
 def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
     with pytest.raises(BadInput, match=why):
-        Plan("base", **how)
+        Plan(**{"baseline": "base", **how})
+
+
+def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
+        bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
+    with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
+        bench(DATA, systems=OWN, plan=replace(PLAN, expected="mien"), folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_with_a_list_of_measures_is_the_one_that_is_read_back(tmp_path):
+    plan = Plan("base", measures=["recall@5", "mrr"])
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
@@ -272,6 +300,14 @@ def test_another_pipeline_under_a_name_that_has_a_receipt_is_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     with pytest.raises(BadInput, match=r"mine\.jsonl\.gz comes from another configuration: description is <linked> there and <named> now"):
         bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+
+
+@pytest.mark.parametrize(("folder", "why"), [("file", "file.plan.json"), ("file/out", "cannot write"), (3, "its path, not 3")])
+def test_a_folder_that_is_none_is_refused(folder, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=why):
+        bench(DATA, systems=OWN, plan=PLAN, folder=folder)
 
 
 def test_without_a_folder_nothing_is_left_on_disk_or_in_memory(tmp_path, monkeypatch):

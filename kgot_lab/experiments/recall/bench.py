@@ -46,6 +46,10 @@ def bench(
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
     another plan or other data; UnknownName for the baseline; NotInstalled.
     """
+    if plan is not None:
+        require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
+    if folder is not None:
+        require(folder, (str, Path), "the folder for receipts is named by its path")
     dataset = checked_data(data)
     named = checked_systems(ours(dataset) if systems is None else systems)
     if folder is None:
@@ -122,11 +126,13 @@ def plan_of(folder: Path, usual: Plan) -> Plan:
 def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
     """Write the plan down in a folder; `systems` are those of each data set.
 
-    Raises UnknownName for a baseline that is not among them, BadInput where the folder holds another plan.
+    Raises UnknownName for a baseline, or a system expected best, that is not among them; BadInput where the folder holds another plan.
     """
     for known in systems.values():
         if plan.baseline not in known:
             raise UnknownName("baseline", plan.baseline, known)
+        if plan.expected and plan.expected not in known:
+            raise UnknownName("system expected best", plan.expected, known)
     plan.write_down(folder / PLAN)
 
 
