@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import warnings
@@ -14,6 +15,10 @@ from kgot_lab.errors import BadInput, NotInstalled
 PLAIN = (".txt", ".md", ".csv", ".json")
 CONVERTED = {".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter", ".docx": "DocxConverter"}
 _LARGEST = 50_000_000  # bytes of a file, and ten times that for what a docx may unpack to
+_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,11 @@ def text_of(path: Path) -> Text:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot be opened ({error.strerror})") from error
-    if not data.strip():
+    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in (mark for marks in _MARKS.values() for mark in marks):
         raise BadInput("empty")
     found = _converted(data, path.suffix.lower()) if path.suffix.lower() in CONVERTED else _decoded(data)
     if not found.text.strip():
-        raise BadInput("holds no text (perhaps pictures of pages)")
+        raise BadInput("holds no text" + " (perhaps pictures of pages)" * (path.suffix.lower() == ".pdf"))
     return found
 
 
@@ -87,9 +92,10 @@ def _declared_charset(page: bytes) -> str:
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return Text(data.decode("utf-16", "replace"))
+    """The text of some bytes: UTF-8, or UTF-16 or UTF-32 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
+    for encoding, marks in _MARKS.items():
+        if data.startswith(marks):
+            return Text(data.decode(encoding, "replace"))
     if b"\x00" in data:
         raise BadInput("binary, not text")
     try:
