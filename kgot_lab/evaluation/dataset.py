@@ -55,7 +55,7 @@ class Dataset:
         return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
 
 
-def parts_of(dataset: Dataset) -> dict[str, frozenset[str]]:
+def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
     """The queries by part; where all are of one part there is no other."""
     everything = frozenset(query.id for query in dataset.queries)
     if not dataset.locked:

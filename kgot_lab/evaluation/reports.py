@@ -7,13 +7,13 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import Dataset, parts_of
+from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
@@ -50,6 +50,7 @@ class Report:
     scores: Mapping[str, Scores]
     rows: tuple[ReportRow, ...]
     comparisons: Mapping[str, Comparisons]
+    left_out: Mapping[str, str] = field(default_factory=dict)  # a system that could not be built from these data, and why
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -122,14 +123,15 @@ class Report:
         return json.dumps(whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1) + "\n"
 
     @property
-    def resumed(self) -> str:
-        """How many rankings of which systems are from a run that was stopped, perhaps of another version; "" if none."""
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know of the systems: which lack here, and how many rankings are older than the run that ended."""
+        lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
         older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in self.runs if RESUMED in run.about]
-        return f"Rankings taken from a run that was stopped: {', '.join(older)}." if older else ""
+        return (*lacking, *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older))
 
     @property
     def _told(self) -> str:
-        return f"{self.plan}. {self.resumed}".rstrip()
+        return " ".join([f"{self.plan}.", *self.remarks])
 
     @property
     def _notes(self) -> str:
@@ -161,7 +163,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
             raise BadInput(f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}")
     scores = {run.system: _scored(run, dataset, plan) for run in runs}
-    parts = parts_of(dataset)
+    parts = query_parts(dataset)
     first = next(iter(parts.values()))
     means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
     ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))

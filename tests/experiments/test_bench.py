@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
-from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, TooLittle, UnknownName
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
@@ -21,7 +21,7 @@ from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import ByPlan, systems
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)
@@ -88,6 +88,29 @@ def test_data_are_a_data_set_a_folder_or_a_name(tmp_path):
         assert made.dataset.name == "own/test" and made.row("mine").mean == 0.4375
     nothing = Stage("nothing", lambda ranking: ranked(ranking.query, {}))
     assert len(bench("hotpotqa", systems={"nothing": nothing}).dataset.queries) == 100
+
+
+@pytest.mark.parametrize("words", ["text", "same words", "a", "東京は日本にある", "river Thames"])
+def test_ours_stand_beside_a_stage_on_documents_however_few_and_poor(words):
+    documents = tuple(Document(f"d{number}", f"{words} {number}") for number in range(5))
+    queries, qrels = (Query(f"{words} 3", "q0"), Query(words, "q1")), {"q0": {"d3": 1}, "q1": {"d0": 1}}
+    right = Stage("right", lambda ranking: ranked(ranking.query, dict.fromkeys(qrels[ranking.query.id], 1.0)))
+    data = tiny(name="five", documents=documents, queries=queries, qrels=qrels)
+    made = bench(data, systems={"right": right, **systems(data, VECTORS)}, plan=Plan("right", rounds=100))
+    assert made.row("right").mean == 1.0 and {run.system for run in made.runs} | set(made.left_out) == {"right", *systems(data, VECTORS)}
+    assert set(made.left_out) <= {"lsa", "infonce"}
+
+
+def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says_why():
+    pytest.importorskip("sklearn")
+    data = tiny(documents=tuple(Document(document.id, "the and of") for document in DATA.documents))
+    learnt = systems(data, VECTORS)["lsa"]
+    made = bench(data, systems=OWN | {"lsa": learnt}, plan=PLAN)
+    assert {run.system for run in made.runs} == {"base", "mine"}
+    for told in (f"{made}", made.markdown(), made._repr_html_()):
+        assert "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words." in told
+    with pytest.raises(TooLittle, match="LSA learns from words"):
+        bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
 
 def test_systems_take_the_same_data(tmp_path):
@@ -369,7 +392,7 @@ WRONG = {
     "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
     "no number": (always("d00", scores=(float("nan"),)), "wrong gave a score that is not a finite number for query 'q0'"),
     "infinity": (always("d00", scores=(float("inf"),)), "not a finite number"),
-    "a text": (always("d00", scores=("1.0",)), "wrong gave a score that is not a finite number for query 'q0'"),
+    "a text": (always("d00", scores=("1.0",)), "the stage 'wrong' gave document 'd00' the score '1.0', which is no number"),
     "distances": (always("d00", "d01", scores=(0.1, 0.4)), "wrong gave its hits for query 'q0' in another order than their scores"),
 }
 
@@ -383,7 +406,7 @@ def test_a_ranking_that_would_be_counted_wrongly_is_refused(what):
 
 @pytest.mark.parametrize("given", [["d00"], None, {"d00": 1.0}, Ranking(Query("?"), ("d00",)), Ranking(Query("?"), (("d00", 1.0),))])
 def test_what_is_no_ranking_of_hits_is_refused(given):
-    with pytest.raises(BadInput, match=r"wrong gave no Ranking of hits|the stage 'wrong' gave a [a-zA-Z]+, not a Ranking"):
+    with pytest.raises(BadInput, match=r"the stage 'wrong' gave (a \w+, not a Ranking|as a hit a \w+)"):
         bench(DATA, systems={"base": BASE, "wrong": Stage("wrong", lambda ranking: given)}, plan=PLAN)
 
 

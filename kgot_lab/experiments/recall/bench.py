@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require
-from kgot_lab.evaluation.dataset import Dataset, checked_qrels, parts_of
+from kgot_lab.errors import BadInput, TooLittle, UnknownName, described_value, require
+from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
@@ -42,7 +42,8 @@ def bench(
     report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
     reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. A system that raised
     begins anew; one that was stopped goes on, and the report says how many rankings are from before. Without a folder nothing is kept.
-    `progress(done, total, what)` counts systems.
+    A system that learns from the documents is left out, which the report says, where they are too few. `progress(done, total, what)`
+    counts systems.
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
     another plan or other data; UnknownName for the baseline; NotInstalled.
     """
@@ -63,9 +64,9 @@ def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], 
     plan = plan or plan_of(folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True))
     begin(folder, plan, {dataset.name: known})
     left = list(systems)
-    fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
+    left_out = fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
     progress(len(left), len(left), "the report")
-    return report(earlier(folder, dataset), dataset, plan)
+    return replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out)
 
 
 # --- before anything runs ---------------------------------------------------------------------------------------------
@@ -81,7 +82,7 @@ def checked_data(given: object) -> Dataset:
     queries = unique(data.queries) if data.queries else ()
     if len(queries) < 2:
         raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(queries)}")
-    if alone := [part for part, ids in parts_of(data).items() if len(ids) < 2]:
+    if alone := [part for part, ids in query_parts(data).items() if len(ids) < 2]:
         others = "lock two or more, or none"
         raise BadInput(f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}")
     return replace(data, queries=queries, qrels=checked_qrels(data))  # qrels of other queries are of no use here
@@ -147,24 +148,32 @@ def fill(
     tell: Callable[[str], object] = lambda name: None,
     *,
     keep: int = KEEP,
-) -> None:
+) -> dict[str, str]:
     """Run each system on a data set into its receipt and tell its name before; one that has a receipt already is not run.
 
-    Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    What is returned are the systems that were left out, since the data are too little to build them from, with the reason; that of the
+    plan's baseline is raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
     """
-    keep = max(keep, *map(depth, plan.measures))
+    keep, left_out = max(keep, *map(depth, plan.measures)), dict[str, str]()
     try:
         for name, system in systems.items():
             tell(name)
             path = receipt(folder, dataset, name)
             if path.exists() and not isinstance(system, Stage):
                 continue
-            stage = _built(name, system, plan)
+            try:
+                stage = _built(name, system, plan)
+            except TooLittle as error:
+                if name == plan.baseline:
+                    raise
+                left_out[name] = str(error)
+                continue
             gc.collect()
             gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
             run_to(path, stage, dataset, name=name, keep=keep, ties=plan.ties)
     finally:
         gc.unfreeze()
+    return left_out
 
 
 def _built(name: str, system: Contender, plan: Plan) -> Stage:
