@@ -56,7 +56,7 @@ def read_documents(folder: str | Path) -> Library:
     and NotInstalled when a file needs the converter and it is not there.
     """
     require(folder, (str, Path), "documents are read from a folder, named by its path")
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")
     documents: list[Document] = []
