@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -56,7 +57,9 @@ def read_documents(folder: str | Path) -> Library:
     and NotInstalled when a file needs the converter and it is not there.
     """
     require(folder, (str, Path), "documents are read from a folder, named by its path")
-    folder = Path(folder).expanduser()
+    folder = Path(folder)
+    with suppress(RuntimeError):  # nobody's home: then it is a folder of that name, or none
+        folder = folder.expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")
     documents: list[Document] = []

@@ -175,6 +175,14 @@ def test_what_the_converter_warns_of_is_reported(tmp_path):
     assert "too deeply nested" in library.doubtful[0].reason
 
 
+def test_a_folder_may_be_named_from_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder_of(tmp_path, papers__a_DOT_txt=b"A.")
+    assert [document.id for document in read_documents("~/papers")] == ["a.txt#1"]
+    with pytest.raises(BadInput, match="~nobody-of-that-name is not a folder"):
+        read_documents("~nobody-of-that-name")
+
+
 def test_hidden_files_and_folders_are_passed_over(tmp_path):
     library = read_documents(folder_of(tmp_path, a_DOT_txt=b"A.", _DOT_env_DOT_txt=b"secret", _DOT_git__b_DOT_txt=b"B."))
     assert ([document.id for document in library], library.skipped) == (["a.txt#1"], ())
