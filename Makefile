@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
+.PHONY: help environment run more test test-live test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -44,9 +44,12 @@ more: $(VENV)/.run  ## the same with two more questions
 	$(BIN)/kgot-lab demo --more 2
 
 test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not live"
 	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || environment -m pytest --nbval-lax notebooks -p no:cacheprovider
+
+test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
+	$(BIN)/python -m pytest -m live
 
 test-browser: $(VENV)/.test  ## drive the notebooks, live views and pages in a real browser (needs Chromium); screenshots in runs/screenshots
 	$(BIN)/python -m pytest tests/browser

@@ -2,7 +2,8 @@
 
 LabError
 ├── BadInput          what the caller gave cannot be used
-│   └── UnknownName   a name that is not in a table; lists the names that are
+│   ├── UnknownName   a name that is not in a table; lists the names that are
+│   └── TooLittle     documents from which nothing can be learnt
 ├── NotInstalled      an optional package is missing
 ├── LLMError          a model could not answer
 │   ├── BadReply      it answered, but not in the shape asked for
@@ -40,6 +41,10 @@ class UnknownName(BadInput):
         near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
+
+
+class TooLittle(BadInput):
+    """There is too little to learn from; a comparison goes on without the system that would."""
 
 
 class NotInstalled(LabError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.errors import BadInput, described_value, require, shortly
 
 _SHOWN = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
@@ -183,6 +184,11 @@ class Ranking:
     lanes: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        require(self.query, Query, "the query of a ranking is a Query")
+        if not isinstance(self.hits, Sequence) or isinstance(self.hits, str):
+            raise BadInput(f"the hits of a ranking are a tuple of Hit(id, score), not {described_value(self.hits)}")
+
     def __repr__(self) -> str:
         by = f" by {_quoted(self.system, 60)}" if self.system else ""
         found = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
@@ -217,7 +223,14 @@ def _quoted(text: object, most: int) -> str:
 
 
 def ranked(query: Query, scores: Mapping[str, float], system: str = "", *, lanes: tuple[tuple[float, Ranking], ...] = ()) -> Ranking:
-    """The ranking of some scores: best first, ties broken by id so that two runs agree."""
+    """The ranking of some scores: best first, ties broken by id so that two runs agree. Raises BadInput for what are no scores by id."""
+    if not isinstance(scores, Mapping):
+        raise BadInput(f"ranked(query, scores) takes a dictionary {{document id: score}}, not {described_value(scores)}")
+    if odd := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
+        id, score = next((id, score) for id, score in scores.items() if type(score) in odd)
+        raise BadInput(f"ranked(query, scores) takes numbers for scores; document {shortly(id)} has {described_value(score)}")
+    if odd := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
+        raise BadInput(f"the id of a document is a text, not {described_value(next(id for id in scores if type(id) in odd))}")
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)  # reverse keeps equal scores in the order of their ids
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
 
@@ -311,8 +324,10 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
-        if not (isinstance(document.id, str) and isinstance(document.text, str)):
-            raise BadInput(f"the id and the text of a document are texts, not {document.id!r:.60} and {described_value(document.text)}")
+        for what, given in (("id", document.id), ("text", document.text), ("title", document.title)):
+            if not isinstance(given, str):
+                said = "the id, the text and the title of a document are texts"
+                raise BadInput(f"{said}; the {what} of {shortly(document.id)} is {described_value(given)}")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]

@@ -1,6 +1,7 @@
 """Bad input to the front door and to what it returns: each case is refused with one clear sentence, and none is taken quietly."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 import kgot_lab as lab
-from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
+from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.retrieval.bm25 import bm25
@@ -25,9 +28,13 @@ HUGE = "x" * 1_000_000
 NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"
 WORDS = bm25(ADA)
+QUERY = lab.Query("?")
+NUMBERED = lab.PropertyGraph.from_triples([("0", "to", "1")])
 GRAPH = lab.PropertyGraph.from_triples([("Ada", "knows", "Charles")])
 RUN = lab.load_run(bundled("traces/winter_storm.jsonl"))
 SKELETONS = Skeletons({"a text": "a skeleton"}, "by hand")
+KINDS = ("in_memory", "sqlite", "sparql_embedded", "fused")
+SOME = ["Ada", "Byron", "London"]
 SAME = {"source": ["Ada"], "target": ["London"]}
 
 
@@ -53,6 +60,29 @@ def vectors(*shapes: tuple[int, ...]) -> Any:
     return meaning(ADA, Uneven(*shapes)).search("Ada")
 
 
+class Partial:
+    """An embedder that has only some of its parts."""
+
+    def __init__(self, *parts: str):
+        for part in parts:
+            setattr(self, part, part)
+
+
+def compared(embedder: Any, **more: Any) -> object:
+    """Two texts with skeletons, compared."""
+    return lab.compare_texts("a text", "a text", SKELETONS, embedder, **more)
+
+
+def giving(ranking: lab.Ranking) -> lab.Ranking:
+    """The search of a stage that gives this ranking."""
+    return lab.Stage("mine", lambda _: ranking).search("?")
+
+
+def opened(kind: str) -> Any:
+    """An empty store of a kind."""
+    return lab.open_store(kind, **({"at": "graph.sqlite"} if kind == "sqlite" else {}))
+
+
 class Case(NamedTuple):
     what: str
     act: Callable[[], object]
@@ -70,6 +100,27 @@ def recorded(question: str = QUESTION) -> Path:
     return file("cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n")
 
 
+def applied(kind: str, diff: Any) -> None:
+    """A diff given to an empty store of a kind."""
+    opened(kind).apply(diff)
+
+
+def added(*nodes: Any) -> lab.Diff:
+    """The diff that adds these."""
+    return lab.Diff(added_nodes=nodes)
+
+
+TO_A_STORE = [  # what, done to a store of some kind, is refused how
+    ("apply a dictionary", lambda kind: applied(kind, {}), "what is applied to a store is a Diff, not a dict"),
+    ("apply texts for nodes", lambda kind: applied(kind, added("a")), "a diff holds Node(id"),
+    ("apply a number for an id", lambda kind: applied(kind, added(lab.Node(3))), "those of node 3 are not"),
+    ("apply a number for a type", lambda kind: applied(kind, lab.Diff(added_edges=(lab.Edge("a", 1, "b"),))), "which those of edge"),
+    ("apply a number for a name", lambda kind: applied(kind, added(lab.Node("a", (), {1: 2}))), "has the name 1, which is not text"),
+    ("apply no properties", lambda kind: applied(kind, added(lab.Node("a", (), None))), "are a dictionary, not None"),
+    ("search nothing", lambda kind: opened(kind).search(None), "the words of a text, not None"),
+    ("write nothing", lambda kind: opened(kind).write(None), "a statement is a text, not None"),
+    ("read a number", lambda kind: opened(kind).read(3), "a statement is a text, not 3"),
+]
 CASES = [
     # ask, think, solve
     Case("ask: no text", lambda: lab.ask(None, ADA, model()), "question is a text, not None"),
@@ -196,11 +247,25 @@ CASES = [
     Case("open_store: a text for yes", lambda: lab.open_store("in_memory", unsafe="yes"), "True or False"),
     Case("open_store: another file", lambda: lab.open_store(file("hello.log", "hello\n")), "hello.log"),
     Case("open_store: another database", lambda: lab.open_store(file("hello.sqlite", "hello\n" * 100)), "hello.sqlite"),
+    *(Case(f"{kind}: {what}", partial(act, kind), says) for kind in KINDS for what, act, says in TO_A_STORE),
     # retrieval
     Case("search a stage: nothing", lambda: WORDS.search(None), "a query is a text"),
     Case("stage % 0", lambda: WORDS % 0, "k must be 1"),
     Case("stage % a text", lambda: WORDS % "five", "whole number"),
     Case("stage >> a function", lambda: WORDS >> len, "is a Stage"),
+    Case("a stage: no function", lambda: lab.Stage("b", None), "a stage is Stage(name, function)"),
+    Case("a stage: turned round", lambda: lab.Stage(len, "b"), "a stage is Stage(name, function)"),
+    Case("a stage: texts for hits", lambda: giving(lab.Ranking(QUERY, ("d0",))), "gave as a hit a str ('d0')"),
+    Case("a stage: nothing for a hit", lambda: giving(lab.Ranking(QUERY, (None,))), "gave as a hit None"),
+    Case("a stage: a text for a score", lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))), "which is no number"),
+    Case("a ranking: no hits", lambda: lab.Ranking(QUERY, None), "the hits of a ranking are a tuple of Hit(id, score), not None"),
+    Case("a ranking: a generator", lambda: lab.Ranking(QUERY, (hit for hit in ())), "not a generator"),
+    Case("a ranking: a text for a query", lambda: lab.Ranking("?", ()), "the query of a ranking is a Query"),
+    Case("ranked: a list", lambda: lab.ranked(QUERY, ["d0"]), "takes a dictionary {document id: score}, not a list"),
+    Case("ranked: a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has a str ('1.0')"),
+    Case("ranked: nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
+    Case("ranked: a number for an id", lambda: lab.ranked(QUERY, {0: 1.0, "d1": 2.0}), "the id of a document is a text, not 0"),
+    Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the title of 'd0' is None"),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
     Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
     Case("weighted: NaN", lambda: weighted((NAN, WORDS)), "weights of 0 or more"),
@@ -225,9 +290,27 @@ CASES = [
     Case("compare_texts: no embedder", lambda: lab.compare_texts("a text", "a text", SKELETONS, None), "an embedder is"),
     Case("compare_texts: no text", lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()), "texts are compared, not None"),
     Case("compare_texts: no skeleton", lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()), "no skeleton"),
+    Case("compare_texts: an embedder without a dimension", lambda: compared(Partial("name", "digest", "embed")), "which has no dimension"),
+    Case("compare_texts: an embedder without a digest", lambda: compared(Partial("name", "embed", "dimension")), "which has no digest"),
+    Case("compare_texts: the class of an embedder", lambda: compared(Uneven), "an embedder is"),
+    Case("compare_texts: a verifier that does not align", lambda: compared(Uneven((2, 3)), verifier=len), "a verifier is"),
+    Case("delta_edges: an embedder without a dimension", lambda: delta_edges(GRAPH, SKELETONS, Partial("name", "embed")), "an embedder is"),
+    Case("delta_edges: no skeletons", lambda: delta_edges(GRAPH, {}, Uneven()), "skeletons are"),
+    Case("similarity_edges: no embedder", lambda: similarity_edges(GRAPH, None, 0.5), "an embedder is"),
+    Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "an embedder is"),
+    Case("skeletons: a function for a maker", lambda: skeletons(["Rain falls."], lambda texts: texts, cache=False), "a maker is"),
+    Case("plot: a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
+    Case("plot: nothing to plot", lambda: lab.plot("outcomes"), "plot('outcomes'): missing a required argument"),
+    Case("plot: an unknown option", lambda: lab.plot("outcomes", [], size=3), "it takes "),
     Case("show: nothing", lambda: lab.show(None), "not None"),
     Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
     Case("show: an empty list", lambda: lab.show([]), "empty list"),
+    Case("show: a graph on file", lambda: lab.show("graph.graphml"), "kgot_lab.stores.files.read_graph"),
+    Case("show: pairs", lambda: lab.show([("Ada", "Charles")]), "three texts, not ('Ada', 'Charles')"),
+    Case("show: triples with numbers", lambda: lab.show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"),
+    Case("show: a number in a path", lambda: lab.show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"),
+    Case("show: two columns of one name", lambda: lab.show(pd.DataFrame([SOME], columns=["source", "source", "target"])), "two columns"),
+    Case("show: capitals alone", lambda: lab.show(pd.DataFrame([SOME], columns=["source", "Source", "target"])), "two columns"),
     Case("show: numbers", lambda: lab.show([1, 2, 3]), "not a list"),
     Case("show: a triple and a pair", lambda: lab.show([("a", "b", "c"), ("a", "b")]), "three texts"),
     Case("show: an event and a text", lambda: lab.show([RUN.events[0], "x"]), "a run is a Trace"),

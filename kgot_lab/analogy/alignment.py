@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judged
-from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, embeddable, unit
 from kgot_lab.errors import BadInput
 from kgot_lab.text.surrogates import whole
 
@@ -60,6 +60,7 @@ class Aligner:
     def __init__(
         self, embedder: Embedder, *, weights: AlignmentWeights | None = None, limits: Cutoffs | None = None, ordered: bool = True
     ) -> None:
+        checked_embedder(embedder)
         self.weights, self.limits, self.ordered = weights or AlignmentWeights(), limits or Cutoffs(), ordered
         self._embedder = embedder
         self._units: dict[str, Units] = {}

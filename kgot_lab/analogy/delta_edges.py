@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.material import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
@@ -135,6 +135,7 @@ def similarity_edges(
 
     The cosine is its weight. Options and errors are those of `delta_edges`.
     """
+    checked_embedder(embedder)
     same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
     material, counts = Material.of(graph, same, embedder)
     found = _whole(similar_pairs(material.raw, threshold, most=most, effort=effort))
@@ -162,8 +163,7 @@ def compare_pairs(
 
     Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows no word, and for NaN.
     """
-    require(skeletons, Skeletons, "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)")
-    require_parts(embedder, ("embed", "name"), "an embedder is an object with a name that embeds texts, as minilm() gives one")
+    _check(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
         require(text, str, "texts are compared")
@@ -205,6 +205,14 @@ def without_nodes(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     return graph.subgraph(id for id in graph.ids if id not in gone)
 
 
+def _check(skeletons: object, embedder: object, verifier: object = None) -> None:
+    """Raise BadInput unless texts can be compared with these."""
+    require(skeletons, Skeletons, "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)")
+    checked_embedder(embedder)
+    if verifier is not None:
+        require_parts(verifier, ("align",), "a verifier is an object that aligns two texts, as Aligner(embedder) does")
+
+
 # --- how edges are found ----------------------------------------------------------------------------------------------
 
 
@@ -216,6 +224,9 @@ class _Rule:
     embedder: Embedder
     thresholds: Thresholds
     verifier: Verifier | None
+
+    def __post_init__(self) -> None:
+        _check(self.skeletons, self.embedder, self.verifier)
 
     def found(self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]) -> FoundEdges:
         """The edges with an end among the rows looked at, all edges for None."""

@@ -98,7 +98,7 @@ class Linguistic:
     """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers, in the order of the text.
 
     "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and what belongs to them.
-    A blank text, and one with nothing but nouns, gets no skeleton: "". Raises UnknownName for another style.
+    It reads English alone. A blank text, and one with nothing but nouns, gets no skeleton: "". Raises UnknownName for another style.
     """
 
     def __init__(self, style: str = "masked") -> None:

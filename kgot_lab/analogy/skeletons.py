@@ -14,7 +14,7 @@ from typing import Protocol
 
 from kgot_lab.analogy.leaks import LeakCheck
 from kgot_lab.embedding.cache import _cache_folder, text_key
-from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget
+from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.surrogates import whole
 
 _log = logging.getLogger(__name__)
@@ -75,9 +75,10 @@ def skeletons(
     Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was interrupted goes on where it
     stopped. When a lot fails, each text of it is tried alone, and one that fails again is in `failed` with the reason, to be tried anew
     next time. A blank text gets none. Before the first and after each lot `progress(done, total)` counts the texts that were missing.
-    Raises BadInput for what is not a list of texts; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
+    Raises BadInput for what are no texts or no maker; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
     """
     texts = _checked(texts)
+    require_parts(maker, ("name", "digest", "__call__"), "a maker is called with texts and has a name and a digest, as Linguistic() does")
     wanted = {text: text_key(maker.digest, text) for text in texts if not _blank(text)}
     kept = _Kept(folder) if cache else None
     known = kept.read(list(wanted.values())) if kept else {}
@@ -126,10 +127,12 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
 
 
 def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
-    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, BadReply for an empty one."""
+    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, or an empty one."""
     made = maker([whole(text) for text in texts])
     if len(made) != len(texts):
         raise BadInput(f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each")
+    if any(map(_blank, made)):
+        raise BadInput(f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read")
     return [whole(one_line(skeleton)) for skeleton in made]
 
 

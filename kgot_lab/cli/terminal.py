@@ -15,6 +15,7 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget, Spending
@@ -32,8 +33,8 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error."""
-    typer.echo(text, err=True)
+    """Tell what is not the result: on standard error; a name or a text of others in it cannot command the terminal."""
+    typer.echo("\n".join(map(harmless, text.split("\n"))), err=True)
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ def read_folder(folder: Path) -> list[Document]:
 
     library = read_documents(folder)
     for remark in (*library.skipped, *library.doubtful):
-        say(f"note: {remark.path}: {remark.reason}")
+        say(f"note: {remark}")
     return list(library.documents)
 
 
@@ -266,7 +267,6 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
-    from kgot_lab.text.harmless import harmless
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import warnings
@@ -23,6 +24,10 @@ _OFFICE = {  # the part that makes a zip file one of Office's, and what such a f
 }
 _NOT_ASCII = ("utf-16", "utf-32", "iso-2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _LARGEST = 50_000_000  # bytes of a file, and ten times that for what a file of Office may unpack to
+_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,11 @@ def text_of(path: Path) -> Text:
 
 def text_from(data: bytes, extension: str, charset: str = "") -> Text:
     """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as text_of does."""
-    if not data.strip():
+    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in (mark for marks in _MARKS.values() for mark in marks):
         raise BadInput("empty")
     found = _converted(data, extension, charset) if extension in CONVERTED else _decoded(data, charset)
     if not found.text.strip():
-        raise BadInput("holds no text (perhaps pictures of pages)")
+        raise BadInput("holds no text" + " (perhaps pictures of pages)" * (extension == ".pdf"))
     return found
 
 
@@ -101,9 +106,10 @@ def _declared_charset(page: bytes) -> str:
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return Text(data.decode("utf-16", "replace"))
+    """The text of some bytes: UTF-8, or UTF-16 or UTF-32 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
+    for encoding, marks in _MARKS.items():
+        if data.startswith(marks):
+            return Text(data.decode(encoding, "replace"))
     if declared.lower().startswith(_NOT_ASCII):
         try:
             return Text(data.decode(declared))

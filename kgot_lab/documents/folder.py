@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kgot_lab.documents.files import CONVERTED, PLAIN, text_of
 from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, require
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Document
 
 _READ = (*PLAIN, *CONVERTED)
@@ -23,7 +25,7 @@ class Remark:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
+        return harmless(f"{self.path}: {self.reason}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +58,8 @@ def read_documents(folder: str | Path) -> Library:
     """
     require(folder, (str, Path), "documents are read from a folder, named by its path")
     folder = Path(folder)
+    with suppress(RuntimeError):  # nobody's home: then it is a folder of that name, or none
+        folder = folder.expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")
     documents: list[Document] = []
@@ -70,7 +74,7 @@ def read_documents(folder: str | Path) -> Library:
             continue
         if found.remark:
             doubtful.append(Remark(name, found.remark))
-        title = first_heading(found.text) or found.title[:200] or path.stem
+        title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
         body = without_heading(found.text)
         documents += [Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)]
     if not documents:
@@ -108,4 +112,5 @@ def _hidden(name: str) -> bool:
 
 
 def _inside(path: Path, folder: Path) -> str:
-    return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace")
+    """The name inside the folder as text; two names that differ in bytes that are no UTF-8 stay two."""
+    return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "backslashreplace")

@@ -13,6 +13,7 @@ _CUTS = (
     re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
     re.compile(r"\s+"),  # words
 )
+_FENCED = re.compile(r"^ {0,3}(`{3,}(?![^\n]*`)|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MULTILINE | re.DOTALL)  # code
 _GLUE = ("\n\n", "\n", " ", " ")
 
 
@@ -28,8 +29,8 @@ def passages(text: str, words: int = _WORDS) -> list[str]:
 
 
 def first_heading(text: str) -> str:
-    """The first Markdown heading of a text, at most 200 characters of it, or ''."""
-    match = re.search(r"^#{1,6}[ \t]+(.+)$", text, flags=re.MULTILINE)
+    """The first Markdown heading of a text outside of fenced code, at most 200 characters of it, or ''."""
+    match = re.search(r"^#{1,6}[ \t]+(.+)$", _FENCED.sub("", text), flags=re.MULTILINE)
     heading = match[1].strip() if match else ""
     without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]

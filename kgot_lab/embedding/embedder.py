@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import getattr_static
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, described_value
 from kgot_lab.text.surrogates import whole
 
 Matrix = NDArray[np.float32]
@@ -27,6 +28,14 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
     def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
+
+
+def checked_embedder(embedder: object, parts: Sequence[str] = ("name", "digest", "dimension", "embed")) -> None:
+    """Raise BadInput unless an object has the parts of an embedder that are needed; none is worked out, which may take a server."""
+    missing = [part for part in parts if getattr_static(embedder, part, None) is None and not hasattr(embedder, part)]
+    if missing or isinstance(embedder, type):
+        lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(parts) else ""
+        raise BadInput(f"an embedder is an object with {', '.join(parts)}, as minilm() gives one, not {described_value(embedder)}{lacks}")
 
 
 def embeddable(texts: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, TooLittle
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
@@ -39,12 +39,16 @@ def infonce(
 ) -> InfoNCE:
     """Learn a linear map of word counts from some documents, with random halves of one as the positive pair (van den Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises BadInput where no two documents have words.
+    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises TooLittle where no two documents
+    have words.
     """
-    texts = [_sentences(whole(full_text(document))) for document in checked_documents(documents)]
+    documents = checked_documents(documents)
+    texts = [_sentences(whole(full_text(document))) for document in documents]
     texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
-    if len(texts) < 2 or dimension < 1:
-        raise BadInput(f"InfoNCE tells documents apart: it cannot with {len(texts)} of two words or more in {dimension} dimensions")
+    if dimension < 1:
+        raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
+    if len(texts) < 2:
+        raise TooLittle(f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such")
     model = _untrained(texts, dimension, training.seed)
     passages = [[model.places(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, NotInstalled, TooLittle
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
@@ -17,7 +17,8 @@ from kgot_lab.types import Document, checked_documents, full_text
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
     """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD (Deerwester et al. 1990).
 
-    The dimension is at most the number of documents and of words. Raises BadInput where there is no document or no word, NotInstalled.
+    The dimension is at most the number of documents and of words. Raises BadInput without a document, TooLittle without a word in them,
+    NotInstalled.
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -31,9 +32,21 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     try:
         counts = words.fit_transform(texts)
     except ValueError:  # what it raises where every text is blank or made of stop words
-        raise BadInput(f"LSA learns from words, and the {len(texts)} documents hold none but stop words") from None
-    with np.errstate(invalid="ignore"):  # the variance it explains, of which one document has none
+        raise TooLittle(f"LSA learns from words, and the {len(texts)} documents hold none but stop words") from None
+    if counts.shape[1] == 1:
+        return LSA(words, _OneDirection())
+    with np.errstate(divide="ignore", invalid="ignore"):  # the share of the variance, of which documents that are alike have none
         return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
+
+
+class _OneDirection:
+    """The directions of documents that share a single word, of which there is nothing to decompose."""
+
+    components_ = np.ones((1, 1), np.float32)
+
+    def transform(self, counts: Any) -> Matrix:
+        """The rows as they are."""
+        return np.asarray(counts.toarray(), np.float32)
 
 
 class LSA:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
+from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.types import Document, Edge, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
+
+HIGHEST_GRADE = 1_000_000  # the measures count in a table with a place for each grade up to the highest
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,3 +53,48 @@ class Dataset:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
         counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
         return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
+
+
+def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
+    """The queries by part; where all are of one part there is no other."""
+    everything = frozenset(query.id for query in dataset.queries)
+    if not dataset.locked:
+        return {"all": everything}
+    split = {"develop": everything - dataset.locked, "locked": everything & dataset.locked}
+    held = {part: ids for part, ids in split.items() if ids}
+    return {"all": everything, **held} if len(held) > 1 else held
+
+
+def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
+    """The qrels of the queries of a data set, grades as plain whole numbers, once it is sure that a perfect system would score 1.
+
+    Raises BadInput for a query without qrels, or without a relevant document; for a document that the data set does not have; and for
+    what is no grade.
+    """
+    name, known, checked = dataset.name, {document.id for document in dataset.documents}, dict[str, dict[str, int]]()
+    shape = f"the qrels of {name} are a dictionary {{query id: {{document id: grade}}}}"
+    if not isinstance(dataset.qrels, Mapping):
+        raise BadInput(f"{shape}, not {described_value(dataset.qrels)}")
+    if not dataset.qrels:
+        raise BadInput(f"{name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})")
+    if without := [query.id for query in dataset.queries if query.id not in dataset.qrels]:
+        raise BadInput(f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)")
+    for query in dataset.queries:
+        grades = dataset.qrels[query.id]
+        if not isinstance(grades, Mapping):
+            raise BadInput(f"{shape}; those of query {query.id!r} are {described_value(grades)}")
+        if strange := [id for id in grades if id not in known]:
+            raise BadInput(f"the qrels of query {query.id!r} name {shortly(strange[0])}, which is no document of {name}")
+        checked[query.id] = {id: _grade(grade, query.id, id) for id, grade in grades.items()}
+    if silent := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
+        said = f"{len(silent)} queries of {name} have no relevant document (a grade above 0), for example {silent[0]!r}"
+        raise BadInput(f"{said}; leave them out with data.only(ids)")
+    return checked
+
+
+def _grade(grade: object, query: str, document: str) -> int:
+    whole = isinstance(grade, Integral) or (isinstance(grade, float) and grade.is_integer())
+    if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
+        wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"
+        raise BadInput(f"{wanted}; document {shortly(document)} has {described_value(grade)} for query {query!r}")
+    return int(grade)  # type: ignore[call-overload, no-any-return]

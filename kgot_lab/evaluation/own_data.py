@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.dataset import HIGHEST_GRADE, Dataset
 from kgot_lab.types import Document, Json, Query
 
 if TYPE_CHECKING:
@@ -258,6 +258,6 @@ def _grade(row: SourceRow) -> int:
         number = float(value) if isinstance(value, str | Real) else float("nan")
     except ValueError:
         number = float("nan")
-    if not number.is_integer():
-        raise BadInput(f"{row.where}: {column} is {value!r}; a grade is a whole number, and above 0 means relevant")
+    if not number.is_integer() or abs(number) > HIGHEST_GRADE:
+        raise BadInput(f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}, and above 0 means relevant")
     return int(number)

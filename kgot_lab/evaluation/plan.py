@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
@@ -38,17 +38,22 @@ class Plan:
     assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
+        for what, name in (("baseline", self.baseline), ("primary measure", self.primary), ("system expected best", self.expected)):
+            require(name, str, f"the {what} of a plan is named by a text")
+        if not isinstance(self.measures, tuple | list) or not all(isinstance(measure, str) for measure in self.measures):
+            raise BadInput(f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {shortly(self.measures)}")
+        object.__setattr__(self, "measures", tuple(self.measures))  # a list would not equal what is read from a file
         if self.primary not in self.measures:
             raise BadInput(f"the primary measure {self.primary!r} is not among the measures of the plan: {', '.join(self.measures)}")
-
         for measure in self.measures:
             depth(measure)
         if self.ties not in TIES:
             raise UnknownName("rule for ties", self.ties, TIES)
-        if not (math.isfinite(self.margin) and self.margin >= 0):
-            raise BadInput(f"the margin of a plan is a number of 0 or more, not {self.margin}")
-        if self.rounds < 1:
-            raise BadInput(f"chance is judged by 1 round or more, not {self.rounds}")
+        if isinstance(self.margin, bool) or not isinstance(self.margin, int | float) or not (0 <= self.margin < math.inf):
+            raise BadInput(f"the margin of a plan is a number of 0 or more, not {described_value(self.margin)}")
+        require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
+        require_count(self.seed, 0, "seed")
+        require(self.assumed, bool, "assumed is True or False")
 
     def __str__(self) -> str:
         chance = f"{self.rounds:,} rounds, seed {self.seed}"
@@ -73,18 +78,24 @@ class Plan:
             raise BadInput(f"{path} holds another plan ({'; '.join(other)}), and a plan is not changed afterwards; name another folder")
 
     def save(self, path: Path) -> None:
-        """Write the plan as JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+        """Write the plan as JSON; raises BadInput where it cannot be written."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
     @staticmethod
     def load(path: Path) -> Plan:
         """Read what `save` wrote; raises BadInput."""
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BadInput(f"{path.name} does not hold the plan of a benchmark ({error}); write one with Plan(...).save(path)") from error
         known = {field.name for field in fields(Plan)}
         if not isinstance(read, Mapping) or "baseline" not in read or not set(read) <= known:
             raise BadInput(f"{path.name} does not hold the plan of a benchmark; its names are {', '.join(sorted(known))}")
-        return Plan(**{**read, "measures": tuple(read.get("measures", MEASURES))})
+        try:
+            return Plan(**read)
+        except BadInput as error:
+            raise BadInput(f"{path.name} does not hold a plan that can be followed: {error}") from None

@@ -19,7 +19,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
 from kgot_lab.types import Hit, Json
@@ -28,6 +28,7 @@ KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 _FORMAT = "recall receipt 1"
 # another value of one of these is another run
 _FIXED = ("format", "dataset", "documents", "questions", "qrels", "system", "description", "kept", "queries")
+RESUMED = "from_a_stopped_run"  # in the head: how many rankings are older than the run that wrote the receipt
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
@@ -37,7 +38,9 @@ def run_to(
     """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was interrupted.
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
-    to its end is asked again. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from another configuration.
+    to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's own
+    error ended: it will be mended, and is another system then. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes
+    from another configuration, and what the system raises.
     """
     queries = unique(dataset.queries)
     fixed = _configuration(system, dataset, name, keep)
@@ -46,15 +49,23 @@ def run_to(
         return load_receipt(path)
     partial = path.with_name(path.name + ".partial")
     done = _resumed(partial, fixed)
+    older = len(done)
     known = {document.id for document in dataset.documents}
     with partial.open("a", encoding="utf-8") as lines:
         if not partial.stat().st_size:
             lines.write(_line(fixed))
         for query in queries:
             if query.id not in done:
-                hits, took = asked(system, query, keep, ties)
-                if strange := [hit.id for hit in hits if hit.id not in known]:
-                    raise BadInput(f"{system.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}")
+                try:
+                    hits, took = asked(system, query, keep, ties)
+                    if strange := [hit.id for hit in hits if hit.id not in known]:
+                        raise BadInput(f"{system.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}")
+                except (LLMError, StoreUnavailable):  # no fault of the system: a server is away, a budget is spent
+                    raise
+                except Exception:
+                    lines.close()
+                    partial.unlink()
+                    raise
                 lines.write(_line(_row(query.id, hits) | {"seconds": took}))
                 lines.flush()
                 done[query.id] = (_rounded(hits), took)
@@ -63,6 +74,7 @@ def run_to(
     seconds = {query.id: done[query.id][1] for query in queries}
     found = {query.id: done[query.id][0] for query in queries}
     about = {key: str(fixed[key]) for key in ("documents", "questions", "qrels")} | circumstances()
+    about |= {RESUMED: str(older)} if older else {}
     made = Run(name, repr(system), dataset.name, keep, found, latency(list(seconds.values())), seconds, about)
     save_receipt(made, path, keep)
     partial.unlink()

@@ -7,16 +7,16 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.receipts import fingerprints, load_receipt
+from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
@@ -50,6 +50,7 @@ class Report:
     scores: Mapping[str, Scores]
     rows: tuple[ReportRow, ...]
     comparisons: Mapping[str, Comparisons]
+    left_out: Mapping[str, str] = field(default_factory=dict)  # a system that could not be built from these data, and why
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ class Report:
 
     def markdown(self) -> str:
         """The tables in Markdown."""
-        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self.plan}. {self._notes}"]) + "\n"
+        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._notes}"]) + "\n"
 
     def latex(self) -> str:
         """The tables in LaTeX, for the booktabs package."""
@@ -122,6 +123,17 @@ class Report:
         return json.dumps(whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1) + "\n"
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know of the systems: which lack here, and how many rankings are older than the run that ended."""
+        lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
+        older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in self.runs if RESUMED in run.about]
+        return (*lacking, *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older))
+
+    @property
+    def _told(self) -> str:
+        return " ".join([f"{self.plan}.", *self.remarks])
+
+    @property
     def _notes(self) -> str:
         family = f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
         return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
@@ -130,10 +142,10 @@ class Report:
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self.plan}. {self._notes}')}</p>"])
+        return "".join([*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self._told} {self._notes}')}</p>"])
 
     def __repr__(self) -> str:
-        return "\n\n".join([*(grid.text for grid in self.grids()), f"{self.plan}."])
+        return "\n\n".join([*(grid.text for grid in self.grids()), self._told])
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
@@ -151,7 +163,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
             raise BadInput(f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}")
     scores = {run.system: _scored(run, dataset, plan) for run in runs}
-    parts = _parts(dataset)
+    parts = query_parts(dataset)
     first = next(iter(parts.values()))
     means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
     ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))
@@ -199,16 +211,6 @@ def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     lenient = score(run, qrels, plan.measures, classes=dataset.classes)
     named = {measure + LENIENT: values for measure, values in lenient.values.items()}
     return Scores(run.system, run.dataset, {**strict.values, **named})
-
-
-def _parts(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """The queries by part; where all are of one part there is no other."""
-    everything = frozenset(query.id for query in dataset.queries)
-    if not dataset.locked:
-        return {"all": everything}
-    split = {"develop": everything - dataset.locked, "locked": everything & dataset.locked}
-    held = {part: ids for part, ids in split.items() if ids}
-    return {"all": everything, **held} if len(held) > 1 else held
 
 
 def _rows(name: str, part: str, scores: Mapping[str, Scores], plan: Plan) -> list[ReportRow]:

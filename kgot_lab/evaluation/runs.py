@@ -7,10 +7,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice, takewhile
+from itertools import groupby, islice, pairwise, takewhile
+from numbers import Real
 from typing import NamedTuple, Protocol
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -84,19 +85,26 @@ def run(
 def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tuple[tuple[Hit, ...], float]:
     """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
 
-    Raises BadInput for what is no ranking, for a hit that occurs twice or a score that is no number: all would be counted wrongly without
-    a word.
+    Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits that do not go from the
+    highest score down: all would be counted wrongly without a word; and what the system raises, with a note of the query.
     """
     began = time.perf_counter()
-    ranking = system.search(query)
+    try:
+        ranking = system.search(query)
+    except Exception as error:
+        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {shortly(query.text)}")
+        raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
         raise BadInput(f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)")
     hits = _settled(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         raise BadInput(f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once")
-    if not all(math.isfinite(hit.score) for hit in hits):
+    if not all(isinstance(hit.score, Real) and math.isfinite(hit.score) for hit in hits):
         raise BadInput(f"{system.name} gave a score that is not a finite number for query {query.id!r}")
+    if any(next.score > one.score for one, next in pairwise(hits)):
+        better = "the highest score is the best: give the negative of a distance, and ranked(query, scores by id) puts hits in order"
+        raise BadInput(f"{system.name} gave its hits for query {query.id!r} in another order than their scores; {better}")
     return hits, took
 
 
@@ -111,11 +119,16 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
 
 def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
     """The queries as they came, once it is sure that there are some, each with an id of its own; raises BadInput."""
+    if not isinstance(queries, Iterable) or isinstance(queries, str):
+        raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")
     queries = tuple(queries)
     if not queries:
         raise BadInput("there are no queries to run; give at least one")
     seen: set[str] = set()
     for query in queries:
+        require(query, Query, "each query is a Query(text, id)")
+        if not (isinstance(query.text, str) and isinstance(query.id, str)):
+            raise BadInput(f"the text and the id of a query are texts, not {shortly(query.text)} and {shortly(query.id)}")
         if not query.id or query.id in seen:
             raise BadInput(f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}; give each an id of its own")
         seen.add(query.id)

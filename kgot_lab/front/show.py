@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
@@ -13,7 +14,7 @@ from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.given import is_frame, is_networkx, is_triple
+from kgot_lab.graph.given import could_be_triple, is_frame, is_networkx
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
@@ -83,7 +84,7 @@ _VIEWS: Mapping[str, _View] = {
     "a report": _View(_is(Report), report_table),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
-    "a list of triples": _View(is_triple, show_graph),
+    "a list of triples": _View(could_be_triple, show_graph),
     "a list of edges": _View(_is(Edge), show_graph),
     "a list of events": _View(_is(Event), stepper),
     "rows of a table": _View(_is(Mapping), table),
@@ -107,6 +108,9 @@ def show(what: object, **options: Any) -> object:
         for name, view in _LISTS.items():
             if view.fits(items[0]):
                 return _shown(name, view, items, options)
+    if isinstance(what, str | Path):
+        how = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
+        raise BadInput(f"show() shows a PropertyGraph, a run and other things that are loaded, not {described_value(what)}: {how}")
     raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {described_value(what)}")
 
 

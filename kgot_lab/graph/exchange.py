@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, require_parts
+from kgot_lab.errors import BadInput, require_parts, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
@@ -126,10 +127,11 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
-    """The graph of two data frames; nodes need a column id, edges need source and target.
+    """The graph of two data frames; nodes need a column id, edges need source and target. An id of 2.0 is 2: pandas makes it so.
 
     Labels may be a list or one text in `labels` or `label`; the type may be in `type` or `relation` and is else "related_to".
-    Every other column is a property, left out where it is missing. Raises BadInput for a missing column or a dangling edge.
+    Every other column is a property, left out where it is missing. Raises BadInput for a column that is missing or there twice, and for
+    a dangling edge.
     """
     _need(nodes, {"id"}, "nodes")
     _need(edges, {"source", "target"}, "edges")
@@ -156,6 +158,7 @@ def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
 
 def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
     require_parts(frame, ("columns", "to_dict"), f"the {what} are a pandas data frame")
+    unambiguous(frame.columns, what)
     missing = columns - set(frame.columns)
     if missing:
         raise BadInput(f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}")
@@ -172,7 +175,18 @@ def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str
     value = row.get(name)
     if value is None and default is None:
         raise BadInput(f"a row of the data frame has no {name}: {dict(row)}")
-    return str(default if value is None else value)
+    return str(default) if value is None else id_text(value)
+
+
+def id_text(value: object) -> str:
+    """An id as text; a whole number in a column of floats, which pandas makes of one with a gap, is written as a whole number."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def unambiguous(names: Iterable[object], what: str) -> None:
+    """Raise BadInput where two columns of a data frame have one name."""
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise BadInput(f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one")
 
 
 def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.exchange import from_networkx, from_pandas
+from kgot_lab.graph.exchange import from_networkx, from_pandas, id_text, unambiguous
 from kgot_lab.types import Edge, Triple
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
     """
     import pandas as pd
 
+    unambiguous(edges.columns, "edges")
     renamed = edges.rename(columns={there: ours for ours, there in _columns(edges).items()})
-    ends = pd.concat([renamed["source"], renamed["target"]]).dropna().map(str).drop_duplicates()
+    unambiguous(renamed.columns, "edges")  # Source and source
+    ends = pd.concat([renamed[end].astype(object) for end in ("source", "target")]).dropna().map(id_text).drop_duplicates()
     return from_pandas(pd.DataFrame({"id": ends}), renamed)
 
 
@@ -60,9 +62,9 @@ def _columns(edges: pd.DataFrame) -> dict[str, Any]:
     return {ours: column for ours, column in found.items() if column is not None}
 
 
-def is_triple(what: object) -> bool:
-    """Whether this is a triple, or a tuple or list of three texts."""
-    return isinstance(what, Triple) or (isinstance(what, tuple | list) and len(what) == 3 and all(isinstance(part, str) for part in what))
+def could_be_triple(what: object) -> bool:
+    """Whether this is a triple, or a tuple or list, which is meant for one: from_triples says what is wrong with it."""
+    return isinstance(what, Triple | tuple | list)
 
 
 def _of_edges(edges: Iterable[Edge]) -> PropertyGraph:
@@ -70,7 +72,7 @@ def _of_edges(edges: Iterable[Edge]) -> PropertyGraph:
 
 
 _ITEMS: tuple[tuple[Callable[[object], bool], Callable[[Any], PropertyGraph]], ...] = (
-    (is_triple, PropertyGraph.from_triples),
+    (could_be_triple, PropertyGraph.from_triples),
     (lambda item: isinstance(item, Edge), _of_edges),
 )
 GRAPHS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object), edges, or a pandas table of edges"

@@ -143,7 +143,7 @@ class PropertyGraph:
         try:
             return self._row_of[id]
         except (KeyError, TypeError):  # a list is the id of nothing
-            raise UnknownName("node", str(id), islice(self.ids, 20)) from None
+            raise UnknownName("node", id, islice(self.ids, 20)) from None
 
     def labels(self) -> dict[str, int]:
         """How many nodes carry each label, most used first."""

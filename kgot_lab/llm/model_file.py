@@ -97,23 +97,37 @@ def check(path: Path, model: ModelFile) -> None:
     size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
     if size != model.size:
         raise ModelMissing(f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}")
-    found = sha256_of(path)
+    found = sha256_of(path, beside=True)
     if found != model.sha256:
         raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, remembered beside it for as long as its size and time of change stay the same."""
-    stat, note = path.stat(), path.with_name(path.name + ".sha256.json")
+def sha256_of(path: Path, *, beside: bool = False) -> str:
+    """The SHA-256 of a file, remembered for as long as its size and time of change stay the same.
+
+    What is remembered stands in the cache folder, for the file's own may hold anything; or `beside` it, in a folder of models.
+    """
+    stat = path.stat()
     stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    try:
-        known = json.loads(note.read_text())
-    except (OSError, ValueError):
-        known = None
-    if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
-        return str(known["sha256"])
+    for note in _notes(path):
+        try:
+            known = json.loads(note.read_text())
+        except (OSError, ValueError):
+            continue
+        if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
+            return str(known["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with suppress(OSError):  # a read-only folder costs a second hashing, nothing else
-        note.write_text(json.dumps({**stamp, "sha256": digest}))
+    for note in _notes(path)[:1] if beside else _notes(path)[1:]:
+        with suppress(OSError):  # a read-only folder costs a second hashing, nothing else
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(json.dumps({**stamp, "sha256": digest}))
     return digest
+
+
+def _notes(path: Path) -> list[Path]:
+    """Where the hash of a file may be remembered: beside it, and in the cache folder where there is one."""
+    own = [path.with_name(path.name + ".sha256.json")]
+    with suppress(ModelMissing):
+        own.append(models_folder() / "hashes" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json")
+    return own

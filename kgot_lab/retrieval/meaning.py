@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Embedder, unit
-from kgot_lab.errors import BadInput, require_count, require_parts
+from kgot_lab.embedding.embedder import Embedder, checked_embedder, unit
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
@@ -38,7 +38,7 @@ def _nearest(ids: list[str], texts: list[str], starts: list[int] | None, embedde
     """Rank ids (sorted) by the cosine of their text, or of the best of theirs where `starts` says which is the first of each id."""
     if keep is not None:
         require_count(keep, 1, "keep", "it is how many hits a lane keeps")
-    require_parts(embedder, ("embed", "name"), "an embedder is an object with a name that embeds texts, as minilm() gives one")
+    checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
         raise BadInput(f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
+from operator import itemgetter
 
-from kgot_lab.errors import BadInput, require, require_count
-from kgot_lab.types import Query, Ranking
+from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
+from kgot_lab.types import Found, Hit, Query, Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +21,28 @@ class Stage:
     name: str
     step: Callable[[Ranking], Ranking] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not callable(self.step):
+            given = f"Stage({shortly(self.name)}, {shortly(self.step)})"
+            raise BadInput(f"a stage is Stage(name, function), the function from a Ranking to a Ranking; not {given}")
+
     def __call__(self, ranking: Ranking) -> Ranking:
         found: object = self.step(ranking)
         if not isinstance(found, Ranking):
             made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
             raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")
+        if not isinstance(found.hits, Found):
+            self._check(found.hits)
         return replace(found, system=self.name)
+
+    def _check(self, hits: Sequence[Hit]) -> None:
+        """Raise BadInput for a hit that is none, or whose score is no number; by their types, for there may be thousands."""
+        if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
+            given = described_value(next(hit for hit in hits if type(hit) in odd))
+            raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
+        if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
+            id, score = next(hit for hit in hits if type(hit.score) in odd)
+            raise BadInput(f"the stage {self.name!r} gave document {shortly(id)} the score {shortly(score)}, which is no number")
 
     def search(self, query: str | Query) -> Ranking:
         """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is no query."""

@@ -11,6 +11,7 @@ from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.stores.given import require_diff, require_statement, require_words
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.looking_up import HeldValues, edges_among
 from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
@@ -72,6 +73,7 @@ class Kept:
 
     def write(self, statement: str) -> Diff:
         """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        require_statement(statement)
         execute = self._running()
         diff = execute.write(statement)
         try:
@@ -83,11 +85,13 @@ class Kept:
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds; raises QueryFailed."""
+        require_statement(statement)
         return self._running().read(statement)
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
         self._require_open()
+        require_statement(code)
         if self.language == "python":
             return self._opened().compute(code)
         return self._calculator.compute(code)
@@ -102,6 +106,7 @@ class Kept:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not fit."""
+        require_diff(diff)
         self._keep(diff)
         if self._told and self._execute is not None:
             self._execute.apply(diff)
@@ -139,6 +144,7 @@ class Kept:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first."""
+        require_words(words)
         truth = self._truth
         if self._words is None:
             self._words = WordIndex()

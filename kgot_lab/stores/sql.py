@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import same_value
 from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.stores.given import require_statement
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -218,6 +219,7 @@ def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
 
 def _words(statement: str, brackets: bool) -> list[str]:
     """The words of a statement outside of quotes and comments, in capitals; at least one. Raises QueryFailed."""
+    require_statement(statement)
     found: list[str] = []
     ended = False
     for token in _TOKEN.finditer(statement):

@@ -41,6 +41,7 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
     reports = list(reports)
     links = element("nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports))
     plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
+    plans += [element("p", remark) for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)]
     body = element("body", element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports)))
     return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
 

@@ -8,6 +8,7 @@ import pytest
 from kgot_lab.analogy import linguistic
 from kgot_lab.analogy.linguistic import Linguistic, analyse
 from kgot_lab.analogy.roles import Predication, Role, role_map
+from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 DAM = "The dam holds back the river. As the water rises, the wall cracks."
@@ -183,3 +184,11 @@ def test_a_noun_in_its_own_role_is_counted_as_the_same():
 def test_a_pronoun_has_no_vote():
     assert role_map([(event("rise", subject=""), event("rise", subject="water"))]).votes == 0
     assert role_map([]).consistency == 1.0
+
+
+@pytest.mark.parametrize("style", linguistic.STYLES)
+def test_a_text_in_which_nothing_is_told_fails_for_a_reason_that_is_true(style):
+    found = skeletons(["Rain", "Rain falls.", "The red dam."], Linguistic(style), cache=False)
+    assert list(found) == ["Rain falls."] and set(found.failed) == {"Rain", "The red dam."}
+    why = f"linguistic ({style}) found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
+    assert set(found.failed.values()) == {why}

@@ -160,7 +160,10 @@ def test_killed_in_the_middle_of_a_system_it_goes_on_too(bench):
     torn = [json.dumps(fixed) + "\n", *(json.dumps(json.loads(row) | {"seconds": 0.001}) + "\n" for row in rows[:3]), rows[3][:20]]
     path.with_name("bm25.jsonl.gz.partial").write_text("".join(torn), encoding="utf-8")
     code, resumed, _ = bench("mine", "--only", "bm25", "--folder", "out")
-    assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole) and not list(Path("out").rglob("*.partial"))
+    assert code == 0 and TABLE.sub("", resumed) == TABLE.sub("", whole).replace(
+        "follow, sentences.", "follow, sentences. Rankings taken from a run that was stopped: 3 of 8 of bm25."
+    )
+    assert not list(Path("out").rglob("*.partial"))
 
 
 def test_growth_is_shown_as_a_table(bench):
@@ -203,6 +206,25 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
 )
 def test_what_cannot_be_done_is_said_in_one_line(bench, words, why):
     assert why in refused(bench(*words, *([] if "--folder" in words else ["--folder", "out"])))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"rounds": "x"}, "rounds must be 1 or more"),
+        ({"rounds": 100.5}, "whole number, not 100.5"),
+        ({"seed": "x"}, "seed must be 0 or more"),
+        ({"measures": None}, "the measures of a plan are a list of names"),
+        ({"measures": "recall@5"}, "the measures of a plan are a list of names"),
+        ({"margin": None}, "a number of 0 or more, not None"),
+        ({"baseline": ["bm25"]}, "named by a text, not a list"),
+        ({"expected": "nobody"}, "unknown system expected best 'nobody'"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed_is_refused_before_anything_runs(bench, changed, why):
+    Path("plan.json").write_text(json.dumps({"baseline": "bm25", **changed}))
+    assert why in refused(bench("mine", "--only", "bm25", "--plan", "plan.json", "--folder", "out"))
+    assert not list(Path("out").rglob("*.gz"))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import codecs
 import io
 import os
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.documents.passages import first_heading, passages
@@ -149,6 +151,9 @@ def test_a_word_file_that_unpacks_to_something_huge_is_not_unpacked(tmp_path, mo
         ("caf\u00e9".encode(), "caf\u00e9", ""),
         ("\ufeffcaf\u00e9".encode(), "caf\u00e9", ""),
         ("caf\u00e9".encode("utf-16"), "caf\u00e9", ""),
+        ("caf\u00e9".encode("utf-32"), "caf\u00e9", ""),
+        (codecs.BOM_UTF32_BE + "caf\u00e9".encode("utf-32-be"), "caf\u00e9", ""),
+        (codecs.BOM_UTF16_BE + "caf\u00e9".encode("utf-16-be"), "caf\u00e9", ""),
         ("caf\u00e9".encode("cp1252"), "caf\u00e9", "not UTF-8; read as cp1252"),
         (b"a long enough line of text \x81\xff", "a long enough line of text \ufffd\ufffd", "not UTF-8; 2 characters were replaced"),
     ],
@@ -168,6 +173,14 @@ def test_what_the_converter_warns_of_is_reported(tmp_path):
     library = read_documents(folder_of(tmp_path, deep_DOT_html=b"<div>" * 5000 + b"inside"))
     assert [document.text for document in library] == ["inside"]
     assert "too deeply nested" in library.doubtful[0].reason
+
+
+def test_a_folder_may_be_named_from_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder_of(tmp_path, papers__a_DOT_txt=b"A.")
+    assert [document.id for document in read_documents("~/papers")] == ["a.txt#1"]
+    with pytest.raises(BadInput, match="~nobody-of-that-name is not a folder"):
+        read_documents("~nobody-of-that-name")
 
 
 def test_hidden_files_and_folders_are_passed_over(tmp_path):
@@ -246,3 +259,48 @@ def test_the_first_heading_is_found():
     assert first_heading("# C#") == "C#"
     assert first_heading("#hashtag\nno heading") == ""
     assert len(first_heading("# " + "#" * 200_000 + "x")) == 200
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "```sh", "   ```"])
+def test_a_comment_in_a_block_of_code_is_no_heading(fence):
+    closing = fence.strip().rstrip("sh")
+    assert first_heading(f"Text.\n\n{fence}\n# install it\nmake\n{closing}\n\n## Use") == "Use"
+    assert first_heading(f"{fence}\r\n# install it\r\n{closing}\r\n\r\n## Use\r\n") == "Use"
+    assert first_heading(f"Text.\n\n{fence}\n# never closed") == ""
+    assert first_heading("```inline``` code\n# Title\n```") == "Title"
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF8 + b" \n"])
+def test_a_file_with_nothing_but_a_mark_of_its_encoding_is_empty(tmp_path, mark):
+    with pytest.raises(BadInput, match=r"^empty$"):
+        text_of(folder_of(tmp_path, a_DOT_txt=mark) / "a.txt")
+
+
+def test_only_a_pdf_is_said_to_hold_pictures_of_pages(tmp_path):
+    with pytest.raises(BadInput, match=r"^holds no text$"):
+        text_of(folder_of(tmp_path, a_DOT_html=b"<p></p>") / "a.html")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text here")
+def test_two_names_that_differ_in_bytes_that_are_no_text_are_two_documents(tmp_path):
+    for name in (b"bad\xffname.txt", b"bad\xfename.txt"):
+        Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text("Text.")
+    library = read_documents(tmp_path)
+    assert [document.id for document in library] == ["bad\\xfename.txt#1", "bad\\xffname.txt#1"]
+    assert [document.title for document in library] == ["bad\\xfename", "bad\\xffname"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a name cannot hold control characters here")
+def test_a_name_cannot_command_a_terminal(tmp_path, capsys):
+    folder = folder_of(tmp_path, good_DOT_txt=b"Good.")
+    (folder / "emp\x1b[31mty.txt").write_text("")
+    library = read_documents(folder)
+    assert "\x1b" not in f"{library!r}{library.skipped[0]}"
+    assert library.skipped[0].path == "emp\x1b[31mty.txt"
+    read_folder(folder)
+    said = capsys.readouterr().err
+    assert said.startswith("note: emp") and "\x1b" not in said
+    (folder / "good.txt").unlink()
+    with pytest.raises(BadInput) as refused:
+        read_documents(folder)
+    assert "\x1b" not in str(refused.value)

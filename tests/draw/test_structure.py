@@ -341,7 +341,7 @@ EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
 @pytest.mark.parametrize(
     ("what", "texts", "said"),
     [
-        (EDGE, None, "the text of 'a' is needed, and none was given"),
+        (EDGE, None, "the text of 'a' is needed, and none was given: give texts=graph"),
         (EDGE, {"a": DAM}, "the text of 'b' is needed, and it is not among the 1 given"),
         (EDGE, [DAM], "texts is a graph, or the text of each id"),
         (Edge("a", "similarity", "b", {"weight": 0.4}), {"a": DAM, "b": DAM}, "holds no number 'raw'"),

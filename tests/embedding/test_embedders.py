@@ -141,10 +141,18 @@ def test_documents_without_words_and_no_documents_are_refused(name):
     if name == "lsa":
         pytest.importorskip("sklearn")
     for documents in ([], [Document("a", ""), Document("b", "?!")]):
-        with pytest.raises(BadInput, match=r"no documents|none but stop words|cannot with 0"):
+        with pytest.raises(BadInput, match=r"no documents|none but stop words|0 of these 2 are such"):
             embedder(name, documents=documents)
     with pytest.raises(BadInput, match="dimension"):
         embedder(name, documents=DOCUMENTS, dimension=0)
+
+
+@pytest.mark.parametrize("texts", [[f"text {number}" for number in range(5)], ["river"] * 5, ["one river"]])
+def test_lsa_learns_from_documents_of_a_single_word(texts):
+    pytest.importorskip("sklearn")
+    learnt = embedder("lsa", documents=[Document(f"d{number}", text) for number, text in enumerate(texts)])
+    vectors = learnt.embed([texts[0], "something else"])
+    assert vectors.shape == (2, learnt.dimension) and np.linalg.norm(vectors, axis=1).round(5).tolist() == [1, 0]
 
 
 def test_lsa_of_all_dimensions_is_the_tfidf_cosine():

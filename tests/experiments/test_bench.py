@@ -6,10 +6,11 @@ import tempfile
 import weakref
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable, TooLittle, UnknownName
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
@@ -20,7 +21,7 @@ from kgot_lab.experiments.recall.synthetic import SyntheticVectors
 from kgot_lab.experiments.recall.systems import ByPlan, systems
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)
@@ -87,6 +88,29 @@ def test_data_are_a_data_set_a_folder_or_a_name(tmp_path):
         assert made.dataset.name == "own/test" and made.row("mine").mean == 0.4375
     nothing = Stage("nothing", lambda ranking: ranked(ranking.query, {}))
     assert len(bench("hotpotqa", systems={"nothing": nothing}).dataset.queries) == 100
+
+
+@pytest.mark.parametrize("words", ["text", "same words", "a", "東京は日本にある", "river Thames"])
+def test_ours_stand_beside_a_stage_on_documents_however_few_and_poor(words):
+    documents = tuple(Document(f"d{number}", f"{words} {number}") for number in range(5))
+    queries, qrels = (Query(f"{words} 3", "q0"), Query(words, "q1")), {"q0": {"d3": 1}, "q1": {"d0": 1}}
+    right = Stage("right", lambda ranking: ranked(ranking.query, dict.fromkeys(qrels[ranking.query.id], 1.0)))
+    data = tiny(name="five", documents=documents, queries=queries, qrels=qrels)
+    made = bench(data, systems={"right": right, **systems(data, VECTORS)}, plan=Plan("right", rounds=100))
+    assert made.row("right").mean == 1.0 and {run.system for run in made.runs} | set(made.left_out) == {"right", *systems(data, VECTORS)}
+    assert set(made.left_out) <= {"lsa", "infonce"}
+
+
+def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says_why():
+    pytest.importorskip("sklearn")
+    data = tiny(documents=tuple(Document(document.id, "the and of") for document in DATA.documents))
+    learnt = systems(data, VECTORS)["lsa"]
+    made = bench(data, systems=OWN | {"lsa": learnt}, plan=PLAN)
+    assert {run.system for run in made.runs} == {"base", "mine"}
+    for told in (f"{made}", made.markdown(), made._repr_html_()):
+        assert "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words." in told
+    with pytest.raises(TooLittle, match="LSA learns from words"):
+        bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
 
 def test_systems_take_the_same_data(tmp_path):
@@ -160,7 +184,20 @@ def test_ties_go_by_the_rule_of_the_plan():
     [
         ({"margin": float("nan")}, "margin of a plan is a number of 0 or more, not nan"),
         ({"margin": -0.1}, "not -0.1"),
-        ({"rounds": 0}, "1 round or more, not 0"),
+        ({"margin": "0.02"}, r"number of 0 or more, not a str \('0.02'\)"),
+        ({"margin": None}, "number of 0 or more, not None"),
+        ({"rounds": 0}, "rounds must be 1 or more, a whole number, not 0: chance is judged by so many random draws"),
+        ({"rounds": "many"}, "rounds must be 1 or more"),
+        ({"rounds": 100.5}, "rounds must be 1 or more, a whole number, not 100.5"),
+        ({"seed": -1}, "seed must be 0 or more"),
+        ({"seed": "x"}, "seed must be 0 or more"),
+        ({"baseline": ["base"]}, "the baseline of a plan is named by a text, not a list"),
+        ({"primary": None}, "the primary measure of a plan is named by a text, not None"),
+        ({"expected": 3}, "the system expected best of a plan is named by a text, not 3"),
+        ({"measures": "recall@5"}, "the measures of a plan are a list of names, .* not 'recall@5'"),
+        ({"measures": None}, "the measures of a plan are a list of names, .* not None"),
+        ({"measures": ("recall@5", 5)}, "the measures of a plan are a list of names"),
+        ({"ties": None}, "unknown rule for ties None"),
         ({"ties": "by luck"}, "unknown rule for ties 'by luck'"),
         ({"measures": ("recall@5", "recal@2")}, "unknown measure 'recal'; did you mean 'recall'"),
         ({"measures": ("recall@5", "recall")}, "'recall' needs a cut of 1 or more"),
@@ -169,7 +206,22 @@ def test_ties_go_by_the_rule_of_the_plan():
 )
 def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
     with pytest.raises(BadInput, match=why):
-        Plan("base", **how)
+        Plan(**{"baseline": "base", **how})
+
+
+def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_to", lambda *_, **__: pytest.fail("run"))
+    with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
+        bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
+    with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
+        bench(DATA, systems=OWN, plan=replace(PLAN, expected="mien"), folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_with_a_list_of_measures_is_the_one_that_is_read_back(tmp_path):
+    plan = Plan("base", measures=["recall@5", "mrr"])
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
@@ -202,6 +254,48 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
     assert len(asked) == 9 and f"{again}" == f"{made}" and again.csv() == made.csv()
 
 
+def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
+    def broken(ranking):
+        if ranking.query.id == "q3":
+            raise ZeroDivisionError("mine")
+        return ranked(ranking.query, {"d05": 1.0})  # wrong for every query
+
+    with pytest.raises(ZeroDivisionError):
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN, folder=tmp_path)
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    assert made.row("mine").mean == 0.4375 and "stopped" not in f"{made}{made.markdown()}"
+
+
+def test_the_report_says_how_many_rankings_are_older_than_the_run_that_ended(tmp_path):
+    def stopped(ranking):
+        if ranking.query.id == "q3":
+            raise KeyboardInterrupt
+        return linked(ranking)
+
+    with pytest.raises(KeyboardInterrupt):
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", stopped)}, plan=PLAN, folder=tmp_path)
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    later = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+    for told in (f"{later}", later.markdown(), later._repr_html_()):
+        assert "Rankings taken from a run that was stopped: 3 of 8 of mine." in told
+
+
+def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
+    asked = []
+
+    def distant(ranking):
+        asked.append(ranking.query.id)
+        if len(asked) == 4:
+            raise StoreUnavailable("the server is away")
+        return linked(ranking)
+
+    own = {"base": BASE, "mine": Stage("mine", distant)}
+    with pytest.raises(StoreUnavailable):
+        bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
+    assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
+    assert sorted(asked) == sorted([*DATA.qrels, asked[3]])
+
+
 def test_a_folder_with_another_plan_is_refused_and_left_as_it_was(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -229,6 +323,14 @@ def test_another_pipeline_under_a_name_that_has_a_receipt_is_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     with pytest.raises(BadInput, match=r"mine\.jsonl\.gz comes from another configuration: description is <linked> there and <named> now"):
         bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
+
+
+@pytest.mark.parametrize(("folder", "why"), [("file", "file.plan.json"), ("file/out", "cannot write"), (3, "its path, not 3")])
+def test_a_folder_that_is_none_is_refused(folder, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=why):
+        bench(DATA, systems=OWN, plan=PLAN, folder=folder)
 
 
 def test_without_a_folder_nothing_is_left_on_disk_or_in_memory(tmp_path, monkeypatch):
@@ -290,6 +392,8 @@ WRONG = {
     "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
     "no number": (always("d00", scores=(float("nan"),)), "wrong gave a score that is not a finite number for query 'q0'"),
     "infinity": (always("d00", scores=(float("inf"),)), "not a finite number"),
+    "a text": (always("d00", scores=("1.0",)), "the stage 'wrong' gave document 'd00' the score '1.0', which is no number"),
+    "distances": (always("d00", "d01", scores=(0.1, 0.4)), "wrong gave its hits for query 'q0' in another order than their scores"),
 }
 
 
@@ -302,7 +406,7 @@ def test_a_ranking_that_would_be_counted_wrongly_is_refused(what):
 
 @pytest.mark.parametrize("given", [["d00"], None, {"d00": 1.0}, Ranking(Query("?"), ("d00",)), Ranking(Query("?"), (("d00", 1.0),))])
 def test_what_is_no_ranking_of_hits_is_refused(given):
-    with pytest.raises(BadInput, match=r"wrong gave no Ranking of hits|the stage 'wrong' gave a [a-zA-Z]+, not a Ranking"):
+    with pytest.raises(BadInput, match=r"the stage 'wrong' gave (a \w+, not a Ranking|as a hit a \w+)"):
         bench(DATA, systems={"base": BASE, "wrong": Stage("wrong", lambda ranking: given)}, plan=PLAN)
 
 
@@ -320,9 +424,15 @@ def test_an_error_of_a_strangers_own_code_is_shown_as_it_is():
     def broken(ranking):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(ZeroDivisionError, match="mine") as raised:
         bench(DATA, systems={"base": BASE, "mine": Stage("mine", broken)}, plan=PLAN)
+    assert [note.split("for query 'q0': 'Where was")[0] for note in raised.value.__notes__] == ["raised by 'mine' "]
     assert gc.get_freeze_count() == 0
+
+
+def graded(grades):
+    """The data with other qrels of one query."""
+    return tiny(qrels=DATA.qrels | {"q1": grades})
 
 
 BAD_DATA = {
@@ -333,6 +443,21 @@ BAD_DATA = {
     "one id twice": (tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
     "no documents": (tiny(documents=()), "there are no documents"),
     "documents twice": (tiny(documents=(*DATA.documents, DATA.documents[0])), "1 document ids occur more than once"),
+    "no relevant document": (graded({"d00": 0}), "1 queries of tiny have no relevant document .* for example 'q1'; leave them out"),
+    "no judgement": (graded({}), "1 queries of tiny have no relevant document"),
+    "an unknown document": (graded({"d03": 1, "nope": 1}), "the qrels of query 'q1' name 'nope', which is no document of tiny"),
+    "a list of qrels": (tiny(qrels=[("q0", "d00", 1)]), r"the qrels of tiny are a dictionary \{.*\}, not a list"),
+    "a set of relevant ones": (graded({"d03"}), "those of query 'q1' are a set"),
+    "a grade in words": (graded({"d03": "1"}), r"a grade is a whole number .* document 'd03' has a str \('1'\) for query 'q1'"),
+    "half a grade": (graded({"d03": 0.5}), "document 'd03' has 0.5 for query 'q1'"),
+    "a huge grade": (graded({"d03": 2**31 - 1}), "a whole number up to 1,000,000"),
+    "texts for queries": (tiny(queries=("Who?", "Where?")), r"each query is a Query\(text, id\), not a str"),
+    "nothing for queries": (tiny(queries=None), "needs two queries or more"),
+    "a query without text": (tiny(queries=(Query(None, "q0"), Query("?", "q1"))), "the text and the id of a query are texts, not None"),
+    "no name": (tiny(name=None), "a data set is named by a text with a letter or digit, not by None"),
+    "one locked query": (tiny(locked=frozenset({"q0"})), "tiny has one locked query, .* lock two or more, or none"),
+    "one query left open": (tiny(locked=frozenset(DATA.qrels) - {"q0"}), "tiny has one develop query"),
+    "a list of locked ones": (tiny(locked=["q0", "q1"]), "the locked queries of tiny are a set of ids, not a list"),
     "rows": ([("q0", "d00")], "data is a Dataset, the name of one, or a folder as BEIR has them, not a list"),
     "nothing": (None, "not a NoneType"),
     "a name": ("nosuch", "unknown data set 'nosuch'"),
@@ -347,10 +472,15 @@ def test_data_that_cannot_be_measured_on_are_refused(what, tmp_path):
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
 
 
+def test_grades_may_be_whole_numbers_of_any_kind():
+    data = tiny(qrels={query: {id: np.int64(1) if id < "d05" else 1.0 for id in grades} for query, grades in DATA.qrels.items()})
+    assert bench(data, systems=OWN, plan=PLAN).row("mine").mean == 0.4375
+
+
 def test_other_data_in_the_folder_are_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     with pytest.raises(BadInput, match="was made on other data"):
-        bench(tiny(documents=DATA.documents[::-1][1:]), systems=OWN, plan=PLAN, folder=tmp_path)
+        bench(tiny(documents=DATA.documents[1:]), systems=OWN, plan=PLAN, folder=tmp_path)
 
 
 def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):

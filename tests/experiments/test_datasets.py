@@ -292,6 +292,7 @@ def test_other_names_of_columns_do_too():
         ({"documents": {"id": ["a", "a"], "text": ["one", "two"]}}, "ids of documents occur more than once"),
         ({"queries": {"id": [1.0], "text": ["?"]}}, "queries, row 0: id is 1.0"),
         ({"qrels": {"query": [1], "document": ["a"], "grade": [float("nan")]}}, "qrels, row 0: grade is nan"),
+        ({"qrels": {"query": [1], "document": ["a"], "grade": ["1e30"]}}, "grade is .1e30.; a grade is a whole number up to 1,000,000"),
         ({"qrels": {"query": [1], "document": ["z"], "grade": [1]}}, "unknown document or query"),
     ],
 )

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import as_graph
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815})
@@ -284,6 +285,20 @@ def test_a_plain_data_frame_can_be_read():
     graph = PropertyGraph.from_pandas(nodes, edges)
     assert list(graph.nodes) == [Node("1", ("Person",), {"age": 36.0}), Node("2")]
     assert list(graph.edges) == [Edge("1", "knows", "2", {"since": 1833})] and type(graph.edges[0].properties["since"]) is int
+
+
+def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_floats():
+    table = pd.DataFrame({"from": [1.0, 2.5], "to": [2**53 + 1, 3]})
+    assert as_graph(table).to_triples() == (Triple("1", "related_to", str(2**53 + 1)), Triple("2.5", "related_to", "3"))
+    edges = pd.DataFrame({"source": [1, 2, 3], "target": [2.0, 3.0, 1.0]})
+    assert PropertyGraph.from_pandas(pd.DataFrame({"id": [1, 2, 3]}), edges).degree("2") == 2
+
+
+def test_two_columns_of_one_name_are_refused():
+    nodes, twice = pd.DataFrame({"id": ["a", "b"]}), pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"])
+    for read in (as_graph, lambda edges: PropertyGraph.from_pandas(nodes, edges)):
+        with pytest.raises(BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"):
+            read(twice)
 
 
 def test_a_data_frame_without_ids_is_refused():

@@ -158,6 +158,18 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path) -> None:
     assert sha256_of(path) == TINY.sha256
 
 
+def test_a_hash_is_remembered_without_a_trace_in_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "own" / "notes.md"
+    path.parent.mkdir()
+    path.write_bytes(WHOLE)
+    assert sha256_of(path) == TINY.sha256
+    assert [file.name for file in path.parent.iterdir()] == ["notes.md"]
+    [note] = (tmp_path / "cache").rglob("*.json")
+    note.write_text(json.dumps({**json.loads(note.read_text()), "sha256": "from the note"}))
+    assert sha256_of(path) == "from the note"
+
+
 def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"mine")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "mine.gguf"))

@@ -15,6 +15,7 @@ What becomes here of the ten plots of the published code's benchmark (it has oth
 """
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 from kgot_lab.draw.plots.costs import costs, speed
@@ -24,7 +25,7 @@ from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
 from kgot_lab.draw.plots.runs import ballots, growth, tool_use
 from kgot_lab.draw.plots.spans import cell_shares, lane_ranks, spans
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: each
@@ -48,9 +49,18 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
 
 
 def plot_named(name: str, *what: Any, **options: Any) -> Plot:
-    """The plot of this name, one of PLOTS, of what that plot draws, with its options; raises UnknownName, and what the plot raises."""
+    """The plot of this name, one of PLOTS, of what that plot draws, with its options.
+
+    Raises UnknownName, BadInput for what the plot does not take, and what the plot raises.
+    """
+    require(name, str, "a plot is named by a text, as in plot('outcomes', …)")
     if name not in PLOTS:
         raise UnknownName("plot", name, PLOTS)
+    takes = signature(PLOTS[name])
+    try:
+        takes.bind(*what, **options)
+    except TypeError as error:
+        raise BadInput(f"plot({name!r}): {error}; it takes {', '.join(takes.parameters)}") from None
     return PLOTS[name](*what, **options)
 
 

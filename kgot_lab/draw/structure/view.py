@@ -164,7 +164,7 @@ class _Source:
         if isinstance(shown, Edge):
             told = "none was given" if self.texts is None else f"it is not among the {len(self.texts):,} given"
             raise BadInput(
-                f"the text of {id[:80]!r} is needed, and {told}: structure(edge, texts), where texts is a graph or has it by its id"
+                f"the text of {id[:80]!r} is needed, and {told}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
             )
         named = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
         read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
@@ -213,7 +213,7 @@ def _number(edge: Edge, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
         raise BadInput(
-            f"the {edge.type[:80]} edge from {ends} holds no number {name!r}: structure() shows edges made by isomorphism.delta_edges"
+            f"the {edge.type[:80]} edge from {ends} holds no number {name!r}: only edges that delta_edges(…) made can be shown so"
         )
     return float(value)
 

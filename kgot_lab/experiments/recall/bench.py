@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.errors import BadInput, TooLittle, UnknownName, described_value, require
+from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.receipts import KEEP, fingerprints, load_receipt, run_to
@@ -39,11 +40,17 @@ def bench(
     `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to a Stage, or to what builds
     one when its turn comes; by default they are all of ours. Without a plan the baseline is "convex", or else the first system, and the
     report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept: the same call goes on from there and
-    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. Without a folder
-    nothing is kept. `progress(done, total, what)` counts systems.
+    reports every system it holds, and what has a receipt is not run again, so a changed system needs another name. A system that raised
+    begins anew; one that was stopped goes on, and the report says how many rankings are from before. Without a folder nothing is kept.
+    A system that learns from the documents is left out, which the report says, where they are too few. `progress(done, total, what)`
+    counts systems.
     Raises BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder that holds
     another plan or other data; UnknownName for the baseline; NotInstalled.
     """
+    if plan is not None:
+        require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
+    if folder is not None:
+        require(folder, (str, Path), "the folder for receipts is named by its path")
     dataset = checked_data(data)
     named = checked_systems(ours(dataset) if systems is None else systems)
     if folder is None:
@@ -57,30 +64,28 @@ def _reported(folder: Path, dataset: Dataset, systems: Mapping[str, Contender], 
     plan = plan or plan_of(folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True))
     begin(folder, plan, {dataset.name: known})
     left = list(systems)
-    fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
+    left_out = fill(folder, dataset, systems, plan, lambda name: progress(left.index(name), len(left), f"{name} on {dataset.name}"))
     progress(len(left), len(left), "the report")
-    return report(earlier(folder, dataset), dataset, plan)
+    return replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out)
 
 
 # --- before anything runs ---------------------------------------------------------------------------------------------
 
 
 def checked_data(given: object) -> Dataset:
-    """A data set that can be measured on: two queries or more, each with its qrels, and documents with ids of their own."""
+    """A data set that can be measured on: two queries or more in each part, each with a relevant document, and documents with own ids."""
     data = opened_data(given)
+    require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
+    if not (isinstance(data.name, str) and file_name(data.name)):
+        raise BadInput(f"a data set is named by a text with a letter or digit, not by {described_value(data.name)}")
     checked_documents(data.documents)
-    if len(data.queries) < 2:
-        raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(data.queries)}")
-    unique(data.queries)
-    if not data.qrels:
-        raise BadInput(
-            f"{data.name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
-        )
-    if without := [query.id for query in data.queries if query.id not in data.qrels]:
-        raise BadInput(
-            f"{len(without)} queries of {data.name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)"
-        )
-    return data.only([query.id for query in data.queries])  # qrels of other queries are of no use here
+    queries = unique(data.queries) if data.queries else ()
+    if len(queries) < 2:
+        raise BadInput(f"{data.name} needs two queries or more to tell a difference from chance, and has {len(queries)}")
+    if alone := [part for part, ids in query_parts(data).items() if len(ids) < 2]:
+        others = "lock two or more, or none"
+        raise BadInput(f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}")
+    return replace(data, queries=queries, qrels=checked_qrels(data))  # qrels of other queries are of no use here
 
 
 def checked_systems(systems: object) -> dict[str, Contender]:
@@ -122,11 +127,13 @@ def plan_of(folder: Path, usual: Plan) -> Plan:
 def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
     """Write the plan down in a folder; `systems` are those of each data set.
 
-    Raises UnknownName for a baseline that is not among them, BadInput where the folder holds another plan.
+    Raises UnknownName for a baseline, or a system expected best, that is not among them; BadInput where the folder holds another plan.
     """
     for known in systems.values():
         if plan.baseline not in known:
             raise UnknownName("baseline", plan.baseline, known)
+        if plan.expected and plan.expected not in known:
+            raise UnknownName("system expected best", plan.expected, known)
     plan.write_down(folder / PLAN)
 
 
@@ -141,24 +148,32 @@ def fill(
     tell: Callable[[str], object] = lambda name: None,
     *,
     keep: int = KEEP,
-) -> None:
+) -> dict[str, str]:
     """Run each system on a data set into its receipt and tell its name before; one that has a receipt already is not run.
 
-    Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    What is returned are the systems that were left out, since the data are too little to build them from, with the reason; that of the
+    plan's baseline is raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
     """
-    keep = max(keep, *map(depth, plan.measures))
+    keep, left_out = max(keep, *map(depth, plan.measures)), dict[str, str]()
     try:
         for name, system in systems.items():
             tell(name)
             path = receipt(folder, dataset, name)
             if path.exists() and not isinstance(system, Stage):
                 continue
-            stage = _built(name, system, plan)
+            try:
+                stage = _built(name, system, plan)
+            except TooLittle as error:
+                if name == plan.baseline:
+                    raise
+                left_out[name] = str(error)
+                continue
             gc.collect()
             gc.freeze()  # a full collection walks every object of every index, and would be timed as part of some query
             run_to(path, stage, dataset, name=name, keep=keep, ties=plan.ties)
     finally:
         gc.unfreeze()
+    return left_out
 
 
 def _built(name: str, system: Contender, plan: Plan) -> Stage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kgot_lab.embedding.cache import Remembered
@@ -63,11 +64,13 @@ def benchmark(
         done, what = next(coming)
         progress(done, len(steps), what)
 
+    left_out = {}
     for name, dataset in opened.items():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
-        fill(folder, dataset, {system: made[system] for system in wanted[name]}, plan, tell)
+        left_out[name] = fill(folder, dataset, {system: made[system] for system in wanted[name]}, plan, tell)
     progress(len(steps), len(steps), "the report")
-    return [report(earlier(folder, dataset), dataset, plan) for dataset in (*opened.values(), *beside)]
+    found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
+    return [replace(report(earlier(folder, dataset), dataset, plan), left_out=left_out.get(name, {})) for name, dataset in found.items()]
 
 
 def beside_published(folder: Path, embedder: Embedder) -> list[Report]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.stores.given import require_statement
 from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, se
 
 
 def _refuse_unsendable(statement: str) -> None:
+    require_statement(statement)
     try:
         statement.encode()
     except UnicodeEncodeError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
+from kgot_lab.stores.given import require_diff, require_words
 from kgot_lab.stores.postgres import finding, tables
 from kgot_lab.stores.postgres.link import Circle, PostgresLink
 from kgot_lab.stores.postgres.rows import (
@@ -125,6 +126,7 @@ class Postgres:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        require_diff(diff)
         rows = Prepared(diff)
         many = len(diff.added_nodes) + len(diff.added_edges) > MANY_ELEMENTS
         with _fitting("the diff does not fit the graph"), self._own.transaction() as connection:
@@ -180,6 +182,7 @@ class Postgres:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go to the shorter id."""
+        require_words(words)
         found = self._link.asked(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
         return tuple(map(node_of_postgres, found))
 

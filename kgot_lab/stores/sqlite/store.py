@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.truth import inverse
+from kgot_lab.stores.given import require_diff, require_words
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     diff_of,
@@ -124,6 +125,7 @@ class Sqlite:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
+        require_diff(diff)
         nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
@@ -177,6 +179,7 @@ class Sqlite:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first by BM25; ties go to the shorter id."""
+        require_words(words)
         with self._snapshot():
             wanted = " OR ".join(self._telling(terms_of(words)))
             found = self._asked(_SEARCH, (NAME_WEIGHT, wanted, max(0, limit))) if wanted else []
