@@ -1,4 +1,4 @@
-"""Work the events of the recorded runs out again from their recorded replies and tool results, after the loop has changed; no model is asked.
+"""Work the events of the recorded runs out again from recorded replies and tool results, after the loop has changed, without a model.
 
 The replies stay those of the model that gave them. A run whose prompts have changed cannot be worked out so: record it again.
 """

@@ -33,7 +33,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Task:
+class QuestionTask:
     """A question, what it may use, how long it may try, and what the head of its trace says of it."""
 
     question: str
@@ -82,7 +82,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     except BaseException:
         store.close()
         raise
-    task = Task(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
+    task = QuestionTask(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
     walked(
         task,
         store,
@@ -105,8 +105,8 @@ def _given_again(configuration: Configuration, attached: Sequence[Path], outputs
     }  # fmt: skip
 
 
-def walked(task: Task, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
-    """Task the loop, on file and on screen; the store is closed in the end."""
+def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
+    """QuestionTask the loop, on file and on screen; the store is closed in the end."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think

@@ -15,7 +15,7 @@ import typer
 
 from kgot_lab import __version__
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.answering import Outputs, Task, answer_question, go_on, walked
+from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import bench
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn, interruptible
@@ -195,7 +195,7 @@ def demo(
         path = terminal.new_trace()
         html = path.with_suffix(".html")
         again = GoOn("resume", path, {"html": html})
-        walked(Task(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
+        walked(QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")

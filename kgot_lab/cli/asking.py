@@ -29,7 +29,7 @@ def spending_of(configuration: Configuration) -> Spending:
     return Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
 
 
-PLAIN = {"search", "read_attachment"}  # what a small model gets
+_PLAIN = {"search", "read_attachment"}  # what a small model gets
 
 
 def tools_here(
@@ -46,7 +46,7 @@ def tools_here(
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
     small = limits is not None and limits.preset.rstrip("*") == "local"
     plainly = wanted is None and chosen.names == "auto" and small and not (chosen.web or chosen.mirror)
-    if plainly or (wanted is not None and set(wanted) <= PLAIN):
+    if plainly or (wanted is not None and set(wanted) <= _PLAIN):
         plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
         if wanted is None or set(wanted) <= {tool.name for tool in plain}:
             return [tool for tool in plain if wanted is None or tool.name in wanted]
