@@ -236,11 +236,13 @@ def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_pa
     with lab.open_store() as store:
         lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
         assert store.schema().edges == 1
-        with pytest.raises(BadInput, match="already holds a graph"):
-            lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
+        again = lab.ask(QUESTION, None, model(forced={"statement": "result = facts()"}), preset=FEW, store=store)  # a second question
+        assert again.answer == "London" and lab.graph_after(again.events[:1]) == store.graph() and not again.events[-1].forced
     lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
     with lab.open_store(tmp_path / "graph.log") as kept:
         assert kept.schema().edges == 1
+    with pytest.raises(BadInput, match="already holds a graph"):
+        lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
 
 
 def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched(monkeypatch, tmp_path):

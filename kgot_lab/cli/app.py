@@ -22,6 +22,7 @@ from kgot_lab.cli.going_on import GoOn, interruptible
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
+from kgot_lab.llm.env_file import load_env
 
 if TYPE_CHECKING:
     pass
@@ -65,6 +66,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")  # without the line of code it comes from
         try:
+            load_env()
             app()
         except LabError as error:
             terminal.say(f"error: {error}")

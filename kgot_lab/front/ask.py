@@ -43,13 +43,14 @@ def ask(
 ) -> Trace:
     """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
 
-    `documents` are a folder, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that belong to the
-    question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, or an open store, which stays open: either must
-    be empty. `preset` is "local" (for small models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is
-    written to that file event by event, and after a stop the same call goes on with it; otherwise it is only returned. A recorded model
-    begins with its first replies. Nothing is fetched: without its file the local model raises ModelMissing, which says what to do. In a
-    notebook the cell shows the events as they happen. Raises BadInput, TraceError for a file that holds anything else than this question
-    without its answer, and what `connect`, `open_store` and `think` raise.
+    `documents` are a folder, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that belong to
+    the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open store,
+    which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
+    models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event, and
+    after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins with its first replies. Nothing
+    is fetched: without its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as
+    they happen. Raises BadInput, TraceError for a file that holds anything else than this question without its answer, and what
+    `connect`, `open_store` and `think` raise.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -57,8 +58,9 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    if documents is None and not attachments:
-        raise BadInput("there is nothing to take facts from: give documents, such as a folder or a search tool, or attachments=[FILE]")
+    if documents is None and not attachments and not _holds_graph(store):
+        more = "attachments=[FILE], or an open store that holds a graph"
+        raise BadInput(f"there is nothing to take facts from: give documents, such as a folder or a search tool, {more}")
     llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
     require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
     limits = limits_for(llm.name, preset)
@@ -122,18 +124,23 @@ def _read(folder: str | Path) -> Sequence[Document]:
 
 @contextmanager
 def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
-    """The store of a run, emptied of what the run that goes on had made: one that is given stays open, one that is opened is closed."""
+    """The store of a run, without what the run that goes on had made: one that is given stays open, one that is opened is closed."""
     grown = graph_after(before.events) if before else None
     if isinstance(store, str | Path):
         with closing(empty_store(store, holding=grown)) as opened:
             yield opened
         return
     require_parts(store, ("write", "read", "schema"), "a store is a name, an address, a file, or what open_store(…) gives")
-    if store.schema().nodes:
-        if store.graph() != grown:
-            raise BadInput("the store already holds a graph, and a run begins with an empty one: give another store")
-        store.apply(grown.diff(grown.of()))
+    if before is not None and before.events and store.schema().nodes:
+        graph, start = store.graph(), started(before.events).start
+        if graph not in (grown, start):
+            raise BadInput("the store holds another graph than the run that is to go on: give the one it was in, or an empty one")
+        store.apply(graph.diff(start))
     yield store
+
+
+def _holds_graph(store: object) -> bool:
+    return not isinstance(store, str | Path) and hasattr(store, "schema") and bool(store.schema().nodes)
 
 
 def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:

@@ -18,6 +18,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
+from kgot_lab.llm.structured import checked_reply
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
@@ -166,7 +167,7 @@ class Recorder:
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
-            self._keep(key, prompt, self._llm(prompt))
+            self._keep(key, prompt, checked_reply(self._llm, prompt))
         return self._tape.replies[key]
 
     def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:

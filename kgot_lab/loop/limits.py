@@ -129,6 +129,8 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
     """
     require(preset_name, (str, Limits), "a preset is a name (auto, local, reference) or limits")
     if isinstance(preset_name, str):
+        if preset_name not in {"auto", *PRESETS}:
+            raise UnknownName("preset", preset_name, ["auto", *PRESETS])
         limits = preset(("local" if model.split(":")[0] in SMALL else "reference") if preset_name == "auto" else preset_name)
     else:
         limits = preset_name

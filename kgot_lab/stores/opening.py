@@ -12,6 +12,7 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
@@ -150,7 +151,20 @@ def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
         raise BadInput(f"the store {kind!r} lives at {wanted}, not at {str(at)!r}")
     if not str(at).strip():
         raise BadInput(f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out")
+    if is_address:
+        _check_address(kind, str(at))
     return {option: str(at) if is_address else at}
+
+
+def _check_address(kind: str, address: str) -> None:
+    """Raise BadInput for an address that names no host, or a port that is none, without showing a password in it."""
+    try:
+        parts = urlsplit(address)
+        whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
+    except ValueError as error:
+        raise BadInput(f"the address of the store {kind!r} cannot be used: {error}") from None
+    if not whole:
+        raise BadInput(f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kgot_lab.errors import ToolFailed, require_count, require_parts
+from kgot_lab.llm.structured import checked_reply
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import LLM, Message, Prompt
 
@@ -17,7 +18,7 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
     require_count(max_tokens, 1, "max_tokens")
 
     def run(query: str) -> Result:
-        reply = llm(Prompt((Message("user", query),), max_tokens=max_tokens))
+        reply = checked_reply(llm, Prompt((Message("user", query),), max_tokens=max_tokens))
         if not reply.text.strip():
             raise ToolFailed(f"{name}: the model said nothing; ask in another way")
         return Result(reply.text.strip(), usage=(reply.usage,))

@@ -197,6 +197,15 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(kgot_lab, words
     assert (ran.code == 1 and says in ran.err and not Path("runs").exists()) or not list(Path("runs").glob("*")), ran.err
 
 
+def test_keys_are_read_from_a_file_of_the_folder_and_never_printed(kgot_lab, server, monkeypatch):
+    monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "")  # so that it is taken away again
+    monkeypatch.delenv("KGOT_LAB_SERVER_KEY")
+    Path(".env").write_text("KGOT_LAB_SERVER_KEY=a-key-of-ours-12345\n")
+    ran = kgot_lab(*asking(server, "--trace", "run.jsonl"))
+    assert ran.code == 0 and server.headers[0]["authorization"] == "Bearer a-key-of-ours-12345"
+    assert "a-key-of-ours" not in ran.out + ran.err + Path("run.jsonl").read_text()
+
+
 def test_money_is_refused_where_the_price_is_not_known(kgot_lab, server, monkeypatch):
     monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "none")
     ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "https://llm.example.org/v1#m", "--max-dollars", "1")
