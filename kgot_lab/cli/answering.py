@@ -72,7 +72,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
         planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
         other = configuration.execution_model
         execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-        at_hand = asking.at_hand(configuration, passages, attached, planning, store)
+        at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
         tools = (
             [] if begins and not (documents or attached) and chosen == type(chosen)() else asking.tools_here(at_hand, configuration, limits)
         )
@@ -106,17 +106,19 @@ def _given_again(configuration: Configuration, attached: Sequence[Path], outputs
 
 
 def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
-    """QuestionTask the loop, on file and on screen; the store is closed in the end."""
+    """Walk the loop, on file and on screen; the store is closed in the end."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
+    from kgot_lab.sandbox.calculator import Calculator
 
     assert task.live.planning is not None and outputs.trace is not None
-    with closing(store) as opened:
-        names = [file.name for file in task.attached]
+    with closing(store) as opened, closing(Calculator(seconds=task.limits.python_seconds)) as calculator:
+        usual = task.limits.python_seconds == type(task.limits)().python_seconds  # then the store's own sandbox does it
         events = think(
-            task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution, attachments=names
-        )
+            task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
+            attachments=[file.name for file in task.attached], compute=None if usual else calculator.compute,
+        )  # fmt: skip
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
             kept = asking.with_snapshots(kept, configuration.snapshots)
@@ -138,6 +140,7 @@ def go_on(
     """Go on with a run on file, by the models it names unless others are given."""
     from kgot_lab.loop.again.replay import Resources, resume, started
     from kgot_lab.loop.events import Asked
+    from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import empty_store
 
@@ -182,7 +185,8 @@ def go_on(
     )
     with closing(opened) as store:
         passages = terminal.documents_of(run, documents)
-        at_hand = asking.at_hand(configuration, passages, attached, planning, store)
+        limits = Limits(**begun.limits)
+        at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
         tools = asking.tools_again(at_hand, configuration, begun)
         finish(
             resume(trace, store, Resources(tools, planning, executing)),

@@ -65,15 +65,18 @@ def tools_here(
     return [found[name] for name in wanted]
 
 
-def at_hand(configuration: Configuration, documents: Sequence[Document], attached: Sequence[Path], llm: LLM, store: Store) -> AtHand:
+def at_hand(
+    configuration: Configuration, documents: Sequence[Document], attached: Sequence[Path], llm: LLM, limits: Limits, spending: Spending
+) -> AtHand:
     """What there is to make tools of."""
-    from kgot_lab.stores.protocol import Computer
+    from kgot_lab.sandbox.calculator import Calculator
     from kgot_lab.tools.offered import AtHand
 
     chosen = configuration.tools
-    seeing = terminal.connect_model(chosen.vision_model, models=configuration.models) if chosen.vision_model else None
+    seeing = terminal.connect_model(chosen.vision_model, spending, models=configuration.models) if chosen.vision_model else None
+    calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)  # opens its sandbox when it is first used
     return AtHand(
-        documents, list(attached), llm=llm, vision=seeing, computer=store if isinstance(store, Computer) else None, web=chosen.web,
+        documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
     )  # fmt: skip
 

@@ -30,6 +30,10 @@ _Execution = Annotated[str | None, typer.Option("--execution-model", help="anoth
 _Grader = Annotated[str | None, typer.Option("--grader", help="a model that grades answers as SimpleQA does; may be added to a run later")]
 _Preset = Annotated[str, typer.Option("--preset", help="limits: local, reference, or auto")]
 _Documents = Annotated[Path | None, typer.Option("--documents", help="a folder to search in, beside what the set itself has")]
+_Models = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
+_Set = Annotated[list[str] | None, typer.Option("--set", help="a limit other than the preset's: NAME=VALUE, as in steps=3")]
+_Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
+_Mirror = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
 _Store = Annotated[str, typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused")]
 _Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
 _Limit = Annotated[int | None, typer.Option("--limit", help="ask so many of the chosen questions, the first ones")]
@@ -56,6 +60,10 @@ def answer_questions(
     execution: _Execution = None,
     grader: _Grader = None,
     preset: _Preset = "auto",
+    models: _Models = None,
+    settings: _Set = None,
+    web: _Web = False,
+    mirror: _Mirror = None,
     documents: _Documents = None,
     store: _Store = "in_memory",
     unsafe: _Unsafe = False,
@@ -75,11 +83,14 @@ def answer_questions(
     as_json: _AsJson = False,
 ) -> None:
     """Answer a question set, a trace and a receipt for each question; the same command goes on with a run that was stopped."""
+    from kgot_lab.cli.configuration import limits_given
     from kgot_lab.experiments.questions.attempt import check_question_system
     from kgot_lab.experiments.questions.batch import alone_in
+    from kgot_lab.experiments.questions.kit import looking_out
     from kgot_lab.experiments.questions.prepare import Answerers, prepared
     from kgot_lab.experiments.questions.sets import DUMMY, Selection, opened_questions
     from kgot_lab.llm.budget import Budget
+    from kgot_lab.loop.limits import limits_for
 
     if plots is not None:
         _draw(plots, kind)
@@ -91,15 +102,19 @@ def answer_questions(
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(system)
     selection = Selection(part, level, sample, seed, DUMMY if dummy else limit)
-    limits = terminal.chosen_limits(preset, model, "gaia")
+    registry = str(models) if models else None
+    limits = limits_for(terminal.own_name(model, registry), preset, "gaia")
+    if given := limits_given(settings or [], {}):
+        limits = limits.but(**given)
     place = folder or _RUNS / f"{Path(name).stem}-{system}"
     terminal.check_writable(place / "plan.json")
     with opened_questions(name) as whole, alone_in(place):
         selection.of(whole)  # what cannot be asked is said before a model is connected
         read = terminal.read_folder(documents) if documents is not None else []
-        models = [terminal.connect_model(each) if each else None for each in (model, execution, grader)]
-        assert models[0] is not None
-        by = Answerers(system, models[0], limits, models[1], models[2], store, unsafe, read)
+        connected = [terminal.connect_model(each, models=registry) if each else None for each in (model, execution, grader)]
+        assert connected[0] is not None
+        tools = looking_out(web, str(mirror) if mirror else None)
+        by = Answerers(system, connected[0], limits, connected[1], connected[2], store, unsafe, read, tools)
         ready = prepared(whole, selection, by, place, Budget(max_calls, max_tokens, max_seconds, max_dollars))
         _answer_all(ready, parallel)
         _show(ready.run, as_json)

@@ -23,6 +23,7 @@ from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import Document, Edge, Message, Prompt, Triple
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
+_FEW = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
@@ -115,7 +116,8 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     asked = set(telling_words(run.state.question))
     used = asked | set(telling_words(joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())))
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
-    edges = [edge for diff in run.state.diffs for edge in diff.added_edges]
+    begun = run.state.start.edges if len(run.state.start.edges) <= _FEW else ()
+    edges = [*begun, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
     shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
     about = [set(telling_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(range(len(edges)), key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number))

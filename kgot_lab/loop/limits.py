@@ -47,6 +47,7 @@ class Limits:
     longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
+    python_seconds: float = 5.0  # of one run of Python, for arithmetic and the tool that runs it
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
@@ -71,6 +72,7 @@ class Limits:
             _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
+        _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
@@ -93,7 +95,7 @@ class Limits:
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 
 
-_LATER = ("temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait")
+_LATER = ("temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds")
 
 
 def _by_role(name: str, given: object) -> Mapping[str, Any]:

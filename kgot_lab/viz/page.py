@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.forks import by_hand, origin
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.trace import Trace
+from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.steps import entry, folded, verbatim
@@ -67,12 +67,12 @@ def page(
 ) -> str:
     """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
 
-    `graph` is the graph before the run, if it was not empty; `live` are the data of views to put in, by heading: without any the page
+    `graph` is the one before the run, by default what it began with; `live` are the data of views to put in, by heading: without any the page
     holds no script. Raises BadInput when the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
-    graphs = _graphs(events, graph or PropertyGraph.of())
+    graphs = _graphs(events, graph or graph_after(events[:1]))
     last = svg(graphs[-1])
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or shortened(question, 80) or "A run"

@@ -228,7 +228,7 @@ class _Graphs:
 
 def _graph_at(events: Sequence[Event], graphs: _Graphs) -> list[int]:
     """Which graph belongs to each event: at a write with the change marked, after it without."""
-    graph = PropertyGraph.of()
+    graph = graph_after(events[:1])  # what the run began with
     now = graphs.add(graph)
     found = []
     for event in events:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
@@ -133,8 +132,14 @@ def stepper(
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
-    """The graph before anything was written and after each write: what is removed later needs a place too."""
-    return list(accumulate(diffs(events), PropertyGraph.apply, initial=PropertyGraph.of()))
+    """All that the graph ever held, since what is removed later needs a place too, and the graph in the end."""
+    last = graph_after(events)
+    first = graph_after(events[:1])
+    nodes, edges = {node.id: node for node in first.nodes}, {edge.identity: edge for edge in first.edges}
+    for diff in diffs(events):
+        nodes |= {node.id: node for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes))}
+        edges |= {edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))}
+    return [PropertyGraph.of(nodes.values(), edges.values()), last]
 
 
 def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:

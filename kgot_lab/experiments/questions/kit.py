@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import Watched
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.offered import AtHand, offered_tools
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document
@@ -18,6 +20,24 @@ from kgot_lab.types import LLM, Document
 _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
 More = Callable[[Question, LLM], Sequence[Tool]]
+
+
+_OUTWARD = ("ask_search_agent", "wikipedia")
+
+
+def looking_out(web: bool, mirror: str | None) -> More:
+    """Tools that look into the web, or into a folder of pages in its place, made once for each model."""
+    made: dict[int, tuple[Tool, ...]] = {}
+
+    def more(_: Question, llm: LLM) -> Sequence[Tool]:
+        if id(llm) not in made:
+            offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror), others=())
+            made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
+            if not made[id(llm)]:
+                raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
+        return made[id(llm)]
+
+    return more if web or mirror else nothing_more
 
 
 def nothing_more(question: Question, llm: LLM) -> Sequence[Tool]:
