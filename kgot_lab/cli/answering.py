@@ -63,43 +63,43 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     terminal.check_new(path)
-    terminal.check_writable(saved)
+    asking.check_kept(saved, configuration.snapshots)
     spending = asking.spending_of(configuration)
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
-    store = asking.begun_store(choice)
-    try:
-        planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
-        other = configuration.execution_model
-        execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-        at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
-        tools = (
-            [] if begins and not (documents or attached) and chosen == type(chosen)() else asking.tools_here(at_hand, configuration, limits)
-        )
-        page = configuration.told(limits)
-        terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
-        asking.told_beforehand(planning, limits)
-    except BaseException:
-        store.close()
-        raise
+    graph = asking.graph_to_begin(choice)
+    planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=configuration.models)
+    other = configuration.execution_model
+    execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
+    at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
+    asking.check_prices(configuration, planning, execution, at_hand.vision)
+    alone = begins and not (documents or attached) and chosen == type(chosen)()  # nothing to fetch with: the graph is asked as it is
+    tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
+    store = asking.begun_store(choice, graph)
+    if named := getattr(store, "namespace", None):
+        configuration = configuration.with_flags({"store.namespace": named})
+    page = configuration.told(limits)
+    terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
+    asking.told_beforehand(planning, limits)
     task = QuestionTask(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
     walked(
         task,
         store,
-        GoOn("resume", path, _given_again(configuration, attached, outputs, store)),
+        GoOn("resume", path, _given_again(configuration, attached, outputs)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json),
         configuration,
     )
 
 
-def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs, store: Store) -> dict[str, object]:
+def _given_again(configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> dict[str, object]:
     """What `resume` is given to go on with a run."""
     choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
     return {
         "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
         "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
-        "model": configuration.model if configuration.model != "local" else None, "store": choice.kind, "at": choice.at,
-        "namespace": getattr(store, "namespace", None) if choice.kind or choice.at else None,
+        "model": configuration.model if configuration.model != "local" else None,
+        "store": choice.kind, "at": choice.at if choice.graph is None or not choice.keep else choice.graph,
+        "namespace": choice.namespace if choice.kind or choice.at or choice.keep else None,
         "web": chosen.web, "mirror": chosen.mirror, "tape": outputs.tape,
         "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
     }  # fmt: skip
@@ -110,14 +110,12 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
-    from kgot_lab.sandbox.calculator import Calculator
 
     assert task.live.planning is not None and outputs.trace is not None
-    with closing(store) as opened, closing(Calculator(seconds=task.limits.python_seconds)) as calculator:
-        usual = task.limits.python_seconds == type(task.limits)().python_seconds  # then the store's own sandbox does it
+    with closing(store) as opened:
         events = think(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
-            attachments=[file.name for file in task.attached], compute=None if usual else calculator.compute,
+            attachments=[file.name for file in task.attached],
         )  # fmt: skip
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
@@ -138,9 +136,9 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
-    from kgot_lab.loop.again.replay import Resources, resume, started
+    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.loop.events import Asked
-    from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import empty_store
 
@@ -162,12 +160,14 @@ def go_on(
         terminal.show_end(run.events, trace, as_json=outputs.as_json)
         terminal.write_page(run.events, outputs.html)
         return
-    other = execution or (begun.execution if begun.execution != begun.planning else None)
+    begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
+    other = execution or (configuration.execution_model if begun_so else begun.execution if begun.execution != begun.planning else None)
     if outputs.tape is not None and other:
         raise BadInput(_ONE_MODEL)
-    connect = terminal.connect_model if model else terminal.connect_again
-    planning = connect(model or begun.planning, spending, outputs.tape, trace=trace, models=configuration.models)
-    connect = terminal.connect_model if execution else terminal.connect_again
+    connect = terminal.connect_model if model or begun_so else terminal.connect_again
+    name = model or (configuration.model if begun_so else begun.planning)
+    planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
+    connect = terminal.connect_model if execution or begun_so else terminal.connect_again
     executing = connect(other, spending, trace=trace, models=configuration.models) if other else None
     again = GoOn(
         "resume", trace,
@@ -176,23 +176,21 @@ def go_on(
             "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
         },
     )  # fmt: skip
+    limits, passages = limits_of(begun), terminal.documents_of(run, documents)
+    at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
+    asking.check_prices(configuration, planning, executing, at_hand.vision)
+    tools = asking.tools_again(at_hand, configuration, begun)
+    asking.check_kept(Path(choice.save) if choice.save else None, None)
     grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
-    place = (choice.kind or "in_memory", choice.at) if choice.kind or choice.at else None
+    place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = (
         empty_store(*place, unsafe=choice.unsafe, holding=grown, namespace=choice.namespace)
         if place
-        else terminal.store_of(started(run.events), choice.unsafe)
+        else terminal.store_of(begun, choice.unsafe)
     )
     with closing(opened) as store:
-        passages = terminal.documents_of(run, documents)
-        limits = Limits(**begun.limits)
-        at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
-        tools = asking.tools_again(at_hand, configuration, begun)
-        finish(
-            resume(trace, store, Resources(tools, planning, executing)),
-            trace,
-            again,
-            asked=asked,
-            html=outputs.html,
-            as_json=outputs.as_json,
-        )
+        walk = resume(trace, store, Resources(tools, planning, executing))
+        finish(walk, trace, again, asked=asked, html=outputs.html, as_json=outputs.as_json)
+        if choice.save:
+            write_snapshot(store.graph(), choice.save, variant="networkx")
+            terminal.say(f"{store.graph()} written to {choice.save}")

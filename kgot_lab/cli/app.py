@@ -9,7 +9,7 @@ import time
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
@@ -23,9 +23,6 @@ from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
 from kgot_lab.llm.env_file import load_env
-
-if TYPE_CHECKING:
-    pass
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
@@ -48,7 +45,6 @@ _STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, 
 StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
 AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 At = Annotated[str | None, typer.Option("--at", help=AT)]
-_ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
 Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")]
 ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
 Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
@@ -282,11 +278,12 @@ def resume(
     namespace: Namespace = None,
     unsafe: Unsafe = False,
 ) -> None:
-    """Go on with a run where it was stopped: nothing that was answered is asked again."""
-    from kgot_lab.cli.configuration import Configuration
+    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began."""
+    from kgot_lab.cli.configuration import configuration_of
 
     terminal.budget_of(max_calls, max_seconds, max_dollars)
-    configuration = Configuration().with_flags({
+    run, _ = terminal.run_of(trace)
+    configuration = configuration_of(run.about).with_flags({
         "documents": _text(documents), "models": _text(models), "tools.web": web, "tools.mirror": _text(mirror),
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe,
         "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,

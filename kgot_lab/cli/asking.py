@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def tools_here(
     chosen = configuration.tools
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
     small = limits is not None and limits.preset.rstrip("*") == "local"
-    plainly = wanted is None and chosen.names == "auto" and small and not (chosen.web or chosen.mirror)
+    plainly = wanted is None and small and chosen == type(chosen)()
     if plainly or (wanted is not None and set(wanted) <= _PLAIN):
         plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
         if wanted is None or set(wanted) <= {tool.name for tool in plain}:
@@ -81,28 +82,38 @@ def at_hand(
     )  # fmt: skip
 
 
-def begun_store(choice: StoreChoice) -> Store:
-    """The store of a run, empty or beginning with a graph: that of a file, which stays as it is, or the one that is kept where it lives."""
+def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
+    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for one that is kept in place."""
+    from kgot_lab.stores.opening import login_of, open_store
+
+    if choice.graph is None:
+        return None
+    if "://" not in choice.graph:
+        return graph_in(choice.graph)
+    if choice.at or choice.kind:
+        raise BadInput("--graph names the address of a graph and --store or --at another place: leave one out")
+    if not choice.namespace:
+        raise BadInput(f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them")
+    if choice.keep:
+        return None
+    with closing(open_store(choice.graph, namespace=choice.namespace, **login_of(choice.graph))) as kept:
+        return kept.graph()
+
+
+def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
+    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as it was told."""
     from kgot_lab.stores import empty_store
 
     if choice.graph is not None and "://" in choice.graph:
-        if choice.at or choice.kind:
-            raise BadInput("--graph names the address of a graph and --store or --at another place: leave one out")
-        if not choice.namespace:
-            raise BadInput(f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them")
-        kept = empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
         if choice.keep:
-            return kept
-        graph = kept.graph()
-        kept.close()
-        return _holding(graph, empty_store("in_memory", unsafe=choice.unsafe))
-    begun = graph_in(choice.graph) if choice.graph is not None else None
+            return empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
+        choice = choice.model_copy(update={"namespace": None})
     store = empty_store(
         choice.kind or "in_memory", choice.at, unsafe=choice.unsafe, namespace=choice.namespace, keep=choice.keep, wipe=choice.wipe
     )
     if named := getattr(store, "namespace", ""):
         terminal.say(f"the graph grows in the namespace {named}")
-    return store if begun is None else _holding(begun, store)
+    return store if graph is None else _holding(graph, store)
 
 
 def _holding(graph: PropertyGraph, store: Store) -> Store:
@@ -150,7 +161,6 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
     from kgot_lab.loop.events import Started, Wrote
 
     truth, number = Truth(), 0
-    Path(folder).mkdir(parents=True, exist_ok=True)
     for event in events:
         if isinstance(event, Started):
             truth = Truth(event.start.nodes, event.start.edges)
@@ -160,6 +170,35 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
             graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
             write_snapshot(graph, Path(folder) / f"snapshot_{number}.json", variant="networkx")
         yield event
+
+
+def check_kept(saved: Path | None, snapshots: str | None) -> None:
+    """See now that the graph can be kept where it is told, over nothing but a graph; raises BadInput."""
+    from kgot_lab.graph.snapshots import read_snapshot
+
+    terminal.check_writable(saved)
+    if saved is not None and saved.exists():
+        try:
+            read_snapshot(saved)
+        except BadInput:
+            raise BadInput(f"--save-graph {saved} is there and holds no graph, and would be lost: name another file") from None
+    if snapshots is not None:
+        folder = Path(snapshots)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise BadInput(f"--snapshots {folder} is there and not an empty folder: name a new one")
+        terminal.check_writable(folder / "snapshot_1.json")
+
+
+def check_prices(configuration: Configuration, *models: LLM | None) -> None:
+    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises BadInput."""
+    from kgot_lab.llm.budget import price_asked
+
+    for llm in models if configuration.budget.dollars is not None else ():
+        if llm is not None and price_asked(llm) is None:
+            how = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
+            raise BadInput(
+                f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {how}, or limit calls or seconds"
+            )
 
 
 def told_beforehand(llm: LLM, limits: Limits) -> None:

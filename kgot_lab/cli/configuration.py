@@ -72,7 +72,7 @@ class Configuration(_Part):
                 continue
             part, _, field = name.partition(".")
             if name == "limits":
-                told["limits"] = {**told["limits"], **value}
+                told["limits"] = _merged(told["limits"], value)
             elif field:
                 told[part][field] = value
             else:
@@ -85,6 +85,8 @@ class Configuration(_Part):
 
         if self.format not in {None, "default", "gaia"}:
             raise BadInput(f"--format is default or gaia, not {self.format!r}")
+        if "preset" in self.limits:
+            raise BadInput("the preset is no single limit: give preset: NAME (--preset NAME)")
         limits = limits_for(name, self.preset, self.format)
         return limits.but(**self.limits) if self.limits else limits
 
@@ -95,6 +97,15 @@ class Configuration(_Part):
         """
         said = self.model_dump(exclude_defaults=True, mode="json")
         return yaml.safe_dump({"model": self.model, **said, "preset": limits.preset.rstrip("*")}, sort_keys=False, allow_unicode=True)
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two sets of limits, the second before the first, those by role likewise."""
+    both = {**one, **other}
+    for name in one.keys() & other.keys():
+        if isinstance(one[name], dict) and isinstance(other[name], dict):
+            both[name] = {**one[name], **other[name]}
+    return both
 
 
 def read_configuration(path: Path | None) -> Configuration:
@@ -110,6 +121,18 @@ def read_configuration(path: Path | None) -> Configuration:
     if not isinstance(given, dict):
         raise BadInput(f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}")
     return _checked(given, str(path))
+
+
+def configuration_of(about: Mapping[str, Any]) -> Configuration:
+    """The configuration that the head of a trace tells, for a run that goes on: nothing is wiped or kept once more."""
+    told = yaml.safe_load(str(about.get("configuration", ""))) or {}
+    begun = _checked(told, "the head of the trace") if isinstance(told, dict) else Configuration()
+    store = begun.store.model_copy(update={"wipe": False, "graph": None})
+    if begun.store.graph is not None and begun.store.keep:
+        store = store.model_copy(update={"at": begun.store.graph})
+    elif begun.store.graph is not None:
+        store = store.model_copy(update={"namespace": None})
+    return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}, "snapshots": None})
 
 
 def _checked(given: Mapping[str, Any], where: str) -> Configuration:
@@ -136,10 +159,10 @@ def limits_given(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():
             raise BadInput(f"a limit is set as NAME=VALUE, such as steps=3 or reply_tokens.vote=500, not as {setting!r}")
-        value = yaml.safe_load(text) if text.strip() else ""
+        try:
+            value = yaml.safe_load(text) if text.strip() else ""
+        except yaml.YAMLError:
+            raise BadInput(f"the value of the limit {name.strip()} cannot be read: {text}") from None
         part, _, role = name.strip().partition(".")
-        if role:
-            given[part] = {**given.get(part, {}), role: value}
-        else:
-            given[part] = value
+        given = _merged(given, {part: {role: value} if role else value})
     return given

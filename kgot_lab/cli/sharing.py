@@ -9,6 +9,7 @@ import typer
 
 from kgot_lab.cli.terminal import check_apart
 from kgot_lab.errors import BadInput
+from kgot_lab.text.harmless import harmless
 
 
 def export(
@@ -24,6 +25,8 @@ def export(
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
     check_apart(source=source, out=out)
+    if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
+        raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
     try:
         graph = graph_after(load_run(source).events)
     except TraceError:
@@ -55,6 +58,6 @@ def list_namespaces(
         return
     found = namespaces(address)
     for name, size in found.items():
-        typer.echo(f"{name:40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
+        typer.echo(f"{harmless(name):40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
     if not found:
         typer.echo("no namespace yet")

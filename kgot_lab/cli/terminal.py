@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -96,7 +97,8 @@ def connect_again(name: str, budget: Budget | Spending, tape: Path | None = None
 
     try:
         if models:
-            return connect_model(entry_for(load_models(models), name), budget, tape, trace=trace, models=models)
+            with suppress(UnknownName):  # the other model of a run may be no entry
+                return connect_model(entry_for(load_models(models), name), budget, tape, trace=trace, models=models)
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
         raise BadInput(f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL") from None

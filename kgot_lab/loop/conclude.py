@@ -119,7 +119,7 @@ def _may_need_arithmetic(run: Loop, facts: str) -> bool:
 def _parses(run: Loop, facts: str) -> Steps[list[str]]:
     """Formatted answers: the first at the set temperature, the others sampled; stops when a majority agrees."""
     limits = run.limits
-    possible = limits.parses if limits.vote_temperature > 0 else 1
+    possible = limits.parses if limits.temperatures.get("parse", limits.vote_temperature) > 0 else 1
     parsed: list[str] = []
     for number in range(possible):
         temperature = limits.vote_temperature if number else limits.temperature

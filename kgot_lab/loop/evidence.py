@@ -14,11 +14,11 @@ from kgot_lab.loop.run import Loop
 from kgot_lab.loop.supports import Support, noted
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import plain_answer, telling_words
+from kgot_lab.text.words import telling_words
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
-_MOST = 50  # names of which every pair is looked at
+_MOST = 50  # names that a large graph is searched for
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
@@ -27,8 +27,8 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
     edges = _once(edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate))
     lines = [fact_of(edge) for edge in edges]
     wanted = f"{run.state.question} {answer}"
-    near = relevance(wanted, lines)
-    order = sorted(range(len(lines)), key=lambda number: (plain_answer(answer) not in plain_answer(lines[number]), -near[number], number))
+    near, said = relevance(wanted, lines), _words(answer)
+    order = sorted(range(len(lines)), key=lambda number: (not _stands_in(said, _words(lines[number])), -near[number], number))
     return [edges[number] for number in order[:most]]
 
 
@@ -38,8 +38,13 @@ def supports_of(run: Loop, edge: Edge) -> tuple[Support, ...]:
     A note that names no document of this run, nor stood in the graph it began with, is a model's own and counts for nothing.
     """
     known = {document.id for returned in run.state.returns for document in returned.sources}
+    plain = [returned.text for returned in run.state.returns if not returned.sources]  # texts that have no document
     begun = {support for other in _began_with(run, edge) for support in noted(other.properties)}
-    if noted_here := tuple(support for support in noted(edge.properties) if support.source in known or support in begun):
+
+    def is_known(support: Support) -> bool:
+        return support.source in known or support in begun or (not support.source and any(support.sentence in text for text in plain))
+
+    if noted_here := tuple(filter(is_known, noted(edge.properties))):
         return noted_here
     calls = {write.source for write in run.state.writes if any(edge.identity == other.identity for other in _written(write.diff))}
     documents = [document for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]
@@ -47,9 +52,12 @@ def supports_of(run: Loop, edge: Edge) -> tuple[Support, ...]:
 
 
 def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
-    """The sentences that name both ends of an edge, with most of its relation's words; a document's title may stand for one end."""
+    """The sentences that name both ends of an edge and share most words of its relation; a document's title may stand for one end.
+
+    A relation of telling words must share one with the sentence; one without any ("in", "of") need not.
+    """
     ends = [_words(edge.source), _words(edge.target)]
-    relation = set(telling_words(edge.type.replace("_", " ")))
+    relation = set(telling_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
     found: list[tuple[int, Support]] = []
     for document in documents:
         title = _words(document.title.split("(")[0])
@@ -59,6 +67,8 @@ def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
             if all(here) or (any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))):
                 found.append((len(relation & set(telling_words(text))), Support(document.id, text)))
     best = max((shared for shared, _ in found), default=0)
+    if relation and not best:
+        return ()
     return tuple(dict.fromkeys(support for shared, support in found if shared == best))
 
 
@@ -101,7 +111,7 @@ class _Names:
         found = _once(edge for row in candidate.rows for edge in self._of_row(row, there, told))
         if not found:
             names = list(dict.fromkeys(name for row in candidate.rows for value in scalars(row) for name in self.within(str(value))))
-            found = self._related(self._joining(names[:_MOST], names[:_MOST]), told)
+            found = self._related(self._joining(names, names), told)
         return found
 
     def _of_row(self, row: Json, there: Sequence[str], told: str) -> list[Edge]:
@@ -113,7 +123,7 @@ class _Names:
         here = [name for value in values for name in self.within(value)]
         edges = self._joining(here, here) or self._joining(here, there)
         if not edges and not here:
-            at = [edge for name in there for edge in self._at[name]]
+            at = [edge for name in there for edge in self._at.get(name, ())]
             edges = [edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}]
         return self._related(edges, f"{told} {_folded(' '.join(values))}")
 
@@ -122,8 +132,13 @@ class _Names:
         return [edge for edge in edges if f" {_folded(edge.type)} " in f" {told} "] or _once(edges)
 
     def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
-        pairs = ((one, other) for one in some for other in others if one != other)
-        return [edge for one, other in pairs for ends in ((one, other), (other, one)) for edge in self._between.get(ends, ())]
+        """The edges between some names and others."""
+        wanted = set(others)
+        return _once(edge for one in dict.fromkeys(some) for edge in self._at.get(one, ()) if self._other(edge, one) in wanted)
+
+    def _other(self, edge: Edge, one: str) -> str:
+        ends = _folded(edge.source), _folded(edge.target)
+        return "" if ends[0] == ends[1] else ends[1] if ends[0] == one else ends[0]
 
     def within(self, text: str) -> Iterator[str]:
         """The names of nodes in a text, whole ones only, and none within a longer one."""

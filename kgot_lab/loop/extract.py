@@ -26,6 +26,8 @@ def extract(
     """
     if not documents:
         raise BadInput("there is no document to take facts from")
+    if store.schema().nodes:
+        raise BadInput("an extraction begins with an empty store: this one holds a graph")
     read = {str(event.call.arguments["document"]): event.text for event in done if isinstance(event, ToolReturned)}
     _require_same(read, documents)
     finished = list(read)[:-1]

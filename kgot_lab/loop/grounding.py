@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import unquote
 
 from kgot_lab.stores.looking_up import holds_value
 from kgot_lab.stores.protocol import Scalar, Store
@@ -12,14 +13,17 @@ from kgot_lab.types import Json, Rows
 
 _LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 _ALIAS = re.compile(rf"^{_LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
-_BOUND = re.compile(rf"\(\s*{_LITERAL}(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S)
+_NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{_LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
+_TRUTHS = frozenset(("yes", "no", "true", "false"))
+_BOUND = re.compile(rf"\(\s*(?:{_LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S)
 
 
 def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     """The numbers of the rows that nothing was read for: the graph is empty, the statement looks at nothing in it, or it says them itself.
 
-    A value that the statement says counts as read where the graph holds it and the statement does not give it out as a constant.
-    A value that it does not say was read or worked out from what was. What a statement pieces together on purpose is not seen.
+    A text that the statement says counts as read where the graph holds it and the statement does not give it out as a constant; one that
+    it does not say was read, or worked out from what was. Numbers, truth values, yes and no are worked out, unless they are given out as
+    they stand. What a statement pieces together on purpose is not seen.
     """
     if not rows:
         return ()
@@ -27,14 +31,18 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     if not store.schema().nodes or not _LOOKS.get(language, _always)(statement):
         return tuple(range(len(rows)))
     given = _GIVEN.get(language, _nothing)(statement)
-    said = _flat(statement)
+    said = _flat(unquote(statement))
     held: dict[Scalar, bool] = {}
 
     def is_read(value: Scalar) -> bool:
-        if f" {_flat(str(value))} " not in f" {said} ":
+        if not isinstance(value, str) or value.casefold() in _TRUTHS:
+            return True
+        if not (flat := _flat(value)):
+            return False
+        if f" {flat} " not in f" {said} ":
             return True
         if value not in held:
-            held[value] = not isinstance(value, bool) and holds_value(store, value)
+            held[value] = holds_value(store, value)
         return held[value]
 
     return tuple(number for number, row in enumerate(rows) if not any(map(is_read, _values(row, given))))
@@ -57,12 +65,12 @@ def _values(row: Json, given: _Given) -> Iterator[Scalar]:
     columns, fixed = given
     if isinstance(row, Mapping):
         row = {name: value for name, value in row.items() if name not in columns}
-    return (value for value in scalars(row) if value not in fixed)
+    return (value for value in scalars(row) if (type(value), value) not in fixed)
 
 
 # --- languages: does a statement look at the graph, and which columns or values does it give out as they stand in it? --------
 
-_Given = tuple[frozenset[str], frozenset[Scalar]]
+_Given = tuple[frozenset[str], frozenset[tuple[type, Scalar]]]  # names of columns, and values with their types
 
 
 def _always(_: str) -> bool:
@@ -79,29 +87,36 @@ def _python_looks(statement: str) -> bool:
 
 
 def _python_given(statement: str) -> _Given:
-    """The constants that `result` is made of as they stand, in lists and under keys."""
+    """The keys whose values are constants in what `result` is made of, and the constants that stand in its lists."""
     tree = _tree(statement)
     made = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)] if tree else []
-    return frozenset(), frozenset(value for expression in made for value in _given_out(expression))
+    return frozenset(key for each in made for key in _fixed_keys(each)), frozenset(value for each in made for value in _fixed_items(each))
 
 
 def _is_result(targets: Iterable[ast.expr]) -> bool:
     return any(isinstance(target, ast.Name) and target.id == "result" for target in targets)
 
 
-def _given_out(expression: ast.expr) -> Iterator[Scalar]:
+def _fixed_keys(expression: ast.expr) -> Iterator[str]:
+    """The keys of a dictionary, or of those in a list, that have a constant for a value."""
     match expression:
-        case ast.Constant(value=value) if isinstance(value, Scalar):
-            yield value
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                    yield str(key.value)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            for item in items:
+                yield from _fixed_keys(item)
+
+
+def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
+    """The constants that stand alone or in lists; what a condition chooses between is worked out."""
+    match expression:
+        case ast.Constant(value=value) if isinstance(value, str | int | float):
+            yield type(value), value
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
             for item in items:
-                yield from _given_out(item)
-        case ast.Dict(values=items):
-            for item in items:
-                yield from _given_out(item)
-        case ast.IfExp(body=one, orelse=other):
-            yield from _given_out(one)
-            yield from _given_out(other)
+                yield from _fixed_items(item)
 
 
 def _tree(statement: str) -> ast.Module | None:
@@ -112,20 +127,41 @@ def _tree(statement: str) -> ast.Module | None:
 
 
 def _cypher_looks(statement: str) -> bool:
-    return re.search(r"\b(MATCH|CALL)\b", _without_texts(statement), re.I) is not None
+    return re.search(r"\b(MATCH|CALL)\b", _blanked(statement), re.I) is not None
 
 
 def _cypher_given(statement: str) -> _Given:
-    """The columns of the last RETURN that are literals."""
-    *_, last = re.split(r"\bRETURN\b(?:\s+DISTINCT\b)?", statement, flags=re.I)
-    last = re.split(r"\b(?:ORDER\s+BY|SKIP|LIMIT|UNION)\b", last, flags=re.I)[0]
-    columns = (found for item in _items(last) if (found := _ALIAS.match(item.strip())))
-    return frozenset(found[1] or found[0].strip() for found in columns), frozenset()
+    """The columns that are literals, or names of literals, in every branch of a UNION."""
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: " " * len(found[0]), _blanked(statement), flags=re.S)
+    ends = [found.span() for found in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
+    bounds = zip([0, *(end for _, end in ends)], [*(start for start, _ in ends), len(plain)], strict=True)
+    columns = [_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds]
+    return frozenset.intersection(*columns), frozenset()
+
+
+def _literal_columns(branch: str, plain: str) -> frozenset[str]:
+    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that is quoted blanked."""
+    *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
+    stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
+    last = branch[start : start + stop.start() if stop else None]
+    named = {found[1] for found in _NAMED.finditer(branch[:start])}
+    columns = set()
+    for item in map(str.strip, _items(last)):
+        if literal := _ALIAS.match(item):
+            columns.add(literal[1] or literal[0].strip())
+        elif (alias := re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)) and alias[1] in named:
+            columns.add(alias[2] or alias[1])
+    return frozenset(columns)
+
+
+def _blanked(statement: str) -> str:
+    """A statement with all that is quoted made blank, letter for letter."""
+    return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda found: "_" * len(found[0]), statement)
 
 
 def _sparql_looks(statement: str) -> bool:
     """Whether anything but BIND, VALUES and FILTER stands between the braces."""
-    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", _without_texts(statement), flags=re.I)
+    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", _blanked(statement), flags=re.I)
     for _ in range(20):
         text, changed = re.subn(r"\b(?:BIND|FILTER)?\s*\([^()]*\)", " ", text, flags=re.I)
         if not changed:
@@ -154,10 +190,6 @@ def _items(text: str) -> Iterator[str]:
         else:
             item += piece
     yield item
-
-
-def _without_texts(statement: str) -> str:
-    return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", "''", statement)
 
 
 def _flat(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from time import sleep
 
@@ -258,18 +258,19 @@ class SourcedSentence:
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
-    pieces = [piece for piece in sourced_sentences(returned) if piece.text not in run.state.sentences]
+    every, before = sourced_sentences(returned), run.state.sentences
+    pieces = [piece for piece in every if piece.text not in before]
+    grounded = list(_said_again(run, [piece for piece in every if piece.text in before]))
     looked_up = set(telling_words(joined_lines(map(str, returned.call.arguments.values()))))
     pieces = [piece for piece in pieces if looked_up & set(telling_words(str(piece)))] if run.state.question else pieces
     if not pieces:
-        return []
+        return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
     wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
     least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
     kept, left_out = fit(wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least)
     if left_out:
         yield run.happened(Cut, what=str(returned.call), kept=sum(tokens(str(pieces[number])) for number in kept), left_out=left_out)
-    grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
     for piece in (pieces[number] for number in kept):
         how = How("sentence", temperature=run.limits.temperature)
@@ -279,6 +280,20 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     if invented:
         yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="the sentence does not say this", writing=True)
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
+
+
+def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
+    """The facts whose sentence another document says too: it supports them as well, and no model need read it again."""
+    new = {piece.text: piece for piece in pieces}
+    if not new:
+        return
+    written = (edge for diff in run.state.diffs for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+    for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
+        supports = noted(edge.properties)
+        for support in supports:
+            piece = new.get(support.sentence)
+            if piece is not None and Support(piece.source, piece.text) not in supports:
+                yield Triple(edge.source, edge.type, edge.target), piece
 
 
 def sourced_sentences(returned: ToolReturned) -> list[SourcedSentence]:

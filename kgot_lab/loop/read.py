@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Forced, Read, Refused
-from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, read_event, repairing, situation
+from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, meant, read_event, repairing, situation
 from kgot_lab.loop.shapes import Answer, Names, Statement
 from kgot_lab.loop.vote import is_statement, look_up
 from kgot_lab.stores.protocol import Store, readers
@@ -156,11 +156,13 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
             except QueryFailed as error:
                 yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect)
                 continue
-            happened = read_event(run, reader or run.store, statement, rows, dialect)
+            happened, said = read_event(run, reader or run.store, statement, rows, dialect), meant(reader or run.store, statement)
             yield happened
             rows = happened.grounded
+        else:
+            said = statement
         if rows:
-            return Candidate(rows, statement=statement)
+            return Candidate(rows, statement=said)
     return Candidate(())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -79,15 +79,17 @@ def ask_for(run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Sh
     """
     options = How(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer = _prompt(run, messages, options), 0
+    prompt, longer, mended = _prompt(run, messages, options), 0, False
     while True:
         reply = yield from _send(run, role, llm, prompt)
         try:
             return _value(reply.text, shape)
         except BadReply as error:
             if not reply.cut:
-                reply = yield from _send(run, f"{role}, again", llm, mending(prompt, reply.text, error))
-                return _value(reply.text, shape)
+                if mended:
+                    raise
+                role, prompt, mended = f"{role}, again", mending(prompt, reply.text, error), True
+                continue
             if longer == run.limits.longer:
                 most = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise TooLong(f"the reply did not end within {most}", reply.text) from error
@@ -171,7 +173,19 @@ def repairing(
 
 def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
     """The event that a statement read some rows from a store, of which some may hold no more than the statement says."""
-    return run.happened(Read, statement=statement, rows=rows, dialect=dialect, constant=constants(store, statement, rows))
+    return run.happened(Read, statement=statement, rows=rows, dialect=dialect, constant=constants(store, meant(store, statement), rows))
+
+
+def meant(store: Store, statement: str) -> str:
+    """The statement that a store has run for one that was asked for: another where a person has put one in its place."""
+    return store.meant(statement) if isinstance(store, Edited) else statement
+
+
+@runtime_checkable
+class Edited(Protocol):
+    """A store in which a person may have put one statement in the place of another."""
+
+    def meant(self, statement: str) -> str: ...
 
 
 def distinct(items: Sequence[str]) -> list[str]:

@@ -84,7 +84,7 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with TraceWriter(path, file) as writing:
         writing.line({"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__, "about": about or {}})
-        yield from writing.added(events)
+        yield from writing.added(events, begins=True)
 
 
 class TraceWriter:
@@ -98,10 +98,10 @@ class TraceWriter:
             file.close()
             raise TraceError(f"{path} is being written by another run or resume: let that one end, or stop it") from None
 
-    def added(self, events: Iterable[Event]) -> Iterator[Event]:
+    def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
         """Pass events on, each written to the file first; the graph that a run begins with is written beside it."""
         for event in events:
-            if isinstance(event, Started) and event.start and not beside(self.path).exists():
+            if isinstance(event, Started) and event.start and (begins or not beside(self.path).exists()):
                 write_snapshot(event.start, beside(self.path), variant="networkx")
             self.line(to_json(event))
             yield event

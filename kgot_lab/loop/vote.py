@@ -19,7 +19,8 @@ def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
         bare = limits.unpolled == 1 and not run.store.schema().nodes
         reasons = ("no vote on an empty graph" if bare else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",)
         return run.happened(Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons), []
-    possible = limits.votes if limits.vote_temperature > 0 else 1  # at temperature 0 every ballot is the same text
+    freely = limits.temperatures.get("vote", limits.vote_temperature) > 0  # at temperature 0 every ballot is the same text
+    possible = limits.votes if freely else 1
     text = yield from situation(run)
     ballots: list[Ballot] = []
     while len(ballots) < possible and not _decided(ballots, possible):
@@ -90,7 +91,10 @@ def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
     return not happened.grounded
 
 
-_BEGINS = re.compile(r"(OPTIONAL\s+)?MATCH\s*\(|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+\w|facts\(", re.I | re.S)
+_BEGINS = re.compile(
+    r"(OPTIONAL\s+)?MATCH\s*\(.*\bRETURN\b|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+[\w.]+\s*(\(|YIELD\b)|CALL\s*\{|facts\(",
+    re.I | re.S,
+)
 
 
 def is_statement(text: str) -> bool:

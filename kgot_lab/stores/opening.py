@@ -163,6 +163,9 @@ def _check_address(kind: str, address: str) -> None:
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
         raise BadInput(f"the address of the store {kind!r} cannot be used: {error}") from None
+    if kind in SERVERS and (parts.username or parts.password):
+        named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
+        raise BadInput(f"leave the user name and password out of the address of the store {kind!r}: they go into {named}")
     if not whole:
         raise BadInput(f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
 
@@ -184,7 +187,10 @@ STORES: dict[str, Callable[..., Store]] = {**{kind: partial(_open, kind) for kin
 # --- for a run --------------------------------------------------------------------------------------------------------
 
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")  # that a model writes to
-_LOGIN = {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"}  # never on a command line
+_LOGINS = {  # never on a command line
+    "cypher_server": {"user": "KGOT_NEO4J_USER", "password": "KGOT_NEO4J_PASSWORD", "database": "KGOT_NEO4J_DATABASE"},
+    "sparql_server": {"token": "KGOT_SPARQL_TOKEN"},
+}
 
 
 def empty_store(
@@ -239,7 +245,7 @@ def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: boo
 
 def _one_write_ahead(place: str, holding: PropertyGraph | None) -> bool:
     """Whether the log at a place holds just one write more than a graph: a run was stopped after a write, before it was on its trace."""
-    if holding is None or not Path(place).is_file():
+    if not holding or not Path(place).is_file():  # a log of a single write may be anybody's
         return False
     truth = Truth()
     for diff in list(history(place))[:-1]:
@@ -282,5 +288,10 @@ def _server(where: Where, at: Where | None) -> tuple[Any, str]:
     return _HOMES[kind].load(), str(place)
 
 
+def login_of(where: Where) -> dict[str, str]:
+    """What the environment says of the login of the server at an address; none where it is no server's."""
+    return _login(resolved(where)[0])
+
+
 def _login(kind: str) -> dict[str, str]:
-    return {name: os.environ[key] for name, key in _LOGIN.items() if key in os.environ} if kind == "cypher_server" else {}
+    return {name: os.environ[key] for name, key in _LOGINS.get(kind, {}).items() if key in os.environ}

@@ -67,8 +67,8 @@ def page(
 ) -> str:
     """A run as the text of an HTML file: question, answer and evidence first, then every event, the cost, and the graph.
 
-    `graph` is the one before the run, by default what it began with; `live` are the data of views to put in, by heading: without any the page
-    holds no script. Raises BadInput when the writes do not fit the graph.
+    `graph` is the one before the run, by default what it began with; `live` are the data of views to put in, by heading: without
+    any the page holds no script. Raises BadInput when the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events

@@ -122,10 +122,15 @@ def test_a_server_that_fails_in_the_middle_costs_nothing_that_was_answered(kgot_
         assert "Answer: London" in kgot_lab(*ran.again[1:]).out
 
 
-def test_a_server_in_a_trace_must_be_named_again(kgot_lab, server):
+def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_its_server_again(kgot_lab, server):
     kgot_lab(*asking(server, "--max-calls", "4", "--trace", "run.jsonl"))
-    ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers")
+    lines = Path("run.jsonl").read_text().splitlines(keepends=True)
+    head = json.loads(lines[0])
+    del head["about"]["configuration"]  # as in a run that was begun in Python
+    Path("other.jsonl").write_text("".join([json.dumps(head) + "\n", *lines[1:]]))
+    ran = kgot_lab("resume", "other.jsonl", "--documents", "my papers")
     assert ran.code == 1 and "with --model, a server as http://HOST:PORT/v1#MODEL" in ran.err
+    assert kgot_lab("resume", "run.jsonl", "--max-calls", "50").code == 0
 
 
 @pytest.mark.parametrize("from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"])

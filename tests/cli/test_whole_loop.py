@@ -95,9 +95,9 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
         assert ran.code == 0 and "Answer: London" in ran.out, ran.err
     listed = kgot_lab("namespaces", at).out
     assert "first" in listed and "second" in listed
-    again = kgot_lab(
-        "ask", QUESTION, "--documents", "my papers", "--model", "openai:m", "--store", "sparql_server", "--at", at, "--namespace", "first"
-    )
+    with openai_server(*replies(*FIRST)) as model:
+        again = kgot_lab(*asking(model, "--store", "sparql_server", "--at", at, "--namespace", "first"))
+        assert not model.bodies
     assert again.code == 1 and "already holds a graph" in again.err and "--keep" in again.err and "--wipe" in again.err
     with openai_server(*replies(*READ)) as model:
         kept = kgot_lab("ask", QUESTION, "--graph", at, "--namespace", "first", "--model", f"{model.url}#m", "--set", "forced_reads=1")
@@ -275,3 +275,56 @@ def test_an_extraction_tells_beforehand_what_it_will_take_and_keeps_to_its_budge
     ran = kgot_lab("extract", "my papers", "--model", f"{server.url}#m", "--max-calls", "1", "--out", "all.jsonl")
     assert "estimate, for all documents: about 2 calls" in ran.err and "1 of 1 calls are spent" in ran.err and "--max-calls 1" in ran.err
     assert shlex.split(ran.err.strip().splitlines()[-1].partition("Go on with: ")[2])[:3] == ["kgot-lab", "extract", "my papers"]
+
+
+def test_nothing_is_wiped_before_everything_that_can_be_refused_is_refused(kgot_lab, here):
+    with open_store("graph.log") as store:
+        store.apply(store.graph().diff(GRAPH))
+    for words in (["--model", "gpt-4o"], ["--model", "openai:m"], ["--tool", "nothing", "--model", "http://127.0.0.1:1/v1#m"]):
+        ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--store", "in_memory", "--at", "graph.log", "--wipe", *words)
+        assert ran.code == 1
+    with open_store("graph.log") as store:
+        assert store.graph() == GRAPH
+
+
+def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_models(kgot_lab, server, monkeypatch):
+    monkeypatch.setenv("KGOT_LAB_SERVER_KEY", "none")
+    ran = kgot_lab(*asking(server, "--execution-model", "https://llm.example.org/v1#m", "--max-dollars", "1"))
+    assert ran.code == 1 and "price: {prompt" in ran.err and not server.bodies
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--save-graph", "my papers/ada.md"], "holds no graph, and would be lost"),
+        (["--snapshots", "my papers"], "not an empty folder"),
+        (["--snapshots", "my papers/ada.md"], "not an empty folder"),
+        (["--set", "steps=["], "the value of the limit steps cannot be read"),
+        (["--set", "preset=local"], "the preset is no single limit"),
+        (["--store", "sparql_server", "--at", "http://lab:s3cret@127.0.0.1:1/query"], "KGOT_SPARQL_TOKEN"),
+    ],
+)
+def test_what_would_be_lost_or_means_nothing_is_refused(kgot_lab, server, words, says):
+    before = Path("my papers/ada.md").read_text()
+    ran = kgot_lab(*asking(server, *words))
+    assert ran.code == 1 and says in ran.err and "s3cret" not in ran.err and "Traceback" not in ran.err, ran.err
+    assert Path("my papers/ada.md").read_text() == before and not server.bodies
+
+
+def test_a_resumed_run_is_asked_as_it_began(kgot_lab, here):
+    (here / "site").mkdir()
+    (here / "site" / "index.html").write_text("<html><body><p>Ada</p></body></html>")
+    with openai_server(*replies(*FIRST, *REST)) as model:
+        told = ["--mirror", "site", "--save-graph", "learnt.jsonl", "--trace", "run.jsonl", "--max-calls", "5"]
+        assert kgot_lab(*asking(model, *told)).code == 1
+        resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
+        assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
+    assert len(read_snapshot("learnt.jsonl").edges) == 1
+
+
+def test_a_small_model_that_is_given_more_than_documents_is_offered_more(kgot_lab, server, here):
+    (here / "a.png").write_bytes(b"\x89PNG\r\n")
+    ran = kgot_lab(
+        *asking(server, "--preset", "local", "--vision-model", f"{server.url}#sees", "--attach", "a.png", "--trace", "run.jsonl")
+    )
+    assert "image_question" in begun("run.jsonl").tools, ran.err

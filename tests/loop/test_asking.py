@@ -14,6 +14,7 @@ from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_even
 from kgot_lab.loop.events import Asked, Chose, Read, Refused, ToolReturned, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import Trace, load_run, record
+from kgot_lab.loop.vote import is_statement
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -276,3 +277,35 @@ def test_a_fork_of_a_fork_keeps_the_first_change_and_verifies(store, tmp_path):
     later = next(number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked))
     second = fork(kept, later, json.dumps({"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}), live=live)
     assert {edge.target for edge in second.graph.edges} == {"Paris"} and second.first_difference == later
+
+
+def test_a_run_stopped_while_it_waits_for_a_busy_tool_calls_it_again_when_it_goes_on(store, tmp_path):
+    path = tmp_path / "run.jsonl"
+    walk = record(think(QUESTION, scripted(**TOLD), store, [Failing(ToolFailed("busy", again=True))], FEW.but(tool_wait=0)), path)
+    next(event for event in walk if isinstance(event, ToolReturned))
+    walk.close()
+    store.write("G.clear()")
+    events = list(resume(path, store, Resources([TOOL], scripted(**{**TOLD, "vote": votes("R")}))))
+    assert [returned.failed for returned in of(ToolReturned, events)] == [True, False] and events[-1].text == "London"
+
+
+def test_a_run_with_a_lost_call_is_forked_by_the_numbers_that_are_shown(store):
+    events = run(store, scripted(**TOLD))
+    at = next(number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "write")
+    lost = Asked(role="write, failed", model="scripted", prompt=events[at].prompt, reply="", usage=Usage(5, 0), step=events[at].step)
+    events = [*events[:at], lost, *events[at:]]
+    with pytest.raises(BadInput, match="a call that failed"):
+        fork(events, at, "x")
+    other = fork(events, at + 1, json.dumps({"statements": ['add("Ada Lovelace", "born in", "Paris")']}))
+    assert {edge.target for edge in other.graph.edges} == {"Paris"} and other.first_difference == at
+
+
+@pytest.mark.parametrize("title", ["Call Me by Your Name", "Call of Duty", "Match (film)", "Select Ada", "Resultant = force"])
+def test_a_title_is_no_statement(title):
+    assert not is_statement(title)
+
+
+def test_a_mended_reply_that_is_cut_gets_room_too(store):
+    names = ", ".join(f"name {number}" for number in range(200))
+    events = run(store, Ending(scripted(**{**TOLD, "parse": ["no json", {"answer": names}]})))
+    assert events[-1].text == names

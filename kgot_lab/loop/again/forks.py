@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.again.replay import Fork
+from kgot_lab.loop.again.replay import Fork, without_losses
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, record
@@ -23,7 +23,7 @@ def changeable(event: Event) -> str:
     """Which part of an event a fork may change: "reply", "text" or "statement"; "" when it may change none."""
     match event:
         case Asked(role=role):
-            return "" if role.startswith("inside ") else "reply"
+            return "" if role.startswith("inside ") or event.is_loss else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:
@@ -118,6 +118,7 @@ def _pairs(levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, ot
 
 def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
     """How many events two runs begin with that say the same."""
+    one, other = without_losses(one), without_losses(other)
     pairs = enumerate(zip(said(one), said(other), strict=False))
     return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
 
@@ -141,6 +142,7 @@ def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[in
 
 def _asked(events: Sequence[Event]) -> dict[int, Asked]:
     """The calls the loop itself made, by event number; those inside tools are the tools' own."""
+    events = without_losses(events)
     return {number: event for number, event in enumerate(events) if isinstance(event, Asked) and not event.role.startswith("inside ")}
 
 

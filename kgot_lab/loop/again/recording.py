@@ -74,16 +74,17 @@ class Recording:
                     recording.outputs[(event.code,)] = event
         return recording
 
-    def change_result(self, was: ToolReturned, returned: ToolReturned) -> None:
-        """From now on the call that returned the one returns the other."""
-        results = self.results[_call_key(was.call)]
-        nth = next(nth for nth, (event, _) in enumerate(results) if event == was)
+    def change_result(self, returned: ToolReturned, nth: int) -> None:
+        """From now on the nth time of this call, counted from 0, returns that."""
+        results = self.results[_call_key(returned.call)]
         results[nth] = returned, results[nth][1]
 
     def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
-        """What a call returned, time after time, and at last for ever; None where it was not made."""
+        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None where nothing is left."""
         results = self.results.get(_call_key(call))
-        return (results.popleft() if len(results) > 1 else results[0]) if results else None
+        if not results:
+            return None
+        return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
@@ -189,6 +190,10 @@ class RememberedStore:
         meant, by_hand = self._meant(("read", self.fingerprint.now, statement, self.reads_in))
         known = self.recording.statements.get(("read", self.fingerprint.now, meant, self.reads_in))
         return self._run(self.store.read, meant, known, by_hand)
+
+    def meant(self, statement: str) -> str:
+        """The statement that was run for the one that was asked for last."""
+        return self.edited.get(statement, statement)
 
     def as_edited(self, event: Event) -> Event:
         """The event, showing the statement that a person has put in the place of the one that the loop asked for."""

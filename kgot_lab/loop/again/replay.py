@@ -65,7 +65,7 @@ def walk_again(events: Sequence[Event], recording: Recording, store: RememberedS
         RememberedLLM(recording, begun.planning, live.planning),
         store,
         [RememberedTool(recording, name, tools.get(name), **told) for name, told in begun.tools.items()],
-        _limits(begun),
+        limits_of(begun),
         execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
     )
@@ -99,7 +99,8 @@ def started(events: Sequence[Event]) -> Started:
     return events[0]
 
 
-def _limits(begun: Started) -> Limits:
+def limits_of(begun: Started) -> Limits:
+    """The limits of a recorded run; raises TraceError where this version has others."""
     try:
         return Limits(**begun.limits)
     except TypeError as error:
@@ -171,6 +172,11 @@ def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Differe
 
 def _is_loss(event: Event) -> bool:
     return isinstance(event, Asked) and event.is_loss
+
+
+def without_losses(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Events without the calls that failed and had a cost, which are not walked again."""
+    return tuple(event for event in events if not _is_loss(event))
 
 
 def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
@@ -278,6 +284,10 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     require(live, Resources, "what a fork may use is Resources(tools, model)")
     if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
         raise BadInput(f"there is no event {shortly(at)}: the run has " + (f"events 0 to {len(events) - 1}" if events else "no events"))
+    if _is_loss(events[at]):
+        raise BadInput(f"event {at} is a call that failed: it has no reply to change")
+    at -= sum(map(_is_loss, events[:at]))
+    events = without_losses(events)
     recording = Recording.of(events)
     edits = _changed(recording, events, at, change)
     with _opened(events, store) as opened:
@@ -298,6 +308,8 @@ def _walked_with(events: Sequence[Event], recording: Recording, store: Remembere
         raise
     except LabError as error:
         return seen, str(error)
+    except KeyboardInterrupt:
+        return seen, "it was interrupted"
     return seen, ""
 
 
@@ -311,7 +323,8 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
             usage = event.usage if change == event.reply else Usage()  # what a person wrote cost no tokens
             recording.replies[key][nth] = Reply(change, usage, event.model)
         case ToolReturned():
-            recording.change_result(event, replace(event, text=change, sources=(), failed=False, again=False))
+            nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
+            recording.change_result(replace(event, text=change, sources=(), failed=False, again=False), nth)
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():
