@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -64,6 +65,30 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
         finally:
             shutil.rmtree(place, ignore_errors=True)
     return tuple(sorted(file for file in into.rglob("*") if file.is_file()))
+
+
+def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
+    """The files of a zip file in a folder that it was unpacked into earlier; raises BadInput where the folder holds anything else."""
+    with _opened(path) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        _check(infos, limits)
+    found = sorted(into.rglob("*"))
+    files = [file for file in found if not file.is_dir()]
+    same = not any(place.is_symlink() for place in (into, *found)) and len(files) == len(infos)
+    if not same or not all(_holds(into / PurePosixPath(info.filename), info) for info in infos):
+        raise BadInput(f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere")
+    return tuple(files)
+
+
+def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
+    """Whether a file is what a member says of itself: its size and its checksum."""
+    if not file.is_file() or file.stat().st_size != info.file_size:
+        return False
+    checksum = 0
+    with file.open("rb") as source:
+        while chunk := source.read(_CHUNK):
+            checksum = zlib.crc32(chunk, checksum)
+    return checksum == info.CRC
 
 
 def _opened(path: Path) -> zipfile.ZipFile:

@@ -10,14 +10,19 @@ from kgot_lab.errors import BadInput
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 # What changes how programs run, or where they connect, is not for a file that may have come with a folder from elsewhere.
-_STEERS = re.compile(r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*|.*(_PROXY|_CA_BUNDLE)", re.I)
+_STEERS = re.compile(
+    r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*"
+    r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four: where a key is sent, and what goes with it
+    re.IGNORECASE,
+)
 
 
 def load_env(path: str | Path = ".env") -> tuple[str, ...]:
     """Set the environment variables that a file names and that are not set; their names, in order, none where there is no file.
 
     A line is NAME=VALUE, also after `export`; the value may be in quotes, and # begins a comment. Nothing is expanded. Names that steer
-    programs, such as PATH or HTTPS_PROXY, are passed over. Raises BadInput with the number of a line that is neither; no value is told.
+    programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL, are passed over. Raises BadInput with the number of a line that is neither;
+    no value is told.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

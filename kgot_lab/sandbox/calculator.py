@@ -18,9 +18,13 @@ class Calculator:
 
     def compute(self, code: str) -> str:
         """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox."""
+        return self.opened().compute(code)
+
+    def opened(self) -> Sandbox:
+        """The sandbox, opened the first time; raises NoSandbox."""
         if self._sandbox is None:
             self._sandbox = open_sandbox(unsafe=self._unsafe, seconds=self.seconds)
-        return self._sandbox.compute(code)
+        return self._sandbox
 
     def close(self) -> None:
         """End the sandbox; a later computation starts another."""

@@ -22,11 +22,15 @@ _SYSTEM = (
 
 
 def image_question(
-    llm: LLM, shelf: FileShelf, *, fetch: Callable[[str], Fetched] | None = None, reply: int = 700, name: str = "image_question"
+    llm: LLM, shelf: FileShelf | None, *, fetch: Callable[[str], Fetched] | None = None, reply: int = 700, name: str = "image_question"
 ) -> TextTool:
-    """A tool that has a model that sees answer a question about a picture of the shelf, or, with `fetch`, one at an address."""
+    """A tool that has a model that sees answer a question about a picture of the shelf, or, with `fetch`, one at an address.
+
+    Raises BadInput where there is neither a shelf nor what fetches.
+    """
     require_parts(llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one")
-    require(shelf, FileShelf, "image_question() looks at files of a FileShelf")
+    if shelf is not None or fetch is None:
+        require(shelf, FileShelf, "image_question() looks at files of a FileShelf")
     require_count(reply, 1, "reply")
 
     def run(image: str, question: str) -> Result:
@@ -42,9 +46,10 @@ def image_question(
             raise ToolFailed(f"{name}: the model said nothing about {harmless(image)}; ask in another way", usage=model.usage)
         return Result(told, (Document(image, told, image),), model.usage)
 
-    where = "the name of the file, or the address of a picture on the web" if fetch else "the name of the file"
-    takes = {"image": where, "question": "a complete question about the picture"}
-    return TextTool(name, f"Looks at a picture and answers a question about it. Files: {shelf.listed()}.", takes, run)
+    places = ["the name of the file"] * (shelf is not None) + ["the address of a picture on the web"] * (fetch is not None)
+    files = f" Files: {shelf.listed()}." if shelf else ""
+    takes = {"image": ", or ".join(places), "question": "a complete question about the picture"}
+    return TextTool(name, f"Looks at a picture and answers a question about it.{files}", takes, run)
 
 
 def data_url(data: bytes, name: str) -> str:
@@ -58,7 +63,9 @@ def data_url(data: bytes, name: str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _bytes(shelf: FileShelf, name: str) -> bytes:
+def _bytes(shelf: FileShelf | None, name: str) -> bytes:
+    if shelf is None:
+        raise ToolFailed(f"{harmless(name)} is not the address of a picture on the web, which begins with http:// or https://")
     path = shelf.path(name)
     with path.open("rb") as file:
         return file.read(_LARGEST + 1)

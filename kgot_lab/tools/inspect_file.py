@@ -75,7 +75,8 @@ def _read(path: Path, transcribe: Callable[[Path], str] | None) -> tuple[str, st
         raise BadInput("a picture holds no text; a tool that looks at pictures can answer a question about it, where there is one")
     if extension in AUDIO:
         if transcribe is None:
-            raise BadInput("what is said in audio can be written down where the environment variable OPENAI_API_KEY is set")
+            needed = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
+            raise BadInput(f"what is said in audio can be written down where {needed}")
         return "", transcribe(path)
     if extension in _FILMS:
         raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")

@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, LabError
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.text.harmless import harmless
 from kgot_lab.tools.ask_model import ask_model
@@ -52,7 +53,7 @@ class AtHand:
     web: bool = False
     mirror: str | Path | None = None  # a folder in place of the web
     engine: str = ""  # the search engine by name; "" for the first whose key there is
-    unpack_into: Path | None = None  # a folder for what is in zip files
+    unpack_into: Path | None = None  # a folder for what is in zip files; None for one that goes with the shelf
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
@@ -60,14 +61,14 @@ class AtHand:
     def shelf(self) -> FileShelf:
         """The attached files; raises BadInput where there are none."""
         if not self.attachments:
-            raise BadInput("no files are attached")
+            raise BadInput("no files are attached; attach some (--attach FILE)")
         return FileShelf(self.attachments, unpack_into=self.unpack_into)
 
     @cached_property
     def polite_web(self) -> PoliteWeb:
         """What fetches pages; raises BadInput where the web may not be asked, NotInstalled."""
         if not self.web:
-            raise BadInput("the web is not to be asked; allow it")
+            raise BadInput("the web is not to be asked; allow it (--web)")
         return PoliteWeb(self.manners)
 
     @cached_property
@@ -142,12 +143,12 @@ def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
 
 def _search(at_hand: AtHand) -> Tool:
     if not at_hand.documents:
-        raise BadInput("there are no documents to search")
+        raise BadInput("there are no documents to search; give some (--documents DIR)")
     return search(at_hand.documents, k=min(_PASSAGES, len(at_hand.documents)))
 
 
 def _inspect_file(at_hand: AtHand) -> Tool:
-    key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
+    key = at_hand.environment.get("OPENAI_API_KEY", "").strip() if at_hand.web else ""  # the service is outside, whatever model is asked
     return inspect_file(at_hand.shelf, at_hand.llm, transcribe=Transcriber(key) if key else None)
 
 
@@ -159,8 +160,11 @@ def _extract_zip(at_hand: AtHand) -> Tool:
 
 def _image_question(at_hand: AtHand) -> Tool:
     if at_hand.vision is None:
-        raise BadInput("no model that sees is given")
-    return image_question(at_hand.vision, at_hand.shelf, fetch=at_hand.polite_web.fetch if at_hand.web else None)
+        raise BadInput("no model that sees is given; name one (--vision-model MODEL)")
+    if not (at_hand.attachments or at_hand.web):
+        raise BadInput("there are no pictures to look at; attach files (--attach FILE), or allow the web (--web)")
+    shelf = at_hand.shelf if at_hand.attachments else None
+    return image_question(at_hand.vision, shelf, fetch=at_hand.polite_web.fetch if at_hand.web else None)
 
 
 def _search_agent(at_hand: AtHand) -> Tool:
@@ -170,7 +174,7 @@ def _search_agent(at_hand: AtHand) -> Tool:
         mirror = Mirror(at_hand.mirror)
         return ask_search_agent(at_hand.llm, WebAccess(mirror, mirror.open_page))
     if not at_hand.web:
-        raise BadInput("the web is not to be asked; allow it, or give a folder that stands in for it")
+        raise BadInput("the web is not to be asked; allow it (--web), or give a folder that stands in for it (--mirror FOLDER)")
     engine = web_engine(at_hand.environment, at_hand.engine)
     access = WebAccess(engine, page_opener(at_hand.polite_web), at_hand.encyclopedia, WebArchive())
     return ask_search_agent(at_hand.llm, access)
@@ -188,7 +192,9 @@ def _ask_model(at_hand: AtHand) -> Tool:
 
 def _python(at_hand: AtHand) -> Tool:
     if at_hand.computer is None:
-        raise BadInput("nothing that runs Python is given, such as open_sandbox()")
+        raise BadInput("no sandbox to run Python in is given")
+    if isinstance(at_hand.computer, Calculator):
+        at_hand.computer.opened()  # it would else be found out only in the middle of a run; the sandbox stays open for the first call
     return python(at_hand.computer)
 
 

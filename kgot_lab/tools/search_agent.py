@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, NotInstalled, ToolFailed, require_count, require_parts
+from kgot_lab.errors import BadReply, LabError, LLMError, ToolFailed, require_count, require_parts
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.tools.fence import FENCES, fenced
@@ -171,9 +171,12 @@ class _Search:
             if move.move not in self._moves:
                 raise ToolFailed(f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}")
             result = self._moves[move.move](**move.arguments)
-        except (ToolFailed, NotInstalled) as error:
+        except LLMError:
+            raise
+        except Exception as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
-            return f"The move failed.{again}\n{fenced(str(error), 'why it failed')}"
+            why = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {str(error)[:300]}"
+            return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
         return result.text
 
     # --- the moves ---------------------------------------------------------------------------------------------------------

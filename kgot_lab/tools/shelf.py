@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.documents.unpacking import UnpackLimits, unpacked
+from kgot_lab.documents.unpacking import UnpackLimits, unpacked, unpacked_before
 from kgot_lab.errors import BadInput, ToolFailed, described_value, shortly
 from kgot_lab.text.harmless import harmless
 
@@ -20,8 +22,9 @@ class FileShelf:
     """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
 
     `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path in it. `unpack_into` is
-    the folder where zip files of the shelf are unpacked, `limits` what one may hold; the bytes are counted over all of them together.
-    Raises BadInput when a file is not there or two share a name.
+    the folder where zip files of the shelf are unpacked, and found again by a later shelf; without one it is a temporary folder, which
+    goes with the shelf. `limits` is what a zip file may hold; the bytes are counted over all of them together. Raises BadInput when a
+    file is not there or two share a name.
     """
 
     def __init__(self, paths: Sequence[str | Path] | str | Path, *, unpack_into: Path | None = None, limits: UnpackLimits | None = None):
@@ -33,11 +36,6 @@ class FileShelf:
     def names(self) -> list[str]:
         """The names of the files, sorted."""
         return sorted(self._files)
-
-    @property
-    def unpacks(self) -> bool:
-        """Whether zip files can be unpacked here."""
-        return self._unpack_into is not None
 
     def path(self, name: str) -> Path:
         """Where the file of a name stands; raises ToolFailed, with the names there are, for any other."""
@@ -54,22 +52,28 @@ class FileShelf:
     def unpack(self, name: str) -> list[str]:
         """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises ToolFailed."""
         path = self.path(name)
-        if self._unpack_into is None:
-            raise ToolFailed("there is no folder to unpack into")
         inside = f"{name}/"
         if not any(known.startswith(inside) for known in self._files):
             if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
                 raise ToolFailed(f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked")
-            target = self._unpack_into / name
+            target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
-                files = unpacked(path, target, self._limits)
+                files = unpacked_before(path, target, self._limits) if target.exists() else unpacked(path, target, self._limits)
             except BadInput as error:
                 raise ToolFailed(f"{harmless(name)}: {error}") from None
             size = sum(file.stat().st_size for file in files)
             self._limits = replace(self._limits, total_bytes=self._limits.total_bytes - size)
             self._files |= {inside + file.relative_to(target).as_posix(): file for file in files}
         return [known for known in self.names if known.startswith(inside)]
+
+    def _folder(self) -> Path:
+        """The folder to unpack into; one that nobody named is removed with the shelf, or when the program ends."""
+        if self._unpack_into is None:
+            made = tempfile.TemporaryDirectory(prefix="kgot-lab-unpacked-", ignore_cleanup_errors=True)
+            weakref.finalize(self, made.cleanup)
+            self._unpack_into = Path(made.name)
+        return self._unpack_into
 
     def __repr__(self) -> str:
         return f"<FileShelf: {len(self._files)} files>"

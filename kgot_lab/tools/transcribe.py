@@ -7,13 +7,14 @@ from pathlib import Path
 from kgot_lab.errors import ToolFailed
 
 AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
+_OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
 _LARGEST = 25_000_000  # bytes; the service takes no more
 
 
 class Transcriber:
-    """Writes down what is said in an audio file; `key` is in no text and no repr."""
+    """Writes down what is said in an audio file; `key` is in no text and no repr. What the service charges is in no Usage and no budget."""
 
-    def __init__(self, key: str, *, model: str = "whisper-1", address: str | None = None, seconds: float = 120.0):
+    def __init__(self, key: str, *, model: str = "whisper-1", address: str = _OPENAI, seconds: float = 120.0):
         self._key, self.model, self._address, self._seconds = key, model, address, seconds
 
     def __call__(self, path: Path) -> str:

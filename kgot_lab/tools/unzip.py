@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.errors import BadInput, ToolFailed, require
+from kgot_lab.errors import ToolFailed, require
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.tools.shelf import FileShelf
@@ -12,8 +12,6 @@ from kgot_lab.tools.tool import Result, TextTool
 def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
     """A tool that unpacks a zip file of the shelf, so that other tools can read what is in it; the shelf says where to."""
     require(shelf, FileShelf, "extract_zip() unpacks files of a FileShelf")
-    if not shelf.unpacks:
-        raise BadInput("extract_zip() needs a FileShelf with a folder to unpack into: FileShelf(paths, unpack_into=…)")
 
     def run(file: str) -> Result:
         try:

@@ -64,6 +64,7 @@ def test_a_line_that_is_none_is_told_by_its_number_alone(tmp_path: Path, line: s
 
 def test_names_that_steer_programs_are_passed_over(tmp_path: Path) -> None:
     names = ["PATH", "LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "JAVA_TOOL_OPTIONS"]
+    names += ["OPENAI_BASE_URL", "OLLAMA_HOST", "HF_ENDPOINT", "OPENAI_CUSTOM_HEADERS"]
     for name in names:
         os.environ.pop(name, None)
     (tmp_path / ".env").write_text("".join(f"{name}=evil\n" for name in names) + "TAVILY_API_KEY=1\nHF_TOKEN=1\nNEO4J_URI=bolt://x\n")

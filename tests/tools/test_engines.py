@@ -312,7 +312,7 @@ def test_the_archive_finds_the_copy_nearest_to_a_day():
     [
         ("https://www.youtube.com/watch?v=abcdefghijk&t=3", "abcdefghijk"), ("https://youtu.be/abcdefghijk?si=x", "abcdefghijk"),
         ("https://m.youtube.com/shorts/abcdefghijk", "abcdefghijk"), ("https://www.youtube.com/@someone", ""),
-        ("https://www.youtube.com/", ""),
+        ("https://www.youtube.com/", ""), ("https://[Ada](https://youtu.be/abcdefghijk)", ""), ("https://[youtu.be/abcdefghijk", ""),
         ("https://example.org/watch?v=abcdefghijk", ""), ("https://youtube.com.example.org/watch?v=abcdefghijk", ""),
     ],
 )  # fmt: skip
@@ -354,6 +354,13 @@ def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
         assert page.text == "[0:03] The lamp\n[1:05] was lit." and page.remark == "in en"
         with pytest.raises(ToolFailed, match="no transcript of the video lmnopqrstuv"):
             transcript_page("lmnopqrstuv", session=session)
+        with pytest.raises(ToolFailed, match=r"YouTube sent more than 0\.0 MB") as caught:
+            transcript_page("abcdefghijk", session=session, most_bytes=100)
+        assert not caught.value.again
+    with web_site({"/watch": Sent("<p>.</p>", endless=True)}) as site, Near() as session:
+        with pytest.raises(ToolFailed, match=r"did not hand out the transcript of abcdefghijk \(ReadTimeout\)") as caught:
+            transcript_page("abcdefghijk", session=session, seconds=0.3, most_bytes=10**12)
+        assert caught.value.again
     with Near() as session, pytest.raises(ToolFailed, match="did not hand out the transcript") as caught:
         transcript_page("abcdefghijk", session=session)
     assert caught.value.again

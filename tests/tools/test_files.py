@@ -1,7 +1,9 @@
 """The tools for files: reading any kind, asking about one, unpacking, looking at pictures, writing down speech."""
 
 import base64
+import gc
 import io
+import shutil
 
 import pytest
 from support.web_site import Sent, web_site
@@ -166,12 +168,45 @@ def test_zip_files_together_may_fill_only_so_much(tmp_path):
         shelf.unpack("b.zip")
 
 
+def test_a_folder_that_nobody_named_goes_with_the_shelf(tmp_path):
+    (tmp_path / "a.zip").write_bytes(zip_of({"x.txt": "x"}))
+    shelf = FileShelf([tmp_path / "a.zip"])
+    shelf.unpack("a.zip")
+    file = shelf.path("a.zip/x.txt")
+    assert file.read_text() == "x" and tmp_path not in file.parents
+    del shelf
+    gc.collect()
+    assert not file.exists()
+
+
+def test_what_an_earlier_shelf_unpacked_is_taken_up_while_it_is_what_the_zip_file_holds(tmp_path):
+    (tmp_path / "a.zip").write_bytes(zip_of({"in/x.txt": "x", "y.txt": "y"}))
+
+    def again() -> list[str]:
+        return FileShelf([tmp_path / "a.zip"], unpack_into=tmp_path / "out").unpack("a.zip")
+
+    assert again() == again() == ["a.zip/in/x.txt", "a.zip/y.txt"]
+    unpacked = tmp_path / "out" / "a.zip.unpacked"
+    for harm in (
+        lambda: (unpacked / "y.txt").write_text("z"),
+        lambda: (unpacked / "y.txt").write_text("longer"),
+        lambda: (unpacked / "more.txt").write_text("more"),
+        lambda: (unpacked / "y.txt").rename(unpacked / "w.txt"),
+        lambda: ((tmp_path / "y").write_text("y"), (unpacked / "y.txt").unlink(), (unpacked / "y.txt").symlink_to(tmp_path / "y")),
+    ):
+        harm()
+        with pytest.raises(ToolFailed, match=r"is there already and holds something else than a\.zip; remove it"):
+            again()
+        shutil.rmtree(unpacked)
+        again()
+
+
 def test_a_folder_is_a_shelf_of_its_visible_files(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("a.txt", "in/b.txt", ".hidden", "secret.txt"):
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "secret.txt")
-    assert FileShelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"] and not FileShelf(tmp_path).unpacks
+    assert FileShelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"]
     assert inspect_file(FileShelf(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
     for wrong, message in ((tmp_path / "gone", "not a folder"), ([], "must be files"), ([3], "a list of paths")):
         with pytest.raises(BadInput, match=message):
@@ -179,8 +214,6 @@ def test_a_folder_is_a_shelf_of_its_visible_files(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="holds no files"):
         FileShelf(tmp_path / "empty")
-    with pytest.raises(BadInput, match="a folder to unpack into"):
-        extract_zip(FileShelf(tmp_path))
 
 
 def test_a_zip_file_that_means_harm_is_a_failure_of_the_tool(tmp_path):
@@ -211,8 +244,14 @@ def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
             tool(image=f"{site.url}/none.png", question="What?")
         with pytest.raises(ToolFailed, match="private address"):
             image_question(Scripted([]), shelf, fetch=PoliteWeb().fetch)(image=f"{site.url}/lamp.png", question="What?")
+        alone = image_question(Scripted(["A lamp."]), None, fetch=fetch)
+        assert alone(image=f"{site.url}/lamp.png", question="What?").text == "A lamp." and "Files" not in alone.description
+        with pytest.raises(ToolFailed, match="not the address of a picture on the web"):
+            alone(image="lamp.png", question="What?")
     with pytest.raises(ToolFailed, match="there is no file"):
         image_question(Scripted([]), shelf)(image=f"{site.url}/lamp.png", question="What?")
+    with pytest.raises(BadInput, match="a FileShelf, not None"):
+        image_question(Scripted([]), None)
 
 
 @pytest.mark.parametrize("file", ["notes.txt", "more.zip", "talk.mp3", "/etc/passwd"])
@@ -242,6 +281,15 @@ def test_speech_that_cannot_be_written_down_says_why_without_the_key(shelf, sent
         with pytest.raises(ToolFailed, match=message) as caught:
             inspect_file(shelf, transcribe=transcribe)(file="talk.mp3")
     assert caught.value.again == again and "s3cret" not in str(caught.value) + repr(transcribe)
+
+
+def test_speech_goes_to_openai_wherever_the_environment_points(shelf, monkeypatch):
+    with web_site({"/v1/audio/transcriptions": Sent({"text": "caught"})}) as site:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{site.url}/v1")
+        monkeypatch.setenv("HTTPS_PROXY", site.url)  # so that nothing leaves this computer: the site is no proxy
+        with pytest.raises(ToolFailed, match="cannot be reached"):
+            inspect_file(shelf, transcribe=Transcriber("key"))(file="talk.mp3")
+        assert not any("transcriptions" in request.path for request in site.seen)
 
 
 def test_speech_is_written_down(shelf):

@@ -1,14 +1,16 @@
 """Which tools are offered with what is at hand, and which are not and why; tools of other packages come in by an entry point."""
 
 import sys
+from contextlib import closing
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from support.zips import zip_of
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
 from kgot_lab.types import Document
 
@@ -40,16 +42,16 @@ def attached(tmp_path):
 def test_with_nothing_at_hand_nothing_is_offered_and_each_tool_says_what_it_needs():
     offered = offered_tools(AtHand(environment={}), others=())
     assert names(offered) == [] and reasons(offered) == {
-        "search": "there are no documents to search",
-        "inspect_file": "no files are attached",
-        "extract_zip": "no files are attached",
-        "image_question": "no model that sees is given",
+        "search": "there are no documents to search; give some (--documents DIR)",
+        "inspect_file": "no files are attached; attach some (--attach FILE)",
+        "extract_zip": "no files are attached; attach some (--attach FILE)",
+        "image_question": "no model that sees is given; name one (--vision-model MODEL)",
         "ask_search_agent": "it needs a model to read pages with",
-        "wikipedia": "the web is not to be asked; allow it",
+        "wikipedia": "the web is not to be asked; allow it (--web)",
         "llm_query": "no model is given",
-        "python": "nothing that runs Python is given, such as open_sandbox()",
+        "python": "no sandbox to run Python in is given",
     }
-    assert repr(offered).startswith("<Offered: none>\n  not search: there are no documents to search\n")
+    assert repr(offered).startswith("<Offered: none>\n  not search: there are no documents to search; give some (--documents DIR)\n")
 
 
 def test_with_everything_at_hand_every_tool_is_offered(attached, tmp_path, monkeypatch):
@@ -85,11 +87,38 @@ def test_a_missing_key_or_package_is_named(monkeypatch):
     assert "httpx: pip install 'kgot_lab[web]'" in reasons(offered_tools(AtHand(web=True, environment={}), others=()))["wikipedia"]
 
 
-def test_a_zip_file_needs_a_folder_and_a_wrong_path_is_the_callers_mistake(attached, tmp_path):
-    assert "a folder to unpack into" in reasons(offered_tools(AtHand(attachments=attached), others=()))["extract_zip"]
+def test_a_zip_file_needs_no_more_than_itself_and_a_wrong_path_is_the_callers_mistake(attached, tmp_path):
+    offered = offered_tools(AtHand(attachments=attached), others=())
+    read, unzip = offered.tools
+    assert unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt" and read(file="b.zip/x.txt").text == "x"
     assert reasons(offered_tools(AtHand(attachments=attached[:1]), others=()))["extract_zip"] == "no zip file is attached"
     with pytest.raises(BadInput, match="not there"):
         offered_tools(AtHand(attachments=[tmp_path / "gone.txt"]), others=())
+
+
+def test_pictures_are_looked_at_where_there_are_files_or_the_web(attached):
+    pytest.importorskip("httpx")
+    why = reasons(offered_tools(AtHand(vision=LLM), others=()))["image_question"]
+    assert "attach files (--attach FILE), or allow the web (--web)" in why
+    for have in (AtHand(vision=LLM, attachments=attached), AtHand(vision=LLM, web=True, environment={})):
+        assert "image_question" in names(offered_tools(have, others=()))
+
+
+def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):
+    (tmp_path / "talk.mp3").write_bytes(b"ID3 sound")
+    (read,) = offered_tools(AtHand(attachments=[tmp_path / "talk.mp3"], environment={"OPENAI_API_KEY": "key"}), others=()).tools
+    with pytest.raises(ToolFailed, match=r"OPENAI_API_KEY is set and the web may be asked \(--web\)"):
+        read(file="talk.mp3")
+
+
+def test_python_is_offered_where_a_sandbox_opens_and_else_the_reason_is_told(monkeypatch):
+    with closing(Calculator()) as computer:
+        offered = offered_tools(AtHand(computer=computer), others=())
+        assert names(offered) == ["python"] or "no sandbox works on this machine" in reasons(offered)["python"]
+    monkeypatch.setattr("kgot_lab.sandbox.KINDS", {})
+    nowhere = offered_tools(AtHand(computer=Calculator()), others=())
+    assert names(nowhere) == [] and reasons(nowhere)["python"].startswith("no sandbox works on this machine")
+    assert "apt install bubblewrap" in reasons(nowhere)["python"]
 
 
 # --- other packages ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 from support.loop_script import FEW, WRITE, call, scripted, votes
@@ -17,6 +18,7 @@ from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.tools.web.mirror import Mirror
 from kgot_lab.tools.web.pages import page_of
+from kgot_lab.tools.web.visiting import page_opener
 from kgot_lab.types import Prompt, Usage
 
 PAGES = {
@@ -161,6 +163,26 @@ def test_a_model_that_cannot_answer_ends_the_search_with_its_own_error(reach):
     with pytest.raises(LLMError, match="no reply left") as caught:
         ask_search_agent(llm, reach)(query="x")
     assert caught.value.spent == Usage(caught.value.spent.prompt_tokens, len(move("web_search", query="lighthouse").split()))
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_a_markdown_link_as_an_address_is_a_failed_move_whose_cost_is_kept(tmp_path, mirrored):
+    (tmp_path / "ada.html").write_text("<p>Ada Lovelace</p>")
+    mirror = Mirror(tmp_path)
+    llm = Scripted([move("visit", address="[Ada](https://x.org/a)"), move("answer", text="none")])
+    with closing(PoliteWeb()) as web:
+        result = ask_search_agent(llm, WebAccess(mirror, mirror.open_page if mirrored else page_opener(web)))(query="x")
+    assert "The move failed." in last(llm.asked[1]) and "is not an address" in last(llm.asked[1]) and len(result.usage) == 2
+
+
+def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_path):
+    def broken(address: str):
+        raise RecursionError("a page too deep")
+
+    (tmp_path / "ada.html").write_text("<p>Ada Lovelace</p>")
+    llm = Scripted([move("visit", address="https://x.org/a"), move("answer", text="none")])
+    assert len(ask_search_agent(llm, WebAccess(Mirror(tmp_path), broken))(query="x").usage) == 2
+    assert "The move failed." in last(llm.asked[1]) and "RecursionError: a page too deep" in last(llm.asked[1])
 
 
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):

@@ -1,5 +1,6 @@
 """Fetching from a real site that does everything that makes the web hard to read."""
 
+import gc
 import ipaddress
 import ssl
 import subprocess
@@ -15,6 +16,7 @@ from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.tools.web.addresses import destination, is_public
 from kgot_lab.tools.web.browser import Browser, screens
 from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb
+from kgot_lab.tools.web.json_api import JsonApi
 from kgot_lab.tools.web.pages import WebPage, page_of
 
 ROBOTS = """User-agent: *
@@ -196,6 +198,26 @@ def test_a_server_that_never_ends_its_answer_is_left():
             web.fetch(f"{site.url}/slow")
         ended.set()
     assert caught.value.again
+
+
+def test_what_nobody_holds_any_more_is_closed():
+    web = PoliteWeb()
+    client = web._client
+    del web
+    gc.collect()
+    assert client.is_closed
+
+
+@pytest.mark.parametrize(
+    ("most", "seconds", "message", "again"),
+    [(1000, 60, "answered with more than", False), (10**12, 0.3, r"did not answer within 0\.3 s", True)],
+)
+def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, message, again):
+    monkeypatch.setattr("kgot_lab.tools.web.json_api._MOST_BYTES", most)
+    page = Sent('{"a": 1}', "application/json", endless=True)
+    with web_site({"/api": page}) as site, pytest.raises(ToolFailed, match=f"the service {message}") as caught:
+        JsonApi("the service", f"{site.url}/api", seconds=seconds).get({})
+    assert caught.value.again == again
 
 
 def test_a_server_that_sends_without_end_is_left_at_the_deadline():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+import weakref
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -79,6 +80,7 @@ class PoliteWeb:
         no_reuse = httpx.Limits(max_keepalive_connections=0)  # a connection belongs to one host name, two of which may share a number
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # they would be kept by number, and so for another host too
         self._client = httpx.Client(trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies)
+        self._closing = weakref.finalize(self, self._client.close)
 
     def fetch(self, address: str) -> Fetched:
         """What stands at an address; raises ToolFailed with the reason, `again` where a later try may work."""
@@ -93,8 +95,8 @@ class PoliteWeb:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Close the connections, as also happens when nothing holds this any more."""
+        self._closing()
 
     def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
         deadline = time.monotonic() + self.manners.seconds
@@ -141,7 +143,7 @@ class PoliteWeb:
                 told = int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
                 if told > most and not _is_text(response.headers.get("content-type", "")):
                     raise ToolFailed(f"{where.url.host} has a file of {told / 1e6:,.0f} MB there; the most is {most / 1e6:,.1f} MB")
-                return _Answer(response.status_code, response.headers, *_bounded(response, most, deadline))
+                return _Answer(response.status_code, response.headers, *bounded_body(response, most, deadline))
         except httpx.TimeoutException:
             raise _Passing(f"{where.url.host} did not answer within {self.manners.seconds:g} s") from None
         except httpx.HTTPError as error:
@@ -159,8 +161,8 @@ class _Passing(ToolFailed):
         self.wait = wait
 
 
-def _bounded(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
-    """The body as far as it fits, and whether there was more; a body that trickles in ends at the deadline."""
+def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
+    """The body as far as it fits, and whether there was more; raises httpx.ReadTimeout where it still trickles in at the deadline."""
     import httpx
 
     data = bytearray()

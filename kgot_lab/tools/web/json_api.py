@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import NotInstalled, ToolFailed
-from kgot_lab.tools.web.fetching import USER_AGENT
+from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
 _MOST_BYTES = 20_000_000
@@ -38,19 +39,23 @@ class JsonApi:
         except ImportError:
             raise NotInstalled("web", "httpx") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
+        deadline = time.monotonic() + self.seconds
         try:  # the client's errors hold the request, and the request the key
-            answer = httpx.request(method, self.address, headers=headers, timeout=self.seconds, follow_redirects=False, **what)
+            with httpx.stream(method, self.address, headers=headers, timeout=self.seconds, follow_redirects=False, **what) as answer:
+                content, cut = bounded_body(answer, _MOST_BYTES, deadline)
         except httpx.TimeoutException:
             raise ToolFailed(f"{self.name} did not answer within {self.seconds:g} s", again=True) from None
         except httpx.HTTPError as error:
             raise ToolFailed(self._keyless(f"{self.name} cannot be reached ({type(error).__name__}: {error})"), again=True) from None
-        return self._value(answer.status_code, answer.content)
+        if cut:
+            raise ToolFailed(f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read")
+        return self._value(answer.status_code, content)
 
     def _value(self, status: int, content: bytes) -> dict[str, Json]:
         import json
 
         try:
-            value = json.loads(content[:_MOST_BYTES])
+            value = json.loads(content)
         except (ValueError, RecursionError):
             value = content[:300].decode("utf-8", "replace")
         if status != 200:

@@ -85,7 +85,10 @@ class Mirror:
 
     def _place(self, address: str) -> str:
         """The name of a file in the folder that an address would have."""
-        parts = urlsplit(address.strip())
+        try:
+            parts = urlsplit(address.strip())
+        except ValueError:  # a bracket where a host should be
+            raise ToolFailed(f"{shortly(address)} is not an address") from None
         path = unquote(parts.path).strip("/")
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
