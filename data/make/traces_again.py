@@ -6,6 +6,7 @@ The replies stay those of the model that gave them. A run whose prompts have cha
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -26,6 +27,9 @@ def work_out(path: Path) -> int:
     with closing(open_for(begun.dialect, *begun.readers)) as store:
         walk = walk_again(run.events, recording, remembered(recording, run.events, store))
         now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
+    head, *lines = fresh.read_text(encoding="utf-8").splitlines(keepends=True)
+    head = json.dumps(json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":"))  # when it was recorded
+    fresh.write_text("".join([f"{head}\n", *lines]), encoding="utf-8")
     changed = sum(was != event for was, event in zip(run.events, now, strict=False)) + abs(len(now) - len(run.events))
     if changed:
         fresh.replace(path)
