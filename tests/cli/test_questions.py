@@ -298,7 +298,7 @@ def test_bad_input_is_one_sentence(kgot_lab, words, said):
         (["--execution-model", "local", "--system", "rag"], "--execution-model means nothing for rag"),
         (["--store", "fused", "--system", "zero-shot"], "--store means nothing for zero-shot"),
         (["--mirror", "nowhere"], "nowhere is not a folder"),
-        (["--max-dollars", "5", "--grader", "judge", "--models", "models.yaml"], "the price of model-x is not known"),
+        (["--max-dollars", "5", "--grader", "judge", "--models", "models.yaml"], "the price of openai:model-x is not known"),
     ],
 )
 def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server, monkeypatch, more, said):
@@ -309,7 +309,7 @@ def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server
     assert kgot_lab(*asking(server)).code == 0
 
 
-def test_another_plan_and_a_grader_of_gaia_are_refused_before_a_model_is_connected(kgot_lab, server):
+def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
     assert kgot_lab(*asking(server, "--limit", 1)).code == 0
     ran = kgot_lab("questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN)  # there is none
     assert ran.code == 1 and "selection.limit is 1 there and 2 now" in ran.err
@@ -331,7 +331,7 @@ def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, serve
     ran = kgot_lab(*words)
     assert ran.code == 0, ran.err
     plan = json.loads((RUN / "plan.json").read_text())
-    assert plan["model"] == "m" and plan["limits"]["steps"] == 2 and plan["limits"]["preset"] == "reference*"
+    assert plan["model"].endswith(":m") and plan["limits"]["steps"] == 2 and plan["limits"]["preset"] == "reference*"
     assert all(row["correct"] and row["dollars"] > 0 for row in receipts().values())
     assert "estimate, for 4 questions of 2 turns: about" in ran.err and "$" in ran.err
     assert "estimate" not in kgot_lab(*words).err  # nothing is left to ask
@@ -342,7 +342,6 @@ def test_a_small_model_gets_few_tools_and_another_all_that_work(kgot_lab, server
     Path("note.txt").write_text("Ada Lovelace was born in London.")
     write_set([{**row, "attachments": ["note.txt"]} for row in birthplace_questions()])
     for preset, tools in (("local", ["read_attachment", "search"]), ("reference", ["inspect_file", "llm_query", "python", "search"])):
-        assert kgot_lab(*asking(server, "--preset", preset)[:-1], preset).code in (0, 1)
         folder = Path(f"of-{preset}")
         ran = kgot_lab("questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", folder, "--preset", preset, "--limit", 1)
         assert ran.code == 0 and json.loads((folder / "plan.json").read_text())["tools"] == tools
