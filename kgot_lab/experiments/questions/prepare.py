@@ -90,8 +90,8 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     documents = (*whole.documents, *by.documents)
     kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools if looped else nothing_more)
     tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
-    models = {"model": planning.name, "execution": (execution or planning).name}
-    if not replace(_plan(whole, chosen, selection, by), **models, tools=tools).keep(folder):
+    begun = _plan(whole, chosen, selection, by)
+    if not replace(begun, model=planning.name, execution=(execution or planning).name, tools=tools).keep(folder):
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
