@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,8 +89,8 @@ def answer_questions(
     from kgot_lab.cli.configuration import limits_given
     from kgot_lab.experiments.questions.attempt import check_question_system
     from kgot_lab.experiments.questions.batch import alone_in
-    from kgot_lab.experiments.questions.kit import looking_out
-    from kgot_lab.experiments.questions.prepare import Answerers, prepared
+    from kgot_lab.experiments.questions.kit import all_that_work, looking_out
+    from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
     from kgot_lab.experiments.questions.sets import DUMMY, Selection, opened_questions
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.limits import limits_for
@@ -101,6 +104,10 @@ def answer_questions(
     if dummy and limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(system)
+    if system != "loop":
+        _refuse_options_of_the_loop(
+            system, {"--web": web, "--mirror": mirror, "--execution-model": execution, "--store": store != "in_memory", "--set": settings}
+        )
     selection = Selection(part, level, sample, seed, DUMMY if dummy else limit)
     registry = str(models) if models else None
     limits = limits_for(terminal.own_name(model, registry), preset, "gaia")
@@ -108,33 +115,48 @@ def answer_questions(
         limits = limits.but(**given)
     place = folder or _RUNS / f"{Path(name).stem}-{system}"
     terminal.check_writable(place / "plan.json")
-    with opened_questions(name) as whole, alone_in(place):
-        selection.of(whole)  # what cannot be asked is said before a model is connected
+    pages = str(mirror.resolve()) if mirror else ""
+    tools = looking_out(web, pages or None)
+    with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
+        selection.of(whole)
         read = terminal.read_folder(documents) if documents is not None else []
+        if limits.preset.rstrip("*") != "local":  # a small model chooses badly among many tools
+            tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe)
+        by = Answerers(system, None, limits, store=store, unsafe=unsafe, documents=read, tools=tools, web=web, mirror=pages)
+        check_run(whole, selection, by, place, graded=grader is not None)  # what cannot be is said before a model is connected
         connected = [terminal.connect_model(each, models=registry) if each else None for each in (model, execution, grader)]
-        assert connected[0] is not None
-        tools = looking_out(web, str(mirror) if mirror else None)
-        by = Answerers(system, connected[0], limits, connected[1], connected[2], store, unsafe, read, tools)
+        by = replace(by, planning=connected[0], execution=connected[1], grader=connected[2])
         ready = prepared(whole, selection, by, place, Budget(max_calls, max_tokens, max_seconds, max_dollars))
         _answer_all(ready, parallel)
         _show(ready.run, as_json)
 
 
+def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
+    """Raise BadInput for the first option that is given and means nothing for a system without a graph and tools."""
+    if named := next((option for option, value in given.items() if value), ""):
+        raise BadInput(f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop")
+
+
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go on is said."""
+    from rich.markup import escape
+
+    from kgot_lab.experiments.questions.costs import note_untraced, rest_of
     from kgot_lab.experiments.questions.totals import write_totals
 
     run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
     if missing < total:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
+    for what, cost in rest_of(run).items():
+        terminal.say(f"estimate, for {what}: {cost}")
     kept = f"Everything so far is in {run.folder}; the same command goes on from there."
     try:
         with bar("questions") as progress:
             done = total - missing
 
             def told(question: Question, event: Event) -> None:
-                what = f"{question.id}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                what = f"{escape(harmless(question.id))}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
             for receipt in run.answers(parallel, told):
@@ -146,15 +168,17 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     except LLMError as error:
         raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
     finally:
+        note_untraced(run.folder, spending)
         write_totals(run.folder)
 
 
 def _line(receipt: QuestionReceipt) -> str:
     """A question in a line: how it ended, the words of the grader that said so, what was answered and what is right."""
     if receipt.error:
-        return f"{receipt.id}: {harmless(receipt.error)}"
+        return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
     graded = f" (the grader said {shortly(receipt.span)})" if receipt.grade else ""
-    return f"{receipt.id}: {receipt.end}{graded}, {harmless(shortly(receipt.predicted))}; right is {harmless(shortly(receipt.gold))}"
+    told = f"{harmless(shortly(receipt.predicted))}; right is {harmless(shortly(receipt.gold))}"
+    return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
 def _show(run: QuestionRun, as_json: bool) -> None:

@@ -193,6 +193,18 @@ def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     assert all(row["correct"] and not row["error"] for row in receipts().values())
 
 
+def test_calls_that_failed_and_are_in_no_trace_count_in_the_next_sitting(kgot_lab, here):
+    def reply(prompt):
+        raise ValueError("out of order")
+
+    with answering_server(reply) as failing:
+        first = kgot_lab(*asking(failing, "--limit", 2, "--max-calls", 2))
+        assert first.code == 0 and all("out of order" in row["error"] for row in receipts().values())
+        asked = len(failing.answered)
+        again = kgot_lab(*asking(failing, "--limit", 2, "--max-calls", 2))
+        assert again.code == 1 and "2 of 2 calls are spent" in again.err and len(failing.answered) == asked
+
+
 def test_tokens_are_limited_likewise(kgot_lab, server):
     stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-tokens", 12_000))
     assert stopped.code == 1 and "tokens are spent" in stopped.err and len(server.answered) * 1500 <= 12_000
@@ -274,6 +286,101 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
 def test_bad_input_is_one_sentence(kgot_lab, words, said):
     ran = kgot_lab(*words)
     assert ran.code == 1 and said in ran.err and ran.err.count("error: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--store", "neo4jj"], "unknown store 'neo4jj'"),
+        (["--store", "sqlite"], "unknown store for a run 'sqlite'"),
+        (["--web", "--system", "rag"], "--web means nothing for rag"),
+        (["--mirror", "pages", "--system", "zero-shot"], "--mirror means nothing for zero-shot"),
+        (["--execution-model", "local", "--system", "rag"], "--execution-model means nothing for rag"),
+        (["--store", "fused", "--system", "zero-shot"], "--store means nothing for zero-shot"),
+        (["--mirror", "nowhere"], "nowhere is not a folder"),
+        (["--max-dollars", "5", "--grader", "judge", "--models", "models.yaml"], "the price of openai:model-x is not known"),
+    ],
+)
+def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server, monkeypatch, more, said):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    Path("models.yaml").write_text("judge:\n  model: openai:model-x\n")
+    ran = kgot_lab(*asking(server, *more))
+    assert ran.code == 1 and said in ran.err and not (RUN / "plan.json").exists() and server.answered == []
+    assert kgot_lab(*asking(server)).code == 0
+
+
+def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
+    assert kgot_lab(*asking(server, "--limit", 1)).code == 0
+    ran = kgot_lab("questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN)  # there is none
+    assert ran.code == 1 and "selection.limit is 1 there and 2 now" in ran.err
+
+
+def test_a_plan_of_an_earlier_version_goes_on(kgot_lab, server):
+    assert kgot_lab(*asking(server)).code == 0
+    plan = json.loads((RUN / "plan.json").read_text())
+    (RUN / "plan.json").write_text(json.dumps({name: value for name, value in plan.items() if name not in {"web", "mirror"}}))
+    assert kgot_lab(*asking(server)).code == 0
+
+
+# --- models by name, limits, tools ----------------------------------------------------------------------------------------
+
+
+def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, server):
+    Path("models.yaml").write_text(f"mine:\n  model: {server.url}#m\n  price: {{prompt: 1.0, completion: 2.0}}\n")
+    words = ["questions", "born.jsonl", "--model", "mine", "--models", "models.yaml", "--folder", RUN, "--set", "steps=2"]
+    ran = kgot_lab(*words)
+    assert ran.code == 0, ran.err
+    plan = json.loads((RUN / "plan.json").read_text())
+    assert plan["model"].endswith(":m") and plan["limits"]["steps"] == 2 and plan["limits"]["preset"] == "reference*"
+    assert all(row["correct"] and row["dollars"] > 0 for row in receipts().values())
+    assert "estimate, for 4 questions of 2 turns: about" in ran.err and "$" in ran.err
+    assert "estimate" not in kgot_lab(*words).err  # nothing is left to ask
+    assert "limits.steps is 2 there and 3 now" in kgot_lab(*words[:-1], "steps=3").err
+
+
+def test_a_small_model_gets_few_tools_and_another_all_that_work(kgot_lab, server):
+    Path("note.txt").write_text("Ada Lovelace was born in London.")
+    write_set([{**row, "attachments": ["note.txt"]} for row in birthplace_questions()])
+    for preset, tools in (("local", ["read_attachment", "search"]), ("reference", ["inspect_file", "llm_query", "python", "search"])):
+        folder = Path(f"of-{preset}")
+        ran = kgot_lab("questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", folder, "--preset", preset, "--limit", 1)
+        assert ran.code == 0 and json.loads((folder / "plan.json").read_text())["tools"] == tools
+
+
+def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_web(kgot_lab, here):
+    pages = here / "pages"
+    pages.mkdir()
+    for name, place in BORN.items():
+        (pages / f"{name.split()[-1]}.html").write_text(f"<title>{name}</title><p>{name} was born in {place}.</p>")
+    write_set([{name: value for name, value in row.items() if name != "documents"} for row in birthplace_questions()])
+
+    def reply(prompt):
+        name = next(name for name in BORN if name in str(prompt.messages[1].text))
+        if "Moves:" in prompt.messages[1].text:
+            searched = len(prompt.messages) > 2
+            move = {"move": "answer", "arguments": {"text": f"{name} was born in {BORN[name]}."}}
+            return json.dumps({"thought": "so", **(move if searched else {"move": "web_search", "arguments": {"query": name}})})
+        told = told_birthplaces(prompt)
+        calls = {"calls": [{"tool": "ask_search_agent", "arguments": {"query": f"Where was {name} born?"}}]}
+        return json.dumps(calls) if '"calls"' in told else told
+
+    with answering_server(reply) as server:
+        ran = kgot_lab(*asking(server, "--mirror", "pages", "--parallel", 4))
+        assert ran.code == 0, ran.err
+        plan = json.loads((RUN / "plan.json").read_text())
+        assert plan["mirror"] == str(pages.resolve()) and plan["web"] is False
+        assert plan["tools"] == ["ask_search_agent", "llm_query", "python"]
+        assert all(row["correct"] and row["tools"] == {"ask_search_agent": 1} for row in receipts().values())
+        assert sum(row["calls"] for row in receipts().values()) == len(server.answered)  # those of the agent are counted
+        moved = kgot_lab(*asking(server))
+        assert moved.code == 1 and "mirror is" in moved.err
+
+
+def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgot_lab, server):
+    ids = ["q[/b]", "[red]", "a\x1b[2J"]
+    write_set([{**row, "id": id} for row, id in zip(birthplace_questions(), ids, strict=False)])
+    ran = kgot_lab(*asking(server))
+    assert ran.code == 0 and set(receipts()) == set(ids) and "q[/b]: correct" in ran.err and "\x1b[2J" not in ran.err
 
 
 # --- which system, which questions, who grades ----------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -11,9 +13,11 @@ from support.loop_script import WRITE, call, scripted, votes
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.experiments.questions.batch import alone_in, trace_name
+from kgot_lab.experiments.questions.costs import note_untraced, rest_of, spent_before
+from kgot_lab.experiments.questions.kit import all_that_work, nothing_more
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
 from kgot_lab.experiments.questions.plan import QuestionPlan, read_plan
-from kgot_lab.experiments.questions.prepare import Answerers, prepared
+from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import (
     QuestionReceipt,
@@ -26,9 +30,11 @@ from kgot_lab.experiments.questions.receipts import (
 from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
 from kgot_lab.experiments.questions.sets import Selection
 from kgot_lab.experiments.questions.totals import write_totals
+from kgot_lab.llm.budget import Budget, Spending
+from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.types import Document
+from kgot_lab.types import Document, Usage
 
 # --- threads --------------------------------------------------------------------------------------------------------------
 
@@ -162,3 +168,103 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
     [receipt] = ready.run.answers()
     assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"] and read_plan(tmp_path / "run")["tools"] == ["web"]
     assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
+
+
+ASKED = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London"), Question("r", "And Emmy Noether?", "Erlangen")])
+
+
+def guessing(asked: list[str]) -> Scripted:
+    """A model that says London, and notes what it was asked."""
+
+    def reply(prompt):
+        asked.append(prompt.messages[-1].text)
+        return '{"answer": "London"}'
+
+    return Scripted(reply, "guessing")
+
+
+def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
+    made = []
+
+    def tools(question, llm):
+        made.append(question.id)
+        if len(made) > 2:  # the plan has named the tools of both
+            raise BadInput("the folder of pages is gone")
+        return []
+
+    ready = prepared(ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run")
+    with pytest.raises(BadInput, match="pages is gone"):
+        list(ready.run.answers())
+    assert len(made) == 3 and ready.run.receipts == {}
+
+
+def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
+    with pytest.raises(BadInput, match="scored by its own rules"):
+        check_run(replace(ASKED, scored_by="gaia"), Selection(), Answerers("loop", None, REFERENCE), tmp_path, graded=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rag_finds_passages_in_documents_only(tmp_path):
+    def looking_out(question, llm):
+        raise AssertionError("it is not to look out")
+
+    mine = QuestionSet([Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1])
+    [receipt] = prepared(mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run").run.answers()
+    assert receipt.correct and receipt.tools == {"search": 1}
+
+
+@pytest.mark.parametrize("killed_with_a_reply", [True, False])
+def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
+    asked = []
+    folder, by = tmp_path / "run", Answerers("zero-shot", guessing(asked), REFERENCE)
+    list(prepared(ASKED, Selection(limit=1), by, folder).run.answers())
+    whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
+    (folder / "receipts.jsonl").unlink()
+    (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
+    (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))  # and again, perhaps after it
+    assert spent_before(folder)[0] == killed_with_a_reply
+    [receipt] = prepared(ASKED, Selection(limit=1), by, folder).run.answers()
+    assert receipt.correct and len(asked) == (1 if killed_with_a_reply else 2) and not (folder / "traces" / "q.again").exists()
+
+
+def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
+    (tmp_path / "traces").mkdir()
+    spending = Spending(Budget(dollars=5))
+    spending.charge(Usage(100, 20, 3.0, 0.5), calls=2)
+    spending.count_unanswered(0.25)
+    note_untraced(tmp_path, spending)
+    assert spent_before(tmp_path) == (2, Usage(100, 20, 0.0, 0.75))
+    again = Spending(Budget(dollars=5))
+    calls, spent = spent_before(tmp_path)
+    again.charge(spent, calls=calls)
+    note_untraced(tmp_path, again)
+    assert spent_before(tmp_path) == (calls, spent)  # not counted twice
+
+
+@pytest.mark.parametrize("system", ["loop", "zero-shot"])
+def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
+    def estimates(grader=None):
+        return rest_of(prepared(ASKED, Selection(), Answerers(system, guessing([]), REFERENCE, grader=grader), tmp_path / "run").run)
+
+    [(what, cost)] = estimates().items()
+    assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
+    if system == "zero-shot":
+        list(prepared(ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run").run.answers())
+        assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
+
+
+def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
+    zipped = tmp_path / "a.zip"
+    with zipfile.ZipFile(zipped, "w") as file:
+        file.writestr("note.txt", "Ada Lovelace was born in London.")
+    (tmp_path / "unpacked").mkdir()
+    more, llm = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), guessing([])
+
+    def used(number: int) -> tuple[str, str]:
+        tools = {tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), llm)}
+        unpacked = tools["extract_zip"](file="a.zip").text
+        return unpacked, tools["python"](code=f"print({number} + 1)").text.strip()
+
+    with ThreadPoolExecutor(3) as threads:
+        results = list(threads.map(used, range(3)))
+    assert [number for _, number in results] == ["1", "2", "3"] and all("a.zip/note.txt" in names for names, _ in results)

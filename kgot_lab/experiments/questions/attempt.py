@@ -86,13 +86,15 @@ def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Even
 
 def recalled(walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]) -> Iterator[Event]:
     """A short run walked from its beginning, with the replies that its trace holds; the trace is replaced when the run is whole."""
+    fresh = path.with_suffix(".again")
+    if _replies(fresh) > _replies(path):  # a kill came after the reply and before this took the place of the trace
+        fresh.replace(path)
+    fresh.unlink(missing_ok=True)
     events = begun(path)
     if not events:
         path.unlink(missing_ok=True)
         yield from record(walk(llm), path, about=about)
         return
-    fresh = path.with_suffix(".again")
-    fresh.unlink(missing_ok=True)
     yield from record(walk(RememberedLLM(Recording.of(events), llm.name, llm)), fresh, about=about)
     fresh.replace(path)
 
@@ -102,6 +104,10 @@ def begun(path: Path) -> tuple[Event, ...]:
     if not path.exists() or b"\n" not in path.read_bytes():
         return ()
     return load_run(path).events
+
+
+def _replies(path: Path) -> int:
+    return sum(isinstance(event, Asked) for event in begun(path))
 
 
 class Watched:

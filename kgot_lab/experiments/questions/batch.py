@@ -7,7 +7,6 @@ process suffices, and the index of the documents, a model on this computer and t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sqlite3
 import threading
@@ -37,7 +36,7 @@ from kgot_lab.types import LLM, Usage
 
 RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
-_FATAL = (OverBudget, NoSandbox, NotInstalled, ModelMissing)  # no question could be answered after one of these
+_FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)  # no question could be answered after one of these
 _IN_A_ROW = 5  # questions that a model fails on before the run stops: then it is the server and not the question
 
 
@@ -132,22 +131,13 @@ def _kept(path: Path) -> tuple[Event, ...]:
         return ()
 
 
-def spent_before(folder: Path) -> tuple[int, Usage]:
-    """How many calls the traces of a folder hold, and what they cost."""
-    calls, spent = 0, Usage()
-    for path in _trace_files(folder):
-        for line in path.read_bytes().splitlines():
-            if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"):  # the other events, often long, need not be read
-                calls, spent = calls + 1, spent + Usage(**json.loads(line)["usage"])
-    return calls, spent
-
-
 def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
     """The events of every trace of a run, answers and gradings, by the names of the files; damaged ones are left out."""
-    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in _trace_files(folder)}
+    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in trace_files(folder)}
 
 
-def _trace_files(folder: Path) -> list[Path]:
+def trace_files(folder: Path) -> list[Path]:
+    """The traces of a run, answers and gradings."""
     return [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
 
 

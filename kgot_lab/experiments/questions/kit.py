@@ -1,18 +1,23 @@
-"""The tools that a question is given: search over its documents, its attached files, or a model's own knowledge where there is neither."""
+"""The tools that a question is given: search over its documents, what reads its files, and what else works for the model that is asked."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from importlib.metadata import entry_points
 from pathlib import Path
+from tempfile import mkdtemp
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import Watched
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.loop.limits import Limits
+from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
-from kgot_lab.tools.offered import AtHand, offered_tools
+from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document
@@ -21,23 +26,53 @@ _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
 More = Callable[[Question, LLM], Sequence[Tool]]
 
-
+_INSPECTING = "inspect_file"  # reads the attached files too, and more kinds of them
 _OUTWARD = ("ask_search_agent", "wikipedia")
 
 
 def looking_out(web: bool, mirror: str | None) -> More:
-    """Tools that look into the web, or into a folder of pages in its place, made once for each model."""
+    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used by all threads.
+
+    Raises BadInput where none of them can work.
+    """
     made: dict[int, tuple[Tool, ...]] = {}
+    making = threading.Lock()
 
     def more(_: Question, llm: LLM) -> Sequence[Tool]:
-        if id(llm) not in made:
-            offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror), others=())
-            made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
-            if not made[id(llm)]:
-                raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
-        return made[id(llm)]
+        with making:
+            if id(llm) not in made:
+                offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror), others=())
+                made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
+                if not made[id(llm)]:
+                    raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
+            return made[id(llm)]
 
     return more if web or mirror else nothing_more
+
+
+def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False) -> More:
+    """Every tool that can work with the files of a question and its model, and those that look out; zip files go into a folder."""
+    computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
+
+    def more(question: Question, llm: LLM) -> Sequence[Tool]:
+        files = question.attachments
+        zipped = any(file.suffix.lower() == ".zip" for file in files)
+        into = Path(mkdtemp(dir=unpack_into)) if zipped else None
+        offered = offered_tools(AtHand(attachments=files, llm=llm, computer=computer, unpack_into=into), others=others)
+        return [*offered.tools, *outward(question, llm)]
+
+    return more
+
+
+class _Apart:
+    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for or see one another."""
+
+    def __init__(self, unsafe: bool, seconds: float):
+        self._unsafe, self._seconds = unsafe, seconds
+
+    def compute(self, code: str) -> str:
+        with closing(Calculator(unsafe=self._unsafe, seconds=self._seconds)) as calculator:
+            return calculator.compute(code)
 
 
 def nothing_more(question: Question, llm: LLM) -> Sequence[Tool]:
@@ -59,8 +94,7 @@ class Kit:
     def names(self, questions: Sequence[Question]) -> list[str]:
         """The names of all tools that some of the questions get."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
-        named |= {"read_attachment"} if any(question.attachments for question in questions) else set()
-        named |= {tool.name for question in questions for tool in self._more(question, self._llm)}
+        named |= {tool.name for question in questions for tool in self._beside_search(question)}
         return sorted(named) or [ask_model(self._llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
@@ -74,10 +108,13 @@ class Kit:
             tools.append(search(documents, k=min(self._k, len(documents))))
         elif self._documents:
             tools.append(self._over_all())
-        if question.attachments:
-            tools.append(read_attachment(question.attachments))
-        tools += self._more(question, self._llm)
-        return tools or [ask_model(self._llm)]
+        return [*tools, *self._beside_search(question)] or [ask_model(self._llm)]
+
+    def _beside_search(self, question: Question) -> list[Tool]:
+        more = self._more(question, self._llm)
+        if question.attachments and not any(tool.name == _INSPECTING for tool in more):
+            return [read_attachment(question.attachments), *more]
+        return list(more)
 
     def _over_all(self) -> Tool:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.types import Json
 
 PLAN_FILE = "plan.json"
+_SINCE: Mapping[str, Json] = {"web": False, "mirror": ""}  # what plans of earlier versions leave unsaid
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,15 @@ class QuestionPlan:
     store: str = "in_memory"
     scored_by: str = "match"
     private: bool = False
+    web: bool = False
+    mirror: str = ""  # the folder in place of the web
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)  # date, version, machine: for people
 
     def keep(self, folder: Path) -> bool:
         """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs."""
         path = folder / PLAN_FILE
         if path.exists():
-            if differences := _differences(_read(path), self._fixed()):
-                raise BadInput(f"{folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
+            self.check(folder)
             return True
         folder.mkdir(parents=True, exist_ok=True)
         if left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]:
@@ -49,6 +51,15 @@ class QuestionPlan:
         fresh.write_text(json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n", encoding="utf-8")
         fresh.replace(path)
         return False
+
+    def check(self, folder: Path, *, but: Collection[str] = ()) -> None:
+        """See that the plan in a folder, if there is one, is the same, but for some fields; raises BadInput: what differs."""
+        if not (folder / PLAN_FILE).exists():
+            return
+        told = {**_SINCE, **_read(folder / PLAN_FILE)}
+        there, now = ({name: value for name, value in each.items() if name not in but} for each in (told, self._fixed()))
+        if differences := _differences(there, now):
+            raise BadInput(f"{folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
 
     def _fixed(self) -> dict[str, Json]:
         fixed = {name: value for name, value in asdict(self).items() if name != "made"}

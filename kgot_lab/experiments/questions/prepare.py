@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import Equipment, check_question_system
-from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun, spent_before
+from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun
+from kgot_lab.experiments.questions.costs import spent_before
 from kgot_lab.experiments.questions.kit import Kit, More, nothing_more
 from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import Selection
-from kgot_lab.llm.budget import Budget, Budgeted, Spending
+from kgot_lab.llm.budget import Budget, Budgeted, Spending, price_asked
 from kgot_lab.loop.limits import Limits
+from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document
 
 _UNLIMITED = Budget()
@@ -26,17 +28,22 @@ _IGNORED = "*\n"  # traces hold the questions: they do not belong in a repositor
 
 @dataclass(frozen=True)
 class Answerers:
-    """Which system answers, with which models and limits, on which store, over which further documents and with which further tools."""
+    """Which system answers, with which models and limits, on which store, over which further documents and with which further tools.
+
+    `planning` is None as long as it is only checked whether a run can be. `web` and `mirror` say, for the plan, where `tools` look.
+    """
 
     system: str
-    planning: LLM
+    planning: LLM | None
     limits: Limits
     execution: LLM | None = None
     grader: LLM | None = None
     store: str = "in_memory"
     unsafe: bool = False
     documents: Sequence[Document] = ()
-    tools: More = nothing_more  # of a question and the planning model, which is kept to the budget
+    tools: More = nothing_more  # of a question and the planning model, which is kept to the budget; only the loop has them
+    web: bool = False
+    mirror: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,33 +54,56 @@ class ReadyRun:
     spending: Spending
 
 
-def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:
-    """The run of the selected questions in a folder of its own.
+def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False) -> None:
+    """See, before a model is connected, that a run can be: its system, questions and store, and the plan in its folder.
 
-    Raises BadInput for a folder with another plan, for questions that the system cannot answer, and UnknownName.
+    Raises BadInput, UnknownName, and what opening the store raises.
     """
     check_question_system(by.system)
     chosen = selection.of(whole)
-    if by.grader is not None and whole.scored_by == "gaia":
+    if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
-    documents = (*whole.documents, *by.documents)
-    if by.system == "rag" and not documents and not all(question.documents for question in chosen.questions):
+    if by.system == "rag" and not (whole.documents or by.documents) and not all(question.documents for question in chosen.questions):
         raise BadInput(f"RAG needs documents to find passages in, and {whole.name} has none: name a folder with --documents DIR")
+    _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "tools"))
+    if by.system == "loop":
+        empty_store(by.store, unsafe=by.unsafe).close()
+
+
+def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:
+    """The run of the selected questions in a folder of its own, where the plan is written once nothing stands in its way.
+
+    Raises BadInput for a folder with another plan, for questions that the system cannot answer and for a model without a price where
+    dollars are limited, UnknownName, and what opening the store raises.
+    """
+    check_run(whole, selection, by, folder, graded=by.grader is not None)
+    chosen, looped = selection.of(whole), by.system == "loop"
+    for llm in (by.planning, by.execution, by.grader):
+        if llm is not None and budget.dollars is not None and price_asked(llm) is None:
+            named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
+            raise BadInput(f"the price of {llm.name} is not known, so dollars cannot be limited: {named}")
     calls, spent = spent_before(folder)
     spending = Spending(budget)
     spending.charge(spent, calls=calls)
     planning, execution, grader = (llm and Budgeted(llm, spending) for llm in (by.planning, by.execution, by.grader))
     assert planning is not None
-    kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools)
-    looped = by.system == "loop"
-    plan = QuestionPlan(
-        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
-        selection=asdict(selection), system=by.system, model=planning.name, execution=(execution or planning).name,
-        limits=by.limits.as_json() if looped else {}, tools=kit.names(chosen.questions) if by.system != "zero-shot" else [],
-        documents_sha256=QuestionSet(list(by.documents), []).sha256, store=by.store if looped else "", private=whole.private,
-        scored_by=whole.scored_by, made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
-    )  # fmt: skip
-    if not plan.keep(folder):
+    documents = (*whole.documents, *by.documents)
+    kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools if looped else nothing_more)
+    tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
+    begun = _plan(whole, chosen, selection, by)
+    if not replace(begun, model=planning.name, execution=(execution or planning).name, tools=tools).keep(folder):
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
+
+
+def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Answerers) -> QuestionPlan:
+    """The plan of a run as far as it is known before its models are."""
+    looped = by.system == "loop"
+    return QuestionPlan(
+        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
+        selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
+        documents_sha256=QuestionSet(list(by.documents), []).sha256, store=by.store if looped else "", private=whole.private,
+        scored_by=whole.scored_by, web=by.web, mirror=by.mirror,
+        made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
+    )  # fmt: skip
