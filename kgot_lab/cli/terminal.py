@@ -21,7 +21,6 @@ from kgot_lab.text.harmless import harmless
 if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
-    from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.trace import Trace
     from kgot_lab.stores.protocol import Store
     from kgot_lab.tools.tool import Tool
@@ -39,15 +38,6 @@ def say(text: str) -> None:
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------
-
-
-def chosen_limits(preset: str, model: str, answer_format: str | None = None) -> Limits:
-    """The limits of a preset ("auto": local for small models); raises UnknownName and BadInput."""
-    from kgot_lab.loop.limits import limits_for
-
-    if answer_format not in {None, "default", "gaia"}:
-        raise BadInput(f"--format is default or gaia, not {answer_format!r}")
-    return limits_for(own_name(model), preset, answer_format)
 
 
 def own_name(model: str, models: str | None = None) -> str:
@@ -294,10 +284,9 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
     for number, fact in enumerate(final.evidence):
         typer.echo(f"  {harmless(str(fact))}")
         for support in final.supports[number] if number < len(final.supports) else ():
-            named = found[support.source].title if support.source in found else ""
-            typer.echo(
-                harmless(f"      “{support.sentence}” {named} [{support.source}]" if support.source else f"      “{support.sentence}”")
-            )
+            title = found[support.source].title if support.source in found else ""
+            where = (title, f"[{support.source}]" if support.source else "")
+            typer.echo(harmless(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))
     if passages:
         typer.echo(
             "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)

@@ -14,7 +14,7 @@ from kgot_lab.loop.run import Loop
 from kgot_lab.loop.supports import Support, noted
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import named_words, telling_words
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
@@ -27,8 +27,8 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
     edges = _once(edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate))
     lines = [fact_of(edge) for edge in edges]
     wanted = f"{run.state.question} {answer}"
-    near, said = relevance(wanted, lines), _words(answer)
-    order = sorted(range(len(lines)), key=lambda number: (not _stands_in(said, _words(lines[number])), -near[number], number))
+    near, said = relevance(wanted, lines), named_words(answer)
+    order = sorted(range(len(lines)), key=lambda number: (not _stands_in(said, named_words(lines[number])), -near[number], number))
     return [edges[number] for number in order[:most]]
 
 
@@ -56,13 +56,13 @@ def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
 
     A relation of telling words must share one with the sentence; one without any ("in", "of") need not.
     """
-    ends = [_words(edge.source), _words(edge.target)]
+    ends = [named_words(edge.source), named_words(edge.target)]
     relation = set(telling_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
     found: list[tuple[int, Support]] = []
     for document in documents:
-        title = _words(document.title.split("(")[0])
+        title = named_words(document.title.split("(")[0])
         for text in sentences(" ".join(document.text.split())):
-            there = _words(text)
+            there = named_words(text)
             here = [_stands_in(end, there) for end in ends]
             if all(here) or (any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))):
                 found.append((len(relation & set(telling_words(text))), Support(document.id, text)))
@@ -142,7 +142,7 @@ class _Names:
 
     def within(self, text: str) -> Iterator[str]:
         """The names of nodes in a text, whole ones only, and none within a longer one."""
-        words, at = _words(text), 0
+        words, at = named_words(text), 0
         while at < len(words):
             for length in range(min(self._longest, len(words) - at), 0, -1):
                 if (name := " ".join(words[at : at + length])) in self._at:
@@ -162,13 +162,9 @@ def _said(statement: str) -> list[str]:
     return [unquote(next(filter(None, found), "")) for found in _TEXT.findall(statement)]
 
 
-def _words(text: object) -> tuple[str, ...]:
-    return tuple(re.findall(r"[^\W_]+", str(text).casefold()))
-
-
 def _folded(text: object) -> str:
-    """A text as its words: case, signs and underscores do not count."""
-    return " ".join(_words(text))
+    """A name as its words: case, signs and underscores do not count."""
+    return " ".join(named_words(str(text)))
 
 
 def _stands_in(part: Sequence[str], whole: Sequence[str]) -> bool:

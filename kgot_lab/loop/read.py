@@ -156,13 +156,11 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
             except QueryFailed as error:
                 yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect)
                 continue
-            happened, said = read_event(run, reader or run.store, statement, rows, dialect), meant(reader or run.store, statement)
+            happened, statement = read_event(run, reader or run.store, statement, rows, dialect), meant(reader or run.store, statement)
             yield happened
             rows = happened.grounded
-        else:
-            said = statement
         if rows:
-            return Candidate(rows, statement=said)
+            return Candidate(rows, statement=statement)
     return Candidate(())
 
 

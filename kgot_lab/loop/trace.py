@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput, TraceError, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
-from kgot_lab.llm.recorded import lines_on_file
+from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
 from kgot_lab.stores.log import hold
 from kgot_lab.text.counted import counted
@@ -146,7 +146,7 @@ def reopened(path: str | Path) -> TraceWriter:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     writing = TraceWriter(path, file)
     try:
-        _settle_last_line(path)
+        settle_last_line(path)
         file.seek(0, os.SEEK_END)
     except OSError as error:
         writing.close()
@@ -232,21 +232,6 @@ def _line(data: Json) -> str:
     if not text.isascii() and text != whole(text):  # half a surrogate pair can only be written as an escape
         text = json.dumps(data, separators=(",", ":"), default=str)
     return text + "\n"
-
-
-def _settle_last_line(path: Path) -> None:
-    """End the last line of a file if it is whole, or drop it: `load` counts it just so."""
-    before, end, last = path.read_bytes().rpartition(b"\n")
-    if not last.strip():
-        return
-    with path.open("r+b") as file:
-        try:
-            json.loads(last)
-        except ValueError:
-            file.truncate(len(before + end))
-        else:
-            file.seek(0, os.SEEK_END)
-            file.write(b"\n")
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.own_words import python_words
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node, Triple
 
@@ -54,6 +55,7 @@ PYTHON = Dialect(
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
     node=lambda node: f"{node.id}{_kinds(node)}{properties_of(node)}",
     edge=lambda edge: f"{fact_of(edge)}{properties_of(edge)}",
+    own_words=python_words,
 )
 
 

@@ -13,6 +13,18 @@ Scalar = str | int | float
 Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its edge
 
 
+class OwnWords(NamedTuple):
+    """What a read statement says by itself: whether it looks at the graph at all, and what columns or values it gives out as constants."""
+
+    looks: bool = True
+    columns: frozenset[str] = frozenset()
+    values: frozenset[tuple[type, Scalar]] = frozenset()  # with their types, since 1, 1.0 and True are equal
+
+
+def _nothing(_: str) -> OwnWords:
+    return OwnWords()
+
+
 @dataclass(frozen=True)
 class Dialect:
     """A graph language, as the prompts describe it to a model."""
@@ -26,6 +38,7 @@ class Dialect:
     about: Callable[[Sequence[str], int], str] = field(repr=False)  # the one that reads the facts within some hops of some names
     node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
+    own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)  # of a read statement: what it would say of any graph
 
 
 @dataclass(frozen=True)

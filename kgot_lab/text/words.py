@@ -7,6 +7,7 @@ import re
 from kgot_lab.text.stems import light_stem
 
 _WORD = re.compile(r"\w+")
+_NAMED = re.compile(r"[^\W_]+")
 _SEARCHED = re.compile(r"\b\w\w+\b")
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
@@ -31,6 +32,11 @@ def searched_words(text: str) -> list[str]:
 def folded_words(text: str) -> list[str]:
     """The words of a text as they are compared: folded, underscores as spaces."""
     return _WORD.findall(text.casefold().replace("_", " "))
+
+
+def named_words(text: str) -> tuple[str, ...]:
+    """The words by which names are compared: folded, without signs, underscores between words as spaces are."""
+    return tuple(_NAMED.findall(text.casefold()))
 
 
 def plain_answer(answer: str) -> str:

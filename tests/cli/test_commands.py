@@ -24,13 +24,14 @@ from support.waiting import AMPLE, until
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
 from kgot_lab.cli.going_on import command
-from kgot_lab.cli.terminal import DEMO, chosen_limits, documents_of, new_trace
+from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
 from kgot_lab.draw.outside import references
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.llm.engines import ENGINES
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.again.replay import same_event
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
+from kgot_lab.loop.limits import limits_for
 from kgot_lab.loop.trace import Trace, load_run
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -461,7 +462,7 @@ def test_a_tape_is_of_one_model(kgot_lab, server):
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
-    assert chosen_limits("auto", f"recorded:{bundled('traces/winter_storm.jsonl')}").preset == "local"
+    assert limits_for(own_name(f"recorded:{bundled('traces/winter_storm.jsonl')}")).preset == "local"
 
 
 def stands_alone(page: str) -> bool:

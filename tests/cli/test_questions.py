@@ -14,7 +14,6 @@ import pytest
 from support.answering_server import BORN, answering_server, birthplace_questions, told_birthplaces
 from support.waiting import AMPLE, until
 
-from kgot_lab.cli.app import main
 from kgot_lab.errors import TraceError
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Asked
@@ -30,21 +29,6 @@ class Ran:
     code: int
     out: str
     err: str
-
-
-@pytest.fixture
-def kgot_lab(monkeypatch, capsys):
-    """The command line, run in this process."""
-
-    def run(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Ran(ended.value.code or 0, printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import json
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
-from kgot_lab.errors import BadInput, BadReply, LLMError, ToolFailed, UnknownName
+from kgot_lab.errors import BadInput, BadReply, LLMError, ToolFailed, TraceError, UnknownName
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.again.forks import save_fork
 from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
@@ -27,19 +27,6 @@ TOOL = search(ADA, bm25(ADA), k=2)
 ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
 NOTHING = {"vote": votes("I"), "forced": {"statement": "result = []"}, "reread": {"statement": "result = []"}, "guess": {"answer": "?"}}
 TOLD = {"vote": ONCE, "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with InMemory() as store:
-        yield store
-
-
-@pytest.fixture
-def store(shared):
-    """The same warm sandbox for every test, with an empty graph."""
-    shared.write("G.clear()")
-    return shared
 
 
 class Ending:
@@ -257,8 +244,6 @@ def test_two_cannot_write_one_trace(store, tmp_path):
     path = tmp_path / "run.jsonl"
     walk = record(think(QUESTION, scripted(**TOLD), store, [TOOL], FEW), path)
     next(walk)
-    from kgot_lab.errors import TraceError
-
     with InMemory() as other, pytest.raises(TraceError, match="is being written by another run or resume"):
         resume(path, other, Resources([TOOL], scripted(**TOLD)))
     whole = list(walk)

@@ -15,7 +15,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Edge, Node, Reply
 
 QUESTION = "Where was Ada Lovelace born?"
 KNOWN = PropertyGraph.of([Node("Ada Lovelace"), Node("London", ("City",))], [Edge("Ada Lovelace", "born in", "London", {"year": 1815})])
@@ -112,8 +112,6 @@ class _FromEvents:
         self.replies, self.asked = [event for event in events if isinstance(event, Asked)], 0
 
     def __call__(self, prompt):
-        from kgot_lab.types import Reply
-
         event = self.replies[self.asked]
         assert event.prompt == prompt
         self.asked += 1

@@ -15,7 +15,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
-from kgot_lab.types import Document, Edge
+from kgot_lab.types import Document, Edge, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded")
 CONSTANT = {  # statements that say their rows themselves
@@ -23,7 +23,8 @@ CONSTANT = {  # statements that say their rows themselves
         "result = ['Mogadishu']", "result = [{'city': 'Mogadishu'}]", "result = 'Mogadishu' if G is not None else ''", "result = 42",
     ],
     "cypher_embedded": [
-        "MATCH (n) RETURN 'London' AS city;", "MATCH (n) WITH 'London' AS city RETURN city", "MATCH (n) RETURN coalesce(n.none, '') AS x",
+        "MATCH (n) RETURN 'London' AS city;", "MATCH (n) RETURN 'London' AS city // all",
+        "MATCH (n) WITH 'London' AS city RETURN city", "MATCH (n) RETURN coalesce(n.none, '') AS x",
         "RETURN 'Mogadishu' AS city", "MATCH (n) RETURN 'Mogadishu' AS city", "UNWIND ['Mogadishu'] AS city RETURN city",
     ],
     "sparql_embedded": [
@@ -55,14 +56,8 @@ def filled(request):
     """A store that holds one fact about Ada and one about Mogadishu's rival."""
     with open_store(request.param) as store:
         facts = [(("Ada", "born in", "London"), {}), (("Nairobi", "capital of", "Kenya"), {})]
-        store.write(store.dialect.add([(triple(*ends), properties) for ends, properties in facts]))
+        store.write(store.dialect.add([(Triple(*ends), properties) for ends, properties in facts]))
         yield request.param, store
-
-
-def triple(subject, relation, object):
-    from kgot_lab.types import Triple
-
-    return Triple(subject, relation, object)
 
 
 def test_rows_that_the_statement_says_itself_are_constants(filled):
@@ -185,7 +180,7 @@ def test_a_fact_keeps_all_its_supports_and_says_no_prompt_of_them_twice():
 def test_several_supports_come_back_from_a_store_in_each_language(kind):
     supports = (Support("a", "One says it."), Support("b", "Two 'say' it."))
     with open_store(kind) as store:
-        store.write(store.dialect.add([(triple("Ada", "born in", "London"), note(supports))]))
+        store.write(store.dialect.add([(Triple("Ada", "born in", "London"), note(supports))]))
         (edge,) = store.graph().edges
     assert noted(edge.properties) == supports
 

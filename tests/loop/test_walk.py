@@ -32,26 +32,12 @@ from kgot_lab.loop.limits import REFERENCE, Limits, preset
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import solve, think
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import InMemory
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 
 QUESTION = "In which year was Ada Lovelace born?"
 ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]  # one INSERT turn, then RETRIEVE
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with InMemory() as store:
-        yield store
-
-
-@pytest.fixture
-def store(shared):
-    """The same warm sandbox for every test, with an empty graph."""
-    shared.write("G.clear()")
-    return shared
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kgot_lab.sandbox.inside.cypher_mapping import backticked, stored_edge, stored_node
 from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
+from kgot_lab.stores.cypher.own_words import cypher_words
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node
 
@@ -108,6 +109,7 @@ CYPHER = Dialect(
     about=_about,
     node=_node,
     edge=_edge,
+    own_words=cypher_words,
 )
 
 __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]

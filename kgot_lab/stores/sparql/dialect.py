@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from kgot_lab.sandbox.inside.rdf import META, NAMESPACE, TYPE, Literal, RdfTriple, Values, edge_iri, edge_triples, iri_of, node_triples
 from kgot_lab.sandbox.inside.sparql_rows import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.sparql.own_words import sparql_words
 from kgot_lab.stores.sparql.triples import spelled
 from kgot_lab.types import Edge, Node
 
@@ -115,4 +116,5 @@ SPARQL = Dialect(
     about=_about,
     node=_node,
     edge=_edge,
+    own_words=sparql_words,
 )
