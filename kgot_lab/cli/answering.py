@@ -139,8 +139,7 @@ def go_on(
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.loop.events import Asked
-    from kgot_lab.loop.trace import graph_after
-    from kgot_lab.stores import empty_store
+    from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
     choice, documents = configuration.store, Path(configuration.documents) if configuration.documents else None
@@ -181,10 +180,10 @@ def go_on(
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
     asking.check_kept(Path(choice.save) if choice.save else None, None)
-    grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
+    asked = sum(isinstance(event, Asked) for event in run.events)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = (
-        empty_store(*place, unsafe=choice.unsafe, holding=grown, namespace=choice.namespace)
+        store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace)
         if place
         else terminal.store_of(begun, choice.unsafe)
     )

@@ -19,9 +19,9 @@ from kgot_lab.loop.again.replay import Resources, resume, started
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
-from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
+from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.loop.walk import think
-from kgot_lab.stores import empty_store
+from kgot_lab.stores import empty_store, store_again
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.facts import tools_for
@@ -124,18 +124,12 @@ def _read(folder: str | Path) -> Sequence[Document]:
 
 @contextmanager
 def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
-    """The store of a run, without what the run that goes on had made: one that is given stays open, one that is opened is closed."""
-    grown = graph_after(before.events) if before else None
+    """The store of a run, which may hold what the run that goes on had made: one that is given stays open, one that is opened is closed."""
     if isinstance(store, str | Path):
-        with closing(empty_store(store, holding=grown)) as opened:
+        with closing(store_again(store) if before and before.events else empty_store(store)) as opened:
             yield opened
         return
     require_parts(store, ("write", "read", "schema"), "a store is a name, an address, a file, or what open_store(…) gives")
-    if before is not None and before.events and store.schema().nodes:
-        graph, start = store.graph(), started(before.events).start
-        if graph not in (grown, start):
-            raise BadInput("the store holds another graph than the run that is to go on: give the one it was in, or an empty one")
-        store.apply(graph.diff(start))
     yield store
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require
 from kgot_lab.graph.changes import require_each_once
 from kgot_lab.types import Diff, Edge, Node
 
@@ -14,7 +14,8 @@ Identity = tuple[str, str, str, str]
 
 
 def inverse(diff: Diff) -> Diff:
-    """The diff that undoes a diff."""
+    """The diff that undoes a diff; raises BadInput for what is none."""
+    require(diff, Diff, "what is taken back from a store is a Diff")
     return Diff(
         added_nodes=diff.removed_nodes,
         removed_nodes=diff.added_nodes,

@@ -41,6 +41,7 @@ class Started(Event):
     dialect: str = ""
     readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)  # name -> description and arguments, as the prompts showed them
+    computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
     start: PropertyGraph = field(
         default=EMPTY, compare=False, metadata={"beside": True}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.loop.cut import relevance
@@ -18,7 +20,11 @@ from kgot_lab.text.words import named_words, telling_words
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
-_MOST = 50  # names that a large graph is searched for
+_MOST = 50  # names that a large graph is searched for, and names around those
+_LONGEST = 3  # edges of a chain
+_CHAINS = 500  # that are grown at a time
+_CITED = 3  # chains between two names
+_NAMED = 10  # names of a row or a statement between which chains are looked for
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
@@ -85,7 +91,41 @@ def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
     asked = [*_said(candidate.statement), *(str(value) for row in candidate.rows for value in scalars(row))]
     names = [name for name in dict.fromkeys(asked) if len(name) <= 200][:_MOST]
     ids = dict.fromkeys(id for name in names for id in (name, *(node.id for node in run.store.search(name, 3))))
-    return _once(edge for id in ids for edge in run.store.neighbours(id))
+    near = _once(edge for id in ids for edge in run.store.neighbours(id))
+    told = set(map(_folded, _said(candidate.statement)))
+    around = dict.fromkeys(end for edge in near if _folded(edge.type) in told for end in (edge.source, edge.target) if end not in ids)
+    return _once((*near, *(edge for id in list(around)[:_MOST] for edge in run.store.neighbours(id))))
+
+
+class _Asked(NamedTuple):
+    """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes out, in their order."""
+
+    names: Sequence[str]
+    told: str
+    relations: tuple[str, ...]
+
+
+class _Chain(NamedTuple):
+    """Edges one after the other, whichever way each points, their relations, and the names of the nodes that they pass."""
+
+    edges: tuple[Edge, ...]
+    types: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def with_edge(self, edge: Edge) -> _Chain:
+        source, target = _folded(edge.source), _folded(edge.target)
+        other = target if source == self.names[-1] else source
+        return _Chain((*self.edges, edge), (*self.types, _folded(edge.type)), (*self.names, other))
+
+    def unnamed(self, named: Collection[str]) -> bool:
+        """Whether it passes a node that is not named."""
+        return not set(self.names) <= set(named)
+
+    @property
+    def turns(self) -> int:
+        """How often the edges change their direction."""
+        ways = [_folded(edge.source) == name for edge, name in zip(self.edges, self.names, strict=False)]
+        return sum(one != other for one, other in pairwise(ways))
 
 
 class _Names:
@@ -100,32 +140,83 @@ class _Names:
             for end in ends:
                 self._at[end].append(edge)
         self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
+        self._types = {_folded(edge.type) for each in self._between.values() for edge in each}
 
     def spoken_of(self, candidate: Candidate) -> list[Edge]:
         """The edges that rows speak of: the fact that a row is; else those between names in it, or between one and a name in the statement.
 
-        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each.
+        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each. Two names may also be
+        the ends of a chain of edges whose relations the statement names: see `_chains`.
         """
-        there = [name for said in _said(candidate.statement) for name in self.within(said)]
-        told = _folded(candidate.statement)
-        found = _once(edge for row in candidate.rows for edge in self._of_row(row, there, told))
+        said = _said(candidate.statement)
+        there = [name for text in said for name in self.within(text)]
+        asked = _Asked(there, _folded(candidate.statement), tuple(name for name in map(_folded, said) if name in self._types))
+        told = asked.told
+        found = _once(edge for row in candidate.rows for edge in self._of_row(row, asked))
         if not found:
             names = list(dict.fromkeys(name for row in candidate.rows for value in scalars(row) for name in self.within(str(value))))
             found = self._related(self._joining(names, names), told)
         return found
 
-    def _of_row(self, row: Json, there: Sequence[str], told: str) -> list[Edge]:
+    def _of_row(self, row: Json, asked: _Asked) -> list[Edge]:
         """The edges that one row speaks of; one that names no node may hold a value of an edge at a node that the statement names."""
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
             ends = _folded(row["subject"]), _folded(row["object"])
             return [edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])]
         values = [str(value) for value in scalars(row)]
         here = [name for value in values for name in self.within(value)]
-        edges = self._joining(here, here) or self._joining(here, there)
+        if chained := self._chained(here, asked):
+            return chained
+        edges = self._joining(here, here) or self._joining(here, asked.names)
         if not edges and not here:
-            at = [edge for name in there for edge in self._at.get(name, ())]
+            at = [edge for name in asked.names for edge in self._at.get(name, ())]
             edges = [edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}]
-        return self._related(edges, f"{told} {_folded(' '.join(values))}")
+        return self._related(edges, f"{asked.told} {_folded(' '.join(values))}")
+
+    def _chained(self, here: Sequence[str], asked: _Asked) -> list[Edge]:
+        """The edges of the chains that end at a name of a row, and those of relations that are told between such names and others."""
+        row, others = list(dict.fromkeys(here))[:_NAMED], list(dict.fromkeys((*asked.names, *here)))[:_NAMED]
+        if len(asked.relations) < 2:
+            return []
+        found: list[Edge] = []
+        chained = False
+        for number, end in enumerate(row):
+            for start in (name for name in others if name not in row[: number + 1]):
+                direct = [edge for edge in self._joining([start], [end]) if _folded(edge.type) in asked.relations]
+                chains = self._chains(start, end, {*row, *others}, asked.relations)
+                if direct and not (chains and len(chains[0].edges) == len(asked.relations) and chains[0].unnamed({*row, *others})):
+                    found += direct  # but a chain of all that the statement names, over nodes it does not name, says more
+                    continue
+                chained |= bool(chains)
+                found += (edge for chain in chains for edge in chain.edges)
+        return _once(found) if chained else []
+
+    def _chains(self, start: str, end: str, named: Collection[str], relations: Sequence[str]) -> list[_Chain]:
+        """The best chains of two or three edges between two names, at most a few; their relations follow one another as in the statement.
+
+        That is from either end, for the direction in which a statement asks for an edge is not read. Best are chains over nodes that are
+        `named` too, then those of all relations that the statement names, then short ones, then those that turn least.
+        """
+        runs = {
+            tuple(each[at : at + length])
+            for each in (relations, relations[::-1])
+            for length in range(2, _LONGEST + 1)
+            for at in range(len(each) - length + 1)
+        }
+        begun = {run[:length] for run in runs for length in range(1, len(run) + 1)}
+        found: list[_Chain] = []
+        growing = [_Chain((), (), (start,))]
+        for _ in range(_LONGEST):
+            grown = [chain.with_edge(edge) for chain in growing for edge in self._at.get(chain.names[-1], ())]
+            grown = [chain for chain in grown if chain.types in begun and chain.names[-1] not in chain.names[:-1]]
+            found += (chain for chain in grown if chain.names[-1] == end and chain.types in runs)
+            growing = sorted((chain for chain in grown if chain.names[-1] != end), key=lambda chain: chain.names[-1] not in named)[:_CHAINS]
+
+        def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
+            return chain.unnamed(named), len(chain.edges) != len(relations), len(chain.edges), chain.turns
+
+        least = min(map(worse, found), default=None)
+        return [chain for chain in found if worse(chain) == least][:_CITED]
 
     def _related(self, edges: Sequence[Edge], told: str) -> list[Edge]:
         """The edges whose relation is told; all of them where none is."""

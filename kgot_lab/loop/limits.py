@@ -47,7 +47,7 @@ class Limits:
     longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
-    python_seconds: float = 5.0  # of one run of Python, for arithmetic and the tool that runs it
+    python_seconds: float = 5.0  # of one run of Python, for arithmetic in any store and for the tool that runs it
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, require_parts
@@ -34,7 +35,7 @@ def think(
     """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is where it begins.
 
     `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs Python apart from this process
-    and returns what it printed; by default the store's own. Raises BadInput, and whatever a model or the sandbox cannot recover from:
+    and returns what it printed, bounded as it likes; by default the store's own does, for `limits.python_seconds`. Raises BadInput, and whatever a model or the sandbox cannot recover from:
     LLMError, SandboxError.
     """
     require(question, str, "a question is a text")
@@ -53,7 +54,7 @@ def think(
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
-    compute = compute or (store.compute if isinstance(store, Computer) else None)
+    compute = compute or computing(store, limits)
     run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
     return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
 
@@ -71,6 +72,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
         tools={name: told_of(tool) for name, tool in run.tools.items()},
+        computes=run.compute is not None,
         graph=start.digest if start else "",
         start=start,
     )
@@ -89,6 +91,11 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
     else:
         found = yield from forced(run)
     yield from conclude(run, found)
+
+
+def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
+    """What runs Python for a run, for as long as its limits say: its store, where that can."""
+    return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, Computer) else None
 
 
 def told_of(tool: Tool) -> dict[str, Json]:

@@ -16,9 +16,9 @@ class Calculator:
         self._unsafe, self.seconds = unsafe, seconds
         self._sandbox: Sandbox | None = None
 
-    def compute(self, code: str) -> str:
-        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox."""
-        return self.opened().compute(code)
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox. Other `seconds` hold this once."""
+        return self.opened().compute(code, seconds=seconds)
 
     def opened(self) -> Sandbox:
         """The sandbox, opened the first time; raises NoSandbox."""

@@ -106,9 +106,9 @@ class Sandbox:
         """The rows a statement finds; raises QueryFailed."""
         return tuple(self._part("read", statement, "rows", list))
 
-    def compute(self, code: str) -> str:
-        """What plain Python prints, or its last expression's value; raises QueryFailed."""
-        return str(self._part("compute", code, "text", str))
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, or its last expression's value, within so many seconds if it says how many; raises QueryFailed."""
+        return str(self._part("compute", code, "text", str, seconds))
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph; the worker hears of it with the next statement. Raises BadInput."""
@@ -132,20 +132,21 @@ class Sandbox:
                 self._worker.stop()
             self._worker = self._pending = None
 
-    def _part(self, do: str, statement: str, name: str, kind: type) -> Any:
-        payload = self._ask(do, statement, _MAX_RESULT)
+    def _part(self, do: str, statement: str, name: str, kind: type, seconds: float | None = None) -> Any:
+        payload = self._ask(do, statement, _MAX_RESULT, seconds)
         try:
             return part(payload, name, kind, statement)
         except Malformed as error:
             raise QueryFailed(statement, f"the statement's result is {error}") from None
 
-    def _ask(self, do: str, statement: str, most: int) -> bytes:
-        limits = {"seconds": self.seconds, "memory": self.memory_mb << 20, "bytes": most}
+    def _ask(self, do: str, statement: str, most: int, seconds: float | None = None) -> bytes:
+        seconds = self.seconds if seconds is None else seconds
+        limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": most}
         with self._lock:
             worker = self._ready()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
-                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + _GRACE)
+                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, seconds + _GRACE)
             except _Broken as error:
                 self.close()
                 raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None
@@ -153,12 +154,12 @@ class Sandbox:
                 self.close()
                 raise
         if how != b"=":
-            raise QueryFailed(statement, self._why(how, payload, most))
+            raise QueryFailed(statement, self._why(how, payload, most, seconds))
         return payload
 
-    def _why(self, how: bytes, payload: bytes, most: int) -> str:
+    def _why(self, how: bytes, payload: bytes, most: int, seconds: float) -> str:
         if how == b"t":
-            return f"the statement took longer than {self.seconds:g} seconds"
+            return f"the statement took longer than {seconds:g} seconds"
         if how == b"o":
             return f"the statement returned more than {most:,} bytes"
         number = payload.decode("ascii", "replace")

@@ -54,11 +54,11 @@ class Fused:
         """The rows a statement finds in the first store; raises QueryFailed."""
         return self._main.read(statement)
 
-    def compute(self, code: str) -> str:
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
         """What plain Python prints, where one of the stores can run it; raises QueryFailed."""
         for store in (self._main, *self.readers):
             if isinstance(store, Computer):
-                return store.compute(code)
+                return store.compute(code, seconds=seconds)
         raise QueryFailed(code, "none of these stores runs plain Python")
 
     def graph(self) -> PropertyGraph:

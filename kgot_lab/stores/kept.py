@@ -88,13 +88,13 @@ class Kept:
         require_statement(statement)
         return self._running().read(statement)
 
-    def compute(self, code: str) -> str:
-        """What plain Python prints, or its last expression's value, away from the graph; raises QueryFailed."""
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, or its last expression's value, away from the graph and within some seconds; raises QueryFailed."""
         self._require_open()
         require_statement(code)
         if self.language == "python":
-            return self._opened().compute(code)
-        return self._calculator.compute(code)
+            return self._opened().compute(code, seconds=seconds)
+        return self._calculator.compute(code, seconds=seconds)
 
     # --- the graph ---
 

@@ -16,9 +16,6 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.truth import Truth
-from kgot_lab.stores.log import history
 from kgot_lab.stores.protocol import GraphSize, Store
 
 Where = str | Path
@@ -198,7 +195,6 @@ def empty_store(
     at: Where | None = None,
     *,
     unsafe: bool = False,
-    holding: PropertyGraph | None = None,
     namespace: str | None = None,
     keep: bool = False,
     wipe: bool = False,
@@ -206,9 +202,8 @@ def empty_store(
     """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what opening it raises.
 
     On a server a run has a namespace of its own: a new one, or the one that is named; the store's `namespace` says which. `keep` takes a
-    graph that is there as the one to begin with, and `wipe` empties it first; nothing else on the server is touched. A store that holds
-    just the graph `holding`, as a run to be walked again left it, is emptied too. The login of Neo4j is taken from the environment:
-    KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
+    graph that is there as the one to begin with, and `wipe` empties it first; nothing else on the server is touched. The login of Neo4j
+    is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
     """
     kind, place = resolved(where, at)
     if kind not in RUN_STORES:
@@ -218,20 +213,20 @@ def empty_store(
     if kind not in SERVERS:
         if namespace is not None:
             raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out")
-        return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", holding, keep=keep, wipe=wipe)
+        return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
         raise BadInput(f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)")
     told = {"namespace": fresh_namespace() if namespace is None else namespace, "wipe": wipe, **_login(kind)}
     store = open_store(kind, at=place, **told, **({"unsafe": unsafe} if kind == "sparql_server" else {}))
-    return _begun(store, f"the namespace {told['namespace']!r} of {place}", holding, keep=keep, wipe=wipe)
+    return _begun(store, f"the namespace {told['namespace']!r} of {place}", keep=keep, wipe=wipe)
 
 
-def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: bool, wipe: bool) -> Store:
+def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
     """A store as a run may begin with it, closed where it may not."""
     try:
         if not keep and store.schema().nodes:
             graph = store.graph()
-            if not wipe and graph != holding and not _one_write_ahead(place, holding):
+            if not wipe:
                 raise BadInput(
                     f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
                     "namespace (--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
@@ -243,14 +238,13 @@ def _begun(store: Store, place: str, holding: PropertyGraph | None, *, keep: boo
     return store
 
 
-def _one_write_ahead(place: str, holding: PropertyGraph | None) -> bool:
-    """Whether the log at a place holds just one write more than a graph: a run was stopped after a write, before it was on its trace."""
-    if not holding or not Path(place).is_file():  # a log of a single write may be anybody's
-        return False
-    truth = Truth()
-    for diff in list(history(place))[:-1]:
-        truth.apply(diff)
-    return PropertyGraph.of(truth.nodes.values(), truth.edges.values()) == holding
+def store_again(where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None) -> Store:
+    """The opened store of a run that goes on, with all that is there, of which `resume` says whether the run made it.
+
+    On a server where no namespace is named it is a new one. Raises what `empty_store` raises.
+    """
+    there = namespace is not None or resolved(where, at)[0] not in SERVERS
+    return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
 
 
 # --- the namespaces of a server -------------------------------------------------------------------------------------------

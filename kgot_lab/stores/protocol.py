@@ -101,7 +101,7 @@ class Store(GraphStore, Browsable, Protocol):
 class Computer(Protocol):
     """What runs plain Python, isolated and away from any graph: a sandbox, or a store that has one."""
 
-    def compute(self, code: str) -> str: ...  # what the code printed; raises QueryFailed
+    def compute(self, code: str, *, seconds: float | None = None) -> str: ...  # what the code printed; raises QueryFailed
 
 
 @runtime_checkable
@@ -124,5 +124,5 @@ class Execute(Protocol):
     def read(self, statement: str) -> Rows: ...  # raises QueryFailed
     def apply(self, diff: Diff) -> None: ...
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None: ...
-    def compute(self, code: str) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
+    def compute(self, code: str, *, seconds: float | None = None) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
     def close(self) -> None: ...

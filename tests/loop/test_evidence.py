@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.replay import verify
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import saying
@@ -15,7 +16,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
-from kgot_lab.types import Document, Edge, Triple
+from kgot_lab.types import Document, Edge, Node, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded")
 CONSTANT = {  # statements that say their rows themselves
@@ -188,3 +189,126 @@ def test_several_supports_come_back_from_a_store_in_each_language(kind):
 def test_one_support_is_noted_as_plain_texts_and_an_odd_note_is_no_error():
     assert note([Support("a", "s"), Support("a", "s")]) == {"source": "a", "sentence": "s"}
     assert noted({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and noted({}) == ()
+
+
+# --- chains of several edges ------------------------------------------------------------------------------------------------
+
+TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victoria, and what stands near it
+    ("Ada", "born in", "London"), ("London", "part of", "England"), ("England", "ruled by", "Victoria"),
+    ("Ada", "died in", "Marylebone"), ("Marylebone", "part of", "England"),  # the same ends over another relation
+    ("Ada", "lived in", "Surrey"), ("Surrey", "in part of", "England"),  # whose name holds the one that is asked for
+    ("Babbage", "born in", "Teignmouth"), ("Teignmouth", "part of", "England"),
+    ("Ada", "visited", "England"), ("Ada", "wrote to", "Victoria"),  # straight edges that nobody asked about
+    ("Kent", "part of", "Ada"), ("Kent", "born in", "England"),  # the same relations in the other order
+    ("Ada", "knows", "Mary"), ("Mary", "knows", "Charles"), ("Ada", "knows", "Charles"),
+]  # fmt: skip
+BORN, IN_ENGLAND, RULED = "Ada --[born in]--> London", "London --[part of]--> England", "England --[ruled by]--> Victoria"
+CHAINS = {
+    "two edges": {
+        "in_memory": "result = [g['object'] for f in facts('Ada', 'born in') if f['subject'] == 'Ada' for g in facts(f['object'], 'part of')]",
+        "cypher_embedded": "MATCH ({id: 'Ada'})-[:`born in`]->()-[:`part of`]->(c) RETURN c.id AS country",
+        "sparql_embedded": "SELECT ?c WHERE { :Ada :born_in/:part_of ?c }",
+    },
+    "three edges": {
+        "in_memory": (
+            "result = [h['object'] for f in facts('Ada', 'born in') if f['subject'] == 'Ada' for g in facts(f['object'], 'part of') "
+            "for h in facts(g['object'], 'ruled by')]"
+        ),
+        "cypher_embedded": "MATCH ({id: 'Ada'})-[:`born in`]->()-[:`part of`]->()-[:`ruled by`]->(q) RETURN q.id",
+        "sparql_embedded": "SELECT ?q WHERE { :Ada :born_in ?p . ?p :part_of ?c . ?c :ruled_by ?q }",
+    },
+    "both ends returned": {
+        "in_memory": (
+            "result = [{'who': f['subject'], 'queen': h['object']} for f in facts('London', 'born in') "
+            "for g in facts(f['object'], 'part of') for h in facts(g['object'], 'ruled by') if f['subject'] == 'Ada']"
+        ),
+        "cypher_embedded": (
+            "MATCH (a)-[:`born in`]->({name: 'big'})-[:`part of`]->()-[:`ruled by`]->(q) RETURN a.id, q.id"
+        ),
+        "sparql_embedded": "SELECT ?a ?q WHERE { ?a :born_in ?p . ?p :part_of ?c . ?c :ruled_by ?q . ?p :name \"big\" }",
+    },
+    "the middle returned": {
+        "in_memory": (
+            "result = [[f['object'], g['object']] for f in facts('Ada', 'born in') if f['subject'] == 'Ada' "
+            "for g in facts(f['object'], 'part of') for h in facts(g['object'], 'ruled by')]"
+        ),
+        "cypher_embedded": "MATCH ({id: 'Ada'})-[:`born in`]->(b)-[:`part of`]->(c)-[:`ruled by`]->() RETURN b.id, c.id",
+        "sparql_embedded": "SELECT ?b ?c WHERE { :Ada :born_in ?b . ?b :part_of ?c . ?c :ruled_by ?q }",
+    },
+    "against the edges": {
+        "in_memory": (
+            "result = [f['subject'] for g in facts('England', 'part of') for f in facts(g['subject'], 'born in') if f['subject'] == 'Ada']"
+        ),
+        "cypher_embedded": "MATCH ({id: 'England'})<-[:`part of`]-()<-[:`born in`]-(who {age: 36}) RETURN who.id",
+        "sparql_embedded": "SELECT ?who WHERE { ?p :part_of :England . ?who :born_in ?p ; :age 36 }",
+    },
+    "one relation twice": {
+        "in_memory": (
+            "result = [g['object'] for f in facts('Ada', 'knows') if f['subject'] == 'Ada' for g in facts(f['object'], 'knows') "
+            "if g['subject'] == f['object']]"
+        ),
+        "cypher_embedded": "MATCH ({id: 'Ada'})-[:knows]->()-[:knows]->(c) RETURN c.id",
+        "sparql_embedded": "SELECT ?c WHERE { :Ada :knows/:knows ?c }",
+    },
+}  # fmt: skip
+RESTS_ON = {
+    "two edges": {BORN, IN_ENGLAND},
+    "three edges": {BORN, IN_ENGLAND, RULED},
+    "both ends returned": {BORN, IN_ENGLAND, RULED},
+    "the middle returned": {BORN, IN_ENGLAND},
+    "against the edges": {BORN, IN_ENGLAND},
+    "one relation twice": {"Ada --[knows]--> Mary", "Mary --[knows]--> Charles"},
+}
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def travels(request):
+    """A store that holds chains of edges, and others that end at the same nodes."""
+    graph = PropertyGraph.of(
+        [Node("Ada", (), {"age": 36}), Node("London", (), {"name": "big"})],
+        [Edge(*triple) for triple in TRAVELS],
+        dangling="add",
+    )
+    with open_store(request.param) as store:
+        store.apply(store.graph().diff(graph))
+        yield request.param, store
+
+
+def rests_on(store, statement):
+    llm = scripted(**{"forced": {"statement": statement}, "parse": {"answer": "so"}})
+    *_, answer = think("Who or what is it?", llm, store, [], FEW.but(forced_reads=1))
+    return answer
+
+
+@pytest.mark.parametrize("asked", CHAINS)
+def test_a_row_at_the_end_of_a_chain_rests_on_its_edges_and_on_no_other_chain(travels, asked):
+    kind, store = travels
+    answer = rests_on(store, CHAINS[asked][kind])
+    assert set(answer.evidence) == RESTS_ON[asked] and not answer.forced
+
+
+@pytest.mark.parametrize("asked", ["two edges", "three edges"])
+def test_in_a_large_graph_chains_are_found_too(travels, asked, monkeypatch):
+    kind, store = travels
+    monkeypatch.setattr("kgot_lab.loop.evidence._WHOLE", 0)
+    assert set(rests_on(store, CHAINS[asked][kind]).evidence) == RESTS_ON[asked]
+
+
+def test_a_chain_whose_relations_are_not_named_is_not_cited(travels):
+    kind, store = travels
+    anywhere = {
+        "in_memory": "result = [g['object'] for f in facts('Babbage') for g in facts(f['object']) if g['subject'] == f['object']]",
+        "cypher_embedded": "MATCH ({id: 'Babbage'})-[*2..2]->(c) RETURN c.id",
+        "sparql_embedded": "SELECT ?c WHERE { :Babbage ?r ?p . ?p ?s ?c }",
+    }
+    assert rests_on(store, anywhere[kind]).evidence == ()
+
+
+def test_of_very_many_chains_that_over_the_named_node_is_cited_or_else_a_few():
+    edges = [Edge("Hub", "feeds", f"n{number}") for number in range(2000)] + [Edge(f"n{number}", "fills", "Sea") for number in range(2000)]
+    with open_store("in_memory") as many:
+        many.apply(many.graph().diff(PropertyGraph.of((), edges, dangling="add")))
+        named = rests_on(many, "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts('n1900', 'fills')]")
+        any_of_them = rests_on(many, "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts(near[0]['object'], 'fills')]")
+    assert set(named.evidence) == {"Hub --[feeds]--> n1900", "n1900 --[fills]--> Sea"}
+    assert len(any_of_them.evidence) == 6 and {fact.split("--")[1] for fact in any_of_them.evidence} == {"[feeds]", "[fills]"}

@@ -70,8 +70,8 @@ class _Apart:
     def __init__(self, unsafe: bool, seconds: float):
         self._unsafe, self._seconds = unsafe, seconds
 
-    def compute(self, code: str) -> str:
-        with closing(Calculator(unsafe=self._unsafe, seconds=self._seconds)) as calculator:
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        with closing(Calculator(unsafe=self._unsafe, seconds=seconds or self._seconds)) as calculator:
             return calculator.compute(code)
 
 

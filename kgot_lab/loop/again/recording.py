@@ -18,7 +18,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
 from kgot_lab.loop.walk import usually_finds
 from kgot_lab.stores.looking_up import edges_between, holds_value
-from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store, readers
+from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
@@ -38,6 +38,7 @@ class Recording:
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
     edits: dict[Key, str] = field(default_factory=dict)  # statements that a person has put in the place of those asked for
+    turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
     avoided: int = 0
     made: int = 0
 
@@ -116,7 +117,9 @@ class RememberedLLM:
     live: LLM | None = None
 
     def __call__(self, prompt: Prompt) -> Reply:
-        known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on with the run
+        known = self.recording.turns
+        if known is None:
+            known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on with the run
         if known:
             self.recording.avoided += 1
             return known.popleft()
@@ -158,6 +161,25 @@ class RememberedTool:
 
 
 @dataclass
+class RememberedPython:
+    """What runs Python, which answers from the recording what was run before."""
+
+    recording: Recording
+    live: Callable[[str], str] | None = None
+
+    def __call__(self, code: str) -> str:
+        known = self.recording.outputs.get((code,))
+        if known is not None:
+            if known.failed:
+                raise QueryFailed(code, known.output)
+            return known.output
+        if self.live is None:
+            told = "the recorded run holds no output of this Python, and nothing here runs any: "
+            raise ReplayMiss(f"{told}take another store, or give Resources(compute=…)")
+        return self.live(code)
+
+
+@dataclass
 class RememberedStore:
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
@@ -166,16 +188,17 @@ class RememberedStore:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
+    spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
     edited: dict[str, str] = field(default_factory=dict)  # asked for, and run in its place: for the event that is to come
 
     @property
     def dialect(self) -> Dialect:
-        return self.store.dialect
+        return self.spoken or self.store.dialect
 
     @property
     def readers(self) -> tuple[RememberedStore, ...]:
         """The stores asked in other languages, over the same recording."""
-        return tuple(replace(self, store=reader, reads_in=reader.dialect.name) for reader in readers(self.store))
+        return tuple(replace(self, store=reader, reads_in=reader.dialect.name, spoken=None) for reader in readers(self.store))
 
     def write(self, statement: str) -> Diff:
         meant, by_hand = self._meant(("write", self.fingerprint.now, statement))
@@ -219,16 +242,6 @@ class RememberedStore:
             if not by_hand:
                 raise
             raise BadInput(f"the edited statement was refused: {error.reason}") from error
-
-    def compute(self, code: str) -> str:
-        known = self.recording.outputs.get((code,))
-        if known is not None:
-            if known.failed:
-                raise QueryFailed(code, known.output)
-            return known.output
-        if not isinstance(self.store, Computer):
-            raise QueryFailed(code, "this store runs no plain Python")
-        return self.store.compute(code)
 
     def graph(self) -> PropertyGraph:
         return self.store.graph()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,16 +23,17 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.again.recording import Fingerprint, Key, Recording, RememberedLLM, RememberedStore, RememberedTool
+from kgot_lab.loop.again.behind import left_behind
+from kgot_lab.loop.again.recording import Fingerprint, Key, Recording, RememberedLLM, RememberedPython, RememberedStore, RememberedTool
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import Trace, TraceWriter, diffs, events_of, graph_after, load_run, reopened
-from kgot_lab.loop.walk import think
+from kgot_lab.loop.walk import computing, think
 from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
-from kgot_lab.stores.protocol import Store
+from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Reply, Usage
 
@@ -51,23 +53,29 @@ class Resources:
     tools: Sequence[Tool] = ()
     planning: LLM | None = None
     execution: LLM | None = None
+    compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
 
 
 _NOTHING = Resources()
 
 
 def walk_again(events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING) -> Iterator[Event]:
-    """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the live parts, if given."""
+    """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the live parts, if given.
+
+    Python is run where the run had something that runs it: by the live part, or else by the store.
+    """
     begun = started(events)
-    tools = {tool.name: tool for tool in live.tools}
+    tools, limits = {tool.name: tool for tool in live.tools}, limits_of(begun)
+    python = RememberedPython(recording, live.compute or computing(store.store, limits))
     walk = think(
         begun.question,
         RememberedLLM(recording, begun.planning, live.planning),
         store,
         [RememberedTool(recording, name, tools.get(name), **told) for name, told in begun.tools.items()],
-        limits_of(begun),
+        limits,
         execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
         attachments=begun.attachments,
+        compute=python if begun.computes else None,
     )
     return map(store.as_edited, walk)
 
@@ -79,10 +87,13 @@ def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[
     return walk_again(events, recording, remembered(recording, events, store or InMemory()))
 
 
+_A_STORE = "a run is walked again in a store, as open_store(…) gives one"
+
+
 def remembered(recording: Recording, events: Sequence[Event], store: Store, edits: Mapping[Key, str] | None = None) -> RememberedStore:
     """A store over a recording, holding what the run began with: it must be empty, or hold just that. Raises BadInput."""
     begun = started(events)
-    require_parts(store, ("write", "read", "schema"), "a run is walked again in a store, as open_store(…) gives one")
+    require_parts(store, ("write", "read", "schema"), _A_STORE)
     if store.schema().nodes:
         if not begun.start or store.graph() != begun.start:
             wanted = "empty, or hold just the graph that the run began with" if begun.start else "empty"
@@ -128,15 +139,16 @@ class Difference:
         return f"event {self.number} ({kind}) differs in {where}: recorded {was}; now {now}{why}"
 
 
-def verify(run: Trace | Sequence[Event], store: Store | None = None) -> Difference | None:
+def verify(run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None) -> Difference | None:
     """Execute the loop and every statement again on the recorded replies and tool results; the first difference, or None.
 
     The store must be empty; statements and arithmetic really run in it. By default it is one in this process, for the languages of the run.
+    `compute` runs Python in its place, as in `think`.
     """
     events = events_of(run)
     recording = replace(Recording.of(events), statements={}, outputs={})
     with _opened(events, store) as opened:
-        return first_difference(events, walk_again(events, recording, remembered(recording, events, opened)))
+        return first_difference(events, walk_again(events, recording, remembered(recording, events, opened), Resources(compute=compute)))
 
 
 @contextmanager
@@ -221,7 +233,8 @@ def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
 
-    The store must be empty, or hold just the graph that the run began with. Raises TraceError when the loop no longer does what was
+    The store must be empty, or hold what the run began with or had made, at most one write more than the trace knows: see `left_behind`.
+    That is taken back and made again, without running a recorded statement. Raises BadInput for any other store, TraceError when the loop no longer does what was
     recorded, and when another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
@@ -230,12 +243,20 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     writing = reopened(path)  # first, so that nobody adds to what is read now
     try:
         trace = load_run(path)
-        recording = Recording.of(trace.events)
+        require_parts(store, ("write", "read", "schema"), _A_STORE)
+        recording = Recording.of((*trace.events, *left_behind(trace.events, store, _walked_beside)))
         walk = walk_again(trace.events, recording, remembered(recording, trace.events, store), live)
     except BaseException:
         writing.close()
         raise
     return _going_on(trace.events, walk, writing)
+
+
+def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
+    """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell the graph in another order."""
+    asked = (event for event in events if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "))
+    recording = replace(Recording.of(events), turns=deque(Reply(event.reply, event.usage, event.model, event.cut) for event in asked))
+    return walk_again(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
 
 
 def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWriter) -> Iterator[Event]:

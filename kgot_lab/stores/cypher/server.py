@@ -20,6 +20,7 @@ from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
+from kgot_lab.stores.given import require_diff, require_statement, require_words
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -95,6 +96,7 @@ class CypherServer:
         What it added is found by our marks, which new nodes and edges lack. When the server's counts do not prove that it did no more,
         it is taken back and run again between two readings of the namespace, whose cost grows with the graph.
         """
+        require_statement(statement)
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
         with self._refusing(sent, statement):
@@ -136,6 +138,7 @@ class CypherServer:
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
+        require_statement(statement)
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
         with self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
@@ -146,10 +149,11 @@ class CypherServer:
             except (TooMuch, NotOurs) as error:
                 raise QueryFailed(statement, str(error)) from None
 
-    def compute(self, code: str) -> str:
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
         """What plain Python prints, or its last expression's value, in a sandbox here and away from the graph; raises QueryFailed."""
         self._link.require_open()
-        return self._calculator.compute(code)
+        require_statement(code)
+        return self._calculator.compute(code, seconds=seconds)
 
     # --- the graph ---
 
@@ -164,6 +168,7 @@ class CypherServer:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does not fit."""
+        require_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
             application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)
@@ -197,6 +202,7 @@ class CypherServer:
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first: found on the server, weighed here."""
+        require_words(words)
         with self._told():
             return self._looking.search(words, limit)
 

@@ -14,6 +14,7 @@ from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import checked_statement, has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.stores.given import require_diff, require_statement, require_words
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.looking_up import edges_among
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
@@ -88,14 +89,17 @@ class SparqlServer(Kept):
 
     def write(self, statement: str) -> Diff:
         """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
+        require_statement(statement)
         return self._until_settled(partial(super().write, statement))
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the server's graph; raises BadInput when it does not fit or RDF cannot hold it."""
+        require_diff(diff)
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
         """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query."""
+        require_statement(statement)
         try:
             found = checked_statement("read", statement)
             text = with_prefixes(found)
@@ -134,6 +138,7 @@ class SparqlServer(Kept):
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first."""
+        require_words(words)
         self._refresh()
         return super().search(words, limit)
 
