@@ -182,11 +182,7 @@ def go_on(
     asking.check_kept(Path(choice.save) if choice.save else None, None)
     asked = sum(isinstance(event, Asked) for event in run.events)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
-    opened = (
-        store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace)
-        if place
-        else terminal.store_of(begun, choice.unsafe)
-    )
+    opened = store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace) if place else terminal.store_of(begun, choice.unsafe)
     with closing(opened) as store:
         walk = resume(trace, store, Resources(tools, planning, executing))
         finish(walk, trace, again, asked=asked, html=outputs.html, as_json=outputs.as_json)

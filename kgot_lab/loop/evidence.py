@@ -145,8 +145,8 @@ class _Names:
     def spoken_of(self, candidate: Candidate) -> list[Edge]:
         """The edges that rows speak of: the fact that a row is; else those between names in it, or between one and a name in the statement.
 
-        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each. Two names may also be
-        the ends of a chain of edges whose relations the statement names: see `_chains`.
+        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one row each. Two names may
+        also be the ends of a chain of edges whose relations the statement names: see `_chains`.
         """
         said = _said(candidate.statement)
         there = [name for text in said for name in self.within(text)]

@@ -35,8 +35,8 @@ def think(
     """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is where it begins.
 
     `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs Python apart from this process
-    and returns what it printed, bounded as it likes; by default the store's own does, for `limits.python_seconds`. Raises BadInput, and whatever a model or the sandbox cannot recover from:
-    LLMError, SandboxError.
+    and returns what it printed, bounded as it likes; by default the store's own does, for `limits.python_seconds`. Raises
+    BadInput, and whatever a model or the sandbox cannot recover from: LLMError, SandboxError.
     """
     require(question, str, "a question is a text")
     if not question.strip():

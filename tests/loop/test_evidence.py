@@ -205,13 +205,13 @@ TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victor
 BORN, IN_ENGLAND, RULED = "Ada --[born in]--> London", "London --[part of]--> England", "England --[ruled by]--> Victoria"
 CHAINS = {
     "two edges": {
-        "in_memory": "result = [g['object'] for f in facts('Ada', 'born in') if f['subject'] == 'Ada' for g in facts(f['object'], 'part of')]",
+        "in_memory": "result = [g['object'] for f in facts('Ada', 'born in') for g in facts(f['object'], 'part of')]",
         "cypher_embedded": "MATCH ({id: 'Ada'})-[:`born in`]->()-[:`part of`]->(c) RETURN c.id AS country",
         "sparql_embedded": "SELECT ?c WHERE { :Ada :born_in/:part_of ?c }",
     },
     "three edges": {
         "in_memory": (
-            "result = [h['object'] for f in facts('Ada', 'born in') if f['subject'] == 'Ada' for g in facts(f['object'], 'part of') "
+            "result = [h['object'] for f in facts('Ada', 'born in') for g in facts(f['object'], 'part of') "
             "for h in facts(g['object'], 'ruled by')]"
         ),
         "cypher_embedded": "MATCH ({id: 'Ada'})-[:`born in`]->()-[:`part of`]->()-[:`ruled by`]->(q) RETURN q.id",
@@ -275,7 +275,7 @@ def travels(request):
 
 
 def rests_on(store, statement):
-    llm = scripted(**{"forced": {"statement": statement}, "parse": {"answer": "so"}})
+    llm = scripted(forced={"statement": statement}, parse={"answer": "so"})
     *_, answer = think("Who or what is it?", llm, store, [], FEW.but(forced_reads=1))
     return answer
 

@@ -349,6 +349,44 @@ def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
         assert store.compute("sum(range(4))") == "6"
 
 
+@pytest.mark.parametrize("given", [None, 7, b"Ada", ["Ada"]], ids=repr)
+def test_what_is_no_text_is_neither_written_read_searched_for_nor_computed(filled, said, given):
+    there = filled.graph()
+    acts = [filled.write, filled.read, filled.search, *([] if said is SQL else [filled.compute])]
+    for act in acts:
+        with pytest.raises(BadInput, match="a text"):
+            act(given)
+    assert filled.graph() == there
+
+
+NO_DIFFS = {
+    "nothing": None,
+    "a text": "Ada",
+    "a graph": PropertyGraph.of((Node("Ada"),)),
+    "a node of itself": Diff(added_nodes=("Eve",)),
+    "an id that is no text": Diff(added_nodes=(Node(7),)),
+    "an end that is no text": Diff(added_edges=(Edge("Ada", "knows", None),)),
+    "properties that are no dictionary": Diff(added_nodes=(Node("Eve", (), ["age"]),)),
+    "a name that is no text": Diff(changed_nodes=((ADA, Node("Ada", ("Person",), {1: 2})),)),
+}
+
+
+@pytest.mark.parametrize("given", NO_DIFFS)
+def test_what_is_no_diff_is_neither_applied_nor_taken_back(filled, given):
+    there = filled.graph()
+    for act in (filled.apply, filled.undo):
+        with pytest.raises(BadInput):
+            act(NO_DIFFS[given])
+    assert filled.graph() == there
+
+
+def test_python_takes_as_long_as_it_is_told_it_may(store, said):
+    if said is not SQL:
+        with pytest.raises(QueryFailed, match=r"took longer than 0\.5 seconds"):
+            store.compute("while True: pass", seconds=0.5)
+        assert store.compute("1 + 1", seconds=20) == "2"
+
+
 def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
     graph = random_graph(4, nodes=300, edges=600)
     store.apply(PropertyGraph.of().diff(graph))

@@ -18,7 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Wrote
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store
+from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, store_again
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sparql.namespaces import graph_iri
 from kgot_lab.tools.search import search
@@ -211,14 +211,14 @@ def test_a_graph_that_is_there_is_refused_with_what_to_do_kept_or_wiped(place, n
     assert namespaces(place.kind, place.at)[f"{name} other"] == (2, 1)
 
 
-def test_a_run_to_be_walked_again_finds_its_own_graph_emptied(place, name):
+def test_a_run_that_goes_on_finds_what_is_in_its_namespace_or_a_new_one(place, name):
     with closing(place.begin(namespace=name)) as store:
         store.write(place.said.add)
         grown = store.graph()
-    with pytest.raises(BadInput, match="already holds a graph"):
-        place.begin(namespace=name, holding=PropertyGraph.of((Node("another"),), ()))
-    with closing(place.begin(namespace=name, holding=grown)) as store:
-        assert len(store.graph()) == 0
+    with closing(store_again(place.kind, place.at, namespace=name)) as store:
+        assert store.graph() == grown
+    with closing(store_again(place.kind, place.at)) as store:
+        assert len(store.graph()) == 0 and store.namespace != name
 
 
 def test_namespaces_are_listed_with_what_they_hold_and_deleted_one_by_one(place, name):

@@ -13,10 +13,10 @@ from kgot_lab.loop.trace import diffs, graph_after
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.protocol import Dialect, Store
 
-Walk = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]  # recorded events walked again in a store, with nothing live
+WalkBeside = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]  # recorded events walked again in a store, with nothing live
 
 
-def left_behind(events: Sequence[Event], store: Store, walk: Walk) -> tuple[Wrote, ...]:
+def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
     """The write that a store has and the trace of its run has not, if there is one; the store then holds what the run began with.
 
     A run is stopped one write ahead when a kill comes between a write and its line. The store holds then just the graph of the trace and
@@ -52,7 +52,7 @@ def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
     return False
 
 
-def _next_write(events: Sequence[Event], store: Store, walk: Walk) -> tuple[Wrote, ...]:
+def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
     """The write that follows on those of a trace before anything live is asked for; none where another thing comes next."""
     begun = events[0]
     assert isinstance(begun, Started)

@@ -119,7 +119,9 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on with the run
+            known = self.recording.replies.get(
+                (prompt_digest(prompt, ""),)
+            )  # whoever answered: another model may have gone on with the run
         if known:
             self.recording.avoided += 1
             return known.popleft()

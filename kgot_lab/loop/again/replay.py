@@ -234,8 +234,8 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
 
     The store must be empty, or hold what the run began with or had made, at most one write more than the trace knows: see `left_behind`.
-    That is taken back and made again, without running a recorded statement. Raises BadInput for any other store, TraceError when the loop no longer does what was
-    recorded, and when another run or resume is writing the file.
+    That is taken back and made again, without running a recorded statement. Raises BadInput for any other store, TraceError when the loop
+    no longer does what was recorded, and when another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")
