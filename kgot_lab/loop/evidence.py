@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -22,7 +22,8 @@ from kgot_lab.types import Diff, Document, Edge, Json
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
 _MOST = 50  # names that a large graph is searched for, and names around those
 _LONGEST = 3  # edges of a chain
-_CHAINS = 500  # that are grown at a time
+_CHAINS = 5000  # that are grown at a time
+_STARTS = 10  # names that they are grown from, for one statement
 _CITED = 3  # chains between two names
 _NAMED = 10  # names of a row or a statement between which chains are looked for
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
@@ -100,22 +101,18 @@ def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
 class _Asked(NamedTuple):
     """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes out, in their order."""
 
-    names: Sequence[str]
+    names: tuple[str, ...]
     told: str
     relations: tuple[str, ...]
 
 
 class _Chain(NamedTuple):
-    """Edges one after the other, whichever way each points, their relations, and the names of the nodes that they pass."""
+    """Edges one after the other, their relations, whether each points onwards, and the names of the nodes that they join."""
 
     edges: tuple[Edge, ...]
     types: tuple[str, ...]
+    forward: tuple[bool, ...]
     names: tuple[str, ...]
-
-    def with_edge(self, edge: Edge) -> _Chain:
-        source, target = _folded(edge.source), _folded(edge.target)
-        other = target if source == self.names[-1] else source
-        return _Chain((*self.edges, edge), (*self.types, _folded(edge.type)), (*self.names, other))
 
     def unnamed(self, named: Collection[str]) -> bool:
         """Whether it passes a node that is not named."""
@@ -124,8 +121,7 @@ class _Chain(NamedTuple):
     @property
     def turns(self) -> int:
         """How often the edges change their direction."""
-        ways = [_folded(edge.source) == name for edge, name in zip(self.edges, self.names, strict=False)]
-        return sum(one != other for one, other in pairwise(ways))
+        return sum(one != other for one, other in pairwise(self.forward))
 
 
 class _Names:
@@ -134,13 +130,19 @@ class _Names:
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
         self._at: dict[str, list[Edge]] = defaultdict(list)
+        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(list)  # relation, other end, whether it points there, edge
         for edge in edges:
             ends = _folded(edge.source), _folded(edge.target)
             self._between[ends].append(edge)
+            if ends[0] != ends[1]:
+                type = _folded(edge.type)
+                self._hops[ends[0]].append((type, ends[1], True, edge))
+                self._hops[ends[1]].append((type, ends[0], False, edge))
             for end in ends:
                 self._at[end].append(edge)
         self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
-        self._types = {_folded(edge.type) for each in self._between.values() for edge in each}
+        self._types = {type for each in self._hops.values() for type, *_ in each}
+        self._known: dict[tuple[str, _Asked], dict[str, list[_Chain]]] = {}
 
     def spoken_of(self, candidate: Candidate) -> list[Edge]:
         """The edges that rows speak of: the fact that a row is; else those between names in it, or between one and a name in the statement.
@@ -149,7 +151,7 @@ class _Names:
         also be the ends of a chain of edges whose relations the statement names: see `_chains`.
         """
         said = _said(candidate.statement)
-        there = [name for text in said for name in self.within(text)]
+        there = tuple(dict.fromkeys(name for text in said for name in self.within(text)))
         asked = _Asked(there, _folded(candidate.statement), tuple(name for name in map(_folded, said) if name in self._types))
         told = asked.told
         found = _once(edge for row in candidate.rows for edge in self._of_row(row, asked))
@@ -182,8 +184,8 @@ class _Names:
         chained = False
         for number, end in enumerate(row):
             for start in (name for name in others if name not in row[: number + 1]):
-                direct = [edge for edge in self._joining([start], [end]) if _folded(edge.type) in asked.relations]
-                chains = self._chains(start, end, {*row, *others}, asked.relations)
+                direct = [edge for type, other, _, edge in self._hops[start] if other == end and type in asked.relations]
+                chains = self._chains(start, end, {*row, *others}, asked)
                 if direct and not (chains and len(chains[0].edges) == len(asked.relations) and chains[0].unnamed({*row, *others})):
                     found += direct  # but a chain of all that the statement names, over nodes it does not name, says more
                     continue
@@ -191,32 +193,48 @@ class _Names:
                 found += (edge for chain in chains for edge in chain.edges)
         return _once(found) if chained else []
 
-    def _chains(self, start: str, end: str, named: Collection[str], relations: Sequence[str]) -> list[_Chain]:
+    def _chains(self, start: str, end: str, named: Collection[str], asked: _Asked) -> list[_Chain]:
         """The best chains of two or three edges between two names, at most a few; their relations follow one another as in the statement.
 
         That is from either end, for the direction in which a statement asks for an edge is not read. Best are chains over nodes that are
         `named` too, then those of all relations that the statement names, then short ones, then those that turn least.
         """
+
+        def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
+            return chain.unnamed(named), len(chain.edges) != len(asked.relations), len(chain.edges), chain.turns
+
+        found = self._chains_from(start, asked).get(end, [])
+        least = min(map(worse, found), default=None)
+        return [chain for chain in found if worse(chain) == least][:_CITED]
+
+    def _chains_from(self, start: str, asked: _Asked) -> Mapping[str, list[_Chain]]:
+        """The chains that begin at a name, by the name they end at; those over names of the statement grow first."""
+        if (known := self._known.get((start, asked))) is not None:
+            return known
+        if len(self._known) >= _STARTS:
+            return {}
         runs = {
-            tuple(each[at : at + length])
-            for each in (relations, relations[::-1])
+            each[at : at + length]
+            for each in (asked.relations, asked.relations[::-1])
             for length in range(2, _LONGEST + 1)
             for at in range(len(each) - length + 1)
         }
         begun = {run[:length] for run in runs for length in range(1, len(run) + 1)}
-        found: list[_Chain] = []
-        growing = [_Chain((), (), (start,))]
+        ending = self._known[start, asked] = defaultdict(list)
+        growing = [_Chain((), (), (), (start,))]
         for _ in range(_LONGEST):
-            grown = [chain.with_edge(edge) for chain in growing for edge in self._at.get(chain.names[-1], ())]
-            grown = [chain for chain in grown if chain.types in begun and chain.names[-1] not in chain.names[:-1]]
-            found += (chain for chain in grown if chain.names[-1] == end and chain.types in runs)
-            growing = sorted((chain for chain in grown if chain.names[-1] != end), key=lambda chain: chain.names[-1] not in named)[:_CHAINS]
-
-        def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
-            return chain.unnamed(named), len(chain.edges) != len(relations), len(chain.edges), chain.turns
-
-        least = min(map(worse, found), default=None)
-        return [chain for chain in found if worse(chain) == least][:_CITED]
+            more = (
+                _Chain((*chain.edges, edge), (*chain.types, type), (*chain.forward, forward), (*chain.names, other))
+                for chain in growing
+                for type, other, forward, edge in self._hops[chain.names[-1]]
+                if (*chain.types, type) in begun and other not in chain.names
+            )
+            grown = list(islice(more, _CHAINS))
+            for chain in grown:
+                if chain.types in runs:
+                    ending[chain.names[-1]].append(chain)
+            growing = sorted(grown, key=lambda chain: chain.names[-1] not in asked.names)
+        return ending
 
     def _related(self, edges: Sequence[Edge], told: str) -> list[Edge]:
         """The edges whose relation is told; all of them where none is."""
