@@ -138,7 +138,6 @@ def go_on(
     """Go on with a run on file, by the models it names unless others are given."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
-    from kgot_lab.loop.events import Asked
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import empty_store
 
@@ -148,7 +147,7 @@ def go_on(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
     )
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(configuration)
+    spending = asking.spending_of(configuration, run.events)
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -181,7 +180,7 @@ def go_on(
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
     asking.check_kept(Path(choice.save) if choice.save else None, None)
-    grown, asked = graph_after(run.events), sum(isinstance(event, Asked) for event in run.events)
+    grown = graph_after(run.events)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = (
         empty_store(*place, unsafe=choice.unsafe, holding=grown, namespace=choice.namespace)
@@ -190,7 +189,7 @@ def go_on(
     )
     with closing(opened) as store:
         walk = resume(trace, store, Resources(tools, planning, executing))
-        finish(walk, trace, again, asked=asked, html=outputs.html, as_json=outputs.as_json)
+        finish(walk, trace, again, html=outputs.html, as_json=outputs.as_json)
         if choice.save:
             write_snapshot(store.graph(), choice.save, variant="networkx")
             terminal.say(f"{store.graph()} written to {choice.save}")
