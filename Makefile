@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-live test-browser lint notebooks lab model record recall bench receipts engines servers doctor clean
+.PHONY: help environment run more test test-live test-browser lint notebooks lab model record recall bench fire receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ record: $(VENV)/.run  ## record the traces of the notebooks and the demo again, 
 
 recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (about 5 minutes; vectors of sentences are computed once)
 	$(BIN)/kgot-lab bench
+
+fire: $(VENV)/.test  ## hold stores, sandbox, readers and clients under random fire for an hour (MINUTES=60), resumable; exit code 1 for a fault
+	$(BIN)/python benchmarks/fire.py --minutes $(or $(MINUTES),60)
 
 bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py

@@ -138,7 +138,6 @@ def go_on(
     """Go on with a run on file, by the models it names unless others are given."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
-    from kgot_lab.loop.events import Asked
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
@@ -147,7 +146,7 @@ def go_on(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
     )
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(configuration)
+    spending = asking.spending_of(configuration, run.events)
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -180,12 +179,11 @@ def go_on(
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
     asking.check_kept(Path(choice.save) if choice.save else None, None)
-    asked = sum(isinstance(event, Asked) for event in run.events)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace) if place else terminal.store_of(begun, choice.unsafe)
     with closing(opened) as store:
         walk = resume(trace, store, Resources(tools, planning, executing))
-        finish(walk, trace, again, asked=asked, html=outputs.html, as_json=outputs.as_json)
+        finish(walk, trace, again, html=outputs.html, as_json=outputs.as_json)
         if choice.save:
             write_snapshot(store.graph(), choice.save, variant="networkx")
             terminal.say(f"{store.graph()} written to {choice.save}")

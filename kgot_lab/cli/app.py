@@ -216,7 +216,6 @@ def extract(
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
     from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.events import Asked
     from kgot_lab.loop.extract import extract as extracting
     from kgot_lab.loop.forecast import forecast_of_texts
     from kgot_lab.loop.trace import append, load_run, record
@@ -243,15 +242,14 @@ def extract(
         "model": model if model != "local" else None, "models": models, "preset": preset if preset != "auto" else None, "out": out,
         "trace": path, "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
     }  # fmt: skip
-    spending = asking.spending_of(configuration)
+    spending = asking.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
     terminal.say(f"estimate, for all documents: {forecast_of_texts(limits, [each.text for each in passages], rate=asking.rate_of(llm))}")
     with InMemory() as store:
         events = extracting(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path)
-        asked = sum(isinstance(event, Asked) for event in done)
-        for event in interruptible(kept, path, GoOn("extract", documents, {"resume": True, **given}), asked=asked):
+        for event in interruptible(kept, path, GoOn("extract", documents, {"resume": True, **given})):
             terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
         terminal.say(f"{store.graph()} written to {out}; the run is in {path}")

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM, Document
 
 
-def spending_of(configuration: Configuration) -> Spending:
-    """The one account of all models of a command."""
+def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
+    """The one account of all models of a command, in which the calls of a run that goes on are counted: a budget is the run's."""
     from kgot_lab.llm.budget import Spending
+    from kgot_lab.loop.ledger import ledger
 
     budget = configuration.budget
-    return Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
+    spending = Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
+    before = ledger(done)
+    spending.charge(before.total, calls=len(before.entries))
+    return spending
 
 
 _PLAIN = {"search", "read_attachment"}  # what a small model gets

@@ -40,14 +40,14 @@ class GoOn:
     def __str__(self) -> str:
         return command(self.name, self.first, **self.options)
 
-    def after(self, error: Exception, *, moved: bool = True) -> str:
-        """How to go on after an error; `moved` tells whether the command came further than one before, and so would again."""
+    def after(self, error: Exception) -> str:
+        """How to go on after an error: a budget is the whole run's, so one that is spent has to be raised."""
         if isinstance(error, ReplayMiss):
             recorded = [name for name in ("model", "execution_model") if str(self.options.get(name)).startswith("recorded:")]
             if recorded:
                 return f"Go on with a model that can answer in place of MODEL: {self._with(recorded, 'MODEL')}"
         limits = [name for name in ("max_calls", "max_seconds", "max_dollars") if self.options.get(name) is not None]
-        if isinstance(error, OverBudget) and limits and not moved:
+        if isinstance(error, OverBudget) and limits:
             return f"Go on with a budget that allows the next call in place of MORE: {self._with(limits, 'MORE')}"
         return f"Go on with: {self}"
 
@@ -55,30 +55,23 @@ class GoOn:
         return replace(self, options={**self.options, **dict.fromkeys(names, value)})
 
 
-def interruptible(events: Iterator[Event], path: Path, again: GoOn, *, asked: int = 0) -> Iterator[Event]:
-    """The events; when Ctrl-C, a model, the budget or the sandbox stops them, say where the run is kept and how to go on.
-
-    `asked` is how often a model had been asked when the command began.
-    """
-    from kgot_lab.loop.events import Asked
-
-    kept, count = f"Everything so far is in {path}.", 0
+def interruptible(events: Iterator[Event], path: Path, again: GoOn) -> Iterator[Event]:
+    """The events; when Ctrl-C, a model, the budget or the sandbox stops them, say where the run is kept and how to go on."""
+    kept = f"Everything so far is in {path}."
     try:
-        for event in events:
-            count += isinstance(event, Asked)
-            yield event
+        yield from events
     except KeyboardInterrupt:
         say(f"\nStopped. {kept} Go on with: {again}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, SandboxError, StoreUnavailable, TraceError) as error:
-        raise LabError(f"{str(error).rstrip('.')}. {kept} {again.after(error, moved=count > asked)}") from error
+        raise LabError(f"{str(error).rstrip('.')}. {kept} {again.after(error)}") from error
 
 
-def finish(events: Iterator[Event], path: Path, again: GoOn, *, asked: int = 0, html: Path | None = None, as_json: bool = False) -> None:
+def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | None = None, as_json: bool = False) -> None:
     """Show events as they happen, then the answer with what it rests on."""
     seen: list[Event] = []
     begun = time.perf_counter()
-    for event in interruptible(events, path, again, asked=asked):
+    for event in interruptible(events, path, again):
         seen.append(event)
         show_event(event, begun, to_stderr=as_json)
     show_end(seen, path, as_json=as_json)

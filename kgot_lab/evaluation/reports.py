@@ -20,8 +20,10 @@ from kgot_lab.evaluation.receipts import RESUMED, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
 PLAN = "plan.json"  # its name in a folder of receipts
 LENIENT = " lenient"  # behind the name of a measure that counts classes
 
@@ -103,12 +105,12 @@ class Report:
 
     def latex(self) -> str:
         """The tables in LaTeX, for the booktabs package."""
-        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {self.plan}"]) + "\n"
+        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(str(self.plan))}"]) + "\n"
 
     def csv(self) -> str:
-        """The rows as CSV, with the plan in columns of their own."""
+        """The rows as CSV, with the plan in columns of their own; a text that a spreadsheet would take for a formula has a ' before it."""
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
-        rows = [_rounded(asdict(row)) | plan for row in self.rows]
+        rows = [{name: _no_formula(value) for name, value in (_rounded(asdict(row)) | plan).items()} for row in self.rows]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -235,6 +237,11 @@ def _fits(run: Run, dataset: Dataset, where: str) -> None:
 def _times(run: Run) -> tuple[Cell, Cell]:
     median, p95 = (f"{1000 * seconds:.1f}" if math.isfinite(seconds) else "–" for seconds in run.latency)
     return Cell(median), Cell(p95)
+
+
+def _no_formula(cell: Json) -> Json:
+    """A cell of CSV that a spreadsheet shows as it stands; numbers stay numbers."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _rounded(value: Json) -> Json:

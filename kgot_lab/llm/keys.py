@@ -48,6 +48,14 @@ def without_key(text: str, key: str) -> str:
     return re.sub("\0+", "…", "".join(letters))
 
 
+def with_key_masked(text: str, key: str) -> str:
+    """A reply, whole, in which a key that a server repeats, however spelt, is …; a key of fewer than eight letters is left, as a word is."""
+    if key == NO_KEY or len(key) < _PIECE:
+        return text
+    spelt = "|".join(re.escape(form) for form in sorted(set(_spellings(key)), key=len, reverse=True))
+    return re.sub(spelt, "…", text, flags=re.IGNORECASE | re.ASCII)
+
+
 def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     """The key as a header; for addresses that are not OpenAI's, less what its client adds from the environment for OpenAI."""
     import openai

@@ -12,7 +12,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.budget import may_ask_again, may_be_charged, tokens_of
-from kgot_lab.llm.keys import key_for, own_headers, without_key
+from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
@@ -162,7 +162,7 @@ class OpenAICompatible:
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip():
-            return Reply(raw.said, usage, cut=raw.ended == "length")
+            return Reply(with_key_masked(raw.said, self._client.api_key), usage, cut=raw.ended == "length")
         asking.spent += usage
         if raw.declined:
             return Refusal(f"the reply is empty: {raw.declined}")

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgot_lab.tools.attachment import read_attachment
-from kgot_lab.tools.search import search
+from kgot_lab.tools.search import Progress, search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Document
 
 _MOST = 8  # passages that one search returns
 
 
-def tools_for(documents: Sequence[Document], attachments: Sequence[str | Path] = ()) -> list[Tool]:
+def tools_for(
+    documents: Sequence[Document], attachments: Sequence[str | Path] = (), *, progress: Progress | None = None
+) -> list[Tool]:
     """Search when there are documents, the attached files when there are some; raises BadInput for files that are not there.
 
-    Warns that the search will be worse where the embedding model is not installed.
+    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a search.
     """
     tools: list[Tool] = []
     if documents:
-        tools.append(search(documents, k=min(_MOST, len(documents))))
+        tools.append(search(documents, k=min(_MOST, len(documents)), progress=progress))
     if attachments:
         tools.append(read_attachment(attachments))
     return tools

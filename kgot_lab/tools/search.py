@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
@@ -14,11 +14,21 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, checked_documents
 
+Progress = Callable[[int, int], None]  # told how many are done, and of how many
 
-def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: int = 5, name: str = "search") -> TextTool:
+
+def search(
+    documents: Iterable[Document],
+    retriever: Stage | None = None,
+    *,
+    k: int = 5,
+    name: str = "search",
+    progress: Progress | None = None,
+) -> TextTool:
     """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
 
-    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
+    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact. `progress(done, total)` is told how many
+    of the passages that have no vector yet have one, while they are computed here, where no retriever is given.
     """
     require_count(k, 1, "k", "a search returns k passages")
     if retriever is not None:
@@ -26,7 +36,7 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
     require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
-    pipeline = (retriever or words_and_meaning(documents)) % k
+    pipeline = (retriever or words_and_meaning(documents, progress)) % k
 
     def run(query: str) -> Result:
         found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
@@ -39,12 +49,12 @@ def search(documents: Iterable[Document], retriever: Stage | None = None, *, k: 
     return TextTool(name, description, takes, run, finds="query")
 
 
-def words_and_meaning(documents: Iterable[Document]) -> Stage:
+def words_and_meaning(documents: Iterable[Document], progress: Progress | None = None) -> Stage:
     """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
     documents = checked_documents(documents)
     words = bm25(documents)
     try:
-        return weighted((0.7, meaning(documents, minilm())), (0.3, words))
+        return weighted((0.7, meaning(documents, minilm(progress=progress))), (0.3, words))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
         return words

@@ -297,3 +297,12 @@ def test_a_published_run_without_times_can_be_a_receipt(tmp_path):
     assert read == published and math.isnan(read.latency.median) and read.kept == 8
     shallow = Plan("base", "all@8", ("recall@5", "all@8"), rounds=200)
     assert report([read], toy(), shallow).row("base").mean == 1.0
+
+
+def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(develop):
+    name = '=HYPERLINK("http://evil.example")\n\\input{/etc/passwd}'
+    made = report([run(bm25(develop.documents), develop.queries, name=name)], develop, Plan(name, rounds=50))
+    assert not any(line.lstrip().startswith(r"\input") for line in made.latex().splitlines())
+    cells = [cell for row in csv.reader(io.StringIO(made.csv())) for cell in row]
+    assert f"'{name}" in cells and not any(cell.startswith("=") for cell in cells)
+    assert any(cell.startswith("0.") for cell in cells), "numbers stay numbers"

@@ -125,3 +125,11 @@ def test_what_is_set_for_openai_is_sent_to_nobody_else(monkeypatch: pytest.Monke
 def test_openais_own_addresses_get_its_organization(address: str, openai: bool) -> None:
     assert ("OpenAI-Organization" not in own_headers(server_at(address)[0], "key")) is openai
     assert list(own_headers(ENDPOINTS["openai"], "key")) == ["Authorization"]
+
+
+def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_long_reply_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SERVER_KEY, KEY)
+    long = "a word " * 2_000
+    with openai_server(says(f"{long}{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)} the end")) as server:
+        said = connect(f"{server.url}#tiny")(HELLO).text
+    assert said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class Ran:
     @property
     def again(self) -> list[str]:
         """The command it says to go on with."""
-        return shlex.split(self.err.strip().splitlines()[-1].partition("Go on with: ")[2])
+        return shlex.split(re.split("Go on with[^:]*: ", self.err.strip().splitlines()[-1])[-1])
 
 
 def asking(server, *more: object) -> list[object]:
