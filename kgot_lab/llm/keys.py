@@ -49,7 +49,7 @@ def without_key(text: str, key: str) -> str:
 
 
 def with_key_masked(text: str, key: str) -> str:
-    """A reply, whole, in which a key that a server repeats, however spelt, is …; a key of fewer than eight letters is left, as a word is."""
+    """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as a word is."""
     if key == NO_KEY or len(key) < _PIECE:
         return text
     spelt = "|".join(re.escape(form) for form in sorted(set(_spellings(key)), key=len, reverse=True))

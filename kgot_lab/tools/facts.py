@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kgot_lab.tools.attachment import read_attachment
-from kgot_lab.tools.search import Progress, search
+from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Document
 
@@ -14,7 +14,7 @@ _MOST = 8  # passages that one search returns
 
 
 def tools_for(
-    documents: Sequence[Document], attachments: Sequence[str | Path] = (), *, progress: Progress | None = None
+    documents: Sequence[Document], attachments: Sequence[str | Path] = (), *, progress: Callable[[int, int], None] | None = None
 ) -> list[Tool]:
     """Search when there are documents, the attached files when there are some; raises BadInput for files that are not there.
 

@@ -14,8 +14,6 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, checked_documents
 
-Progress = Callable[[int, int], None]  # told how many are done, and of how many
-
 
 def search(
     documents: Iterable[Document],
@@ -23,7 +21,7 @@ def search(
     *,
     k: int = 5,
     name: str = "search",
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> TextTool:
     """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
 
@@ -49,7 +47,7 @@ def search(
     return TextTool(name, description, takes, run, finds="query")
 
 
-def words_and_meaning(documents: Iterable[Document], progress: Progress | None = None) -> Stage:
+def words_and_meaning(documents: Iterable[Document], progress: Callable[[int, int], None] | None = None) -> Stage:
     """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
     documents = checked_documents(documents)
     words = bm25(documents)
