@@ -18,6 +18,7 @@ LabError
 └── TraceError        a trace or tape file cannot be read or does not fit
 """
 
+import math
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -150,6 +151,13 @@ def require_count(value: object, least: int, name: str, why: str = "") -> None:
     """Raise BadInput unless a value is a whole number of at least `least`; `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}")
+
+
+def require_amount(value: object, name: str, *, some: bool = False) -> None:
+    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be `some`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
+        raise BadInput(f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}")
 
 
 def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:

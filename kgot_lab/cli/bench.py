@@ -12,6 +12,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
@@ -91,11 +92,14 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)]
     claims = [verdicts(complete).markdown()] if complete else []
-    (folder / "report.md").write_text("\n\n".join([*(report.markdown() for report in reports), *claims]), encoding="utf-8")
-    (folder / "report.tex").write_text("\n\n".join(report.latex() for report in reports), encoding="utf-8")
     heads = [report.csv().split("\n", 1) for report in reports]
-    (folder / "report.csv").write_text("\n".join([heads[0][0], "".join(rest for _, rest in heads)]), encoding="utf-8")
-    (folder / "report.json").write_text("[\n" + ",\n".join(report.json() for report in reports) + "]\n", encoding="utf-8")
+    for ending, text in {
+        "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),
+        "tex": "\n\n".join(report.latex() for report in reports),
+        "csv": "\n".join([heads[0][0], "".join(rest for _, rest in heads)]),
+        "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
+    }.items():
+        write_whole(folder / f"report.{ending}", text, "the report")
     write_recall_page(reports, folder / "report.html")
 
 
@@ -140,7 +144,7 @@ def bar(name: str) -> Iterator[BenchmarkProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True)) as shown:
         task = shown.add_task(name, total=None, visible=False)
         yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)

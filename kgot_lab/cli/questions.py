@@ -15,6 +15,7 @@ from kgot_lab.cli import terminal
 from kgot_lab.cli.bench import bar
 from kgot_lab.errors import BadInput, LabError, LLMError, require_count, shortly
 from kgot_lab.text.harmless import harmless
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.questions.batch import QuestionRun
@@ -139,8 +140,6 @@ def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> Non
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go on is said."""
-    from rich.markup import escape
-
     from kgot_lab.experiments.questions.costs import note_untraced, rest_of
     from kgot_lab.experiments.questions.totals import write_totals
 
@@ -156,7 +155,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def told(question: Question, event: Event) -> None:
-                what = f"{escape(harmless(question.id))}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
             for receipt in run.answers(parallel, told):
@@ -188,7 +187,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
     asked = {question.id for question in run.questions.questions}
     receipts = [receipt for id, receipt in run.receipts.items() if id in asked]
     results = results_json(receipts)
-    (run.folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return

@@ -129,7 +129,7 @@ def fetched_model() -> Path:
     if os.environ.get(VARIABLE) or is_there(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
         return fetch_model(say=lambda there, total: progress.update(task, completed=there, total=total))
@@ -139,7 +139,7 @@ def fetched_model() -> Path:
 
 
 def read_folder(folder: Path) -> list[Document]:
-    """The passages of a folder, with a note for each file that was skipped or guessed at; raises BadInput when there are none."""
+    """The passages of a folder or a file, with a note for each file that was skipped or guessed at; raises BadInput when there are none."""
     from kgot_lab.documents.folder import read_documents
 
     library = read_documents(folder)

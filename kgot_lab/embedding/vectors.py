@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
 import zlib
@@ -19,6 +20,7 @@ from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.writing import write_whole
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
@@ -63,7 +65,9 @@ class Vectors:
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
         numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
         model, digest = np.array(self.model), np.array(self.digest)
-        np.savez_compressed(path, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
+        packed = io.BytesIO()
+        np.savez_compressed(packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
+        write_whole(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), packed.getvalue(), "the vectors")
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:

@@ -23,6 +23,7 @@ from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
 from kgot_lab.types import Hit, Json
+from kgot_lab.writing import write_whole
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 _FORMAT = "recall receipt 1"
@@ -91,10 +92,7 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:  # neither name nor time of writing, for equal bytes
         file.write(text.encode())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".new")
-    beside.write_bytes(packed.getvalue())
-    beside.replace(path)  # at once: a reader never sees half a receipt
+    write_whole(path, packed.getvalue(), "the receipt")
 
 
 def load_receipt(path: Path) -> Run:
@@ -161,7 +159,7 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, tuple[tuple[
     raw = partial.read_bytes() if partial.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        partial.write_bytes(whole)
+        write_whole(partial, whole, "the receipt")
     done: dict[str, tuple[tuple[Hit, ...], float]] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         row = _object(line, f"{partial.name}, line {number}")

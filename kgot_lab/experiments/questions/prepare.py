@@ -21,6 +21,7 @@ from kgot_lab.llm.budget import Budget, Budgeted, Spending, price_asked
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document
+from kgot_lab.writing import write_whole
 
 _UNLIMITED = Budget()
 _IGNORED = "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
@@ -92,7 +93,7 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
     begun = _plan(whole, chosen, selection, by)
     if not replace(begun, model=planning.name, execution=(execution or planning).name, tools=tools).keep(folder):
-        (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+        write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
 
