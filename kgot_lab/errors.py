@@ -19,6 +19,7 @@ LabError
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -27,7 +28,10 @@ _LONGEST = 60  # letters of a value that a message shows
 
 
 class LabError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose; no message shows a password or key that stands in an address."""
+
+    def __init__(self, *told: object):
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in told))
 
 
 class BadInput(LabError):
@@ -115,6 +119,25 @@ class ToolFailed(LabError):
 
 class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
+
+
+# --- what may be shown ------------------------------------------------------------------------------------------------
+
+_LOGIN = re.compile(
+    r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
+        (?:[^\s/?#@'"]*@                        # a name, or a name and a password
+         | [^\s:/?#@'"]*:(?!\d+[/?#])[^\s'"]*@  # a password with any letters in it, which is no port and what follows one
+        )+""",
+    re.I | re.X,
+)
+_SECRET = re.compile(r"(?P<name>(?:^|[?&;,\s])[\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^\s&;#'\"]+", re.I)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host, http://host/query?api_key=…"""
+    if "@" in text:
+        text = _LOGIN.sub(r"\g<scheme>…@", text)
+    return _SECRET.sub(r"\g<name>…", text) if "=" in text else text
 
 
 # --- what may be given ------------------------------------------------------------------------------------------------

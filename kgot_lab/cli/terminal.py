@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import typer
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, without_secrets
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a name or a text of others in it cannot command the terminal."""
-    typer.echo("\n".join(map(harmless, text.split("\n"))), err=True)
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password."""
+    typer.echo("\n".join(map(harmless, without_secrets(text).split("\n"))), err=True)
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------

@@ -51,10 +51,10 @@ class Library:
 
 
 def read_documents(folder: str | Path) -> Library:
-    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids `path#number`, in order of the paths.
+    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids `path#number`, ordered by path.
 
-    In a folder hidden files are passed over, links are not followed. A file has the ids it has in its folder. Raises BadInput when nothing could be read, with the reasons,
-    and NotInstalled when a file needs the converter and it is not there.
+    In a folder hidden files are passed over and links are not followed. A file has the ids it has in its folder. Raises BadInput when
+    nothing could be read, with the reasons, and NotInstalled when a file needs the converter and it is not there.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)

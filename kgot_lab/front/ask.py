@@ -43,9 +43,9 @@ def ask(
 ) -> Trace:
     """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
 
-    `documents` are a folder or a file, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that belong to
-    the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open store,
-    which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
+    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that
+    belong to the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open
+    store, which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
     models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event, and
     after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins with its first replies. Nothing
     is fetched: without its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as
@@ -107,7 +107,8 @@ def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
     if isinstance(documents, str | Path):
         return tools_for(_read(documents), attachments)
     if documents is not None and callable(documents):
-        require_parts(documents, ("name", "arguments", "description"), "documents are a folder, a file, a list of Document, or a search tool")
+        what = "documents are a folder, a file, a list of Document, or a search tool"
+        require_parts(documents, ("name", "arguments", "description"), what)
         return [documents, *tools_for((), attachments)]
     if documents is not None:
         return tools_for(checked_documents(documents), attachments)

@@ -161,8 +161,8 @@ def _check_address(kind: str, address: str) -> None:
     try:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
-    except ValueError as error:
-        raise BadInput(f"the address of the store {kind!r} cannot be used: {error}") from None
+    except ValueError:  # whose message may hold a part of a password
+        raise BadInput(f"the address of the store {kind!r} cannot be used: its host is none, or its port no number up to 65535") from None
     if kind in SERVERS and (parts.username or parts.password):
         named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
         raise BadInput(f"leave the user name and password out of the address of the store {kind!r}: they go into {named}")

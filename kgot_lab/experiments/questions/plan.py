@@ -14,7 +14,7 @@ from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
 PLAN_FILE = "plan.json"
-_SINCE: Mapping[str, Json] = {"web": False, "mirror": ""}  # what plans of earlier versions leave unsaid
+_SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}  # what plans of earlier versions leave unsaid
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class QuestionPlan:
     private: bool = False
     web: bool = False
     mirror: str = ""  # the folder in place of the web
+    engine: str = ""  # that searches the web
+    vision: str = ""  # the model that looks at pictures
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)  # date, version, machine: for people
 
     def keep(self, folder: Path) -> bool:
