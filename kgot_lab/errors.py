@@ -130,7 +130,9 @@ _LOGIN = re.compile(
         )+""",
     re.I | re.X,
 )
-_SECRET = re.compile(r"(?P<name>(?:^|[?&;,\s])[\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^\s&;#'\"]+", re.I)
+_SECRET = re.compile(
+    r"""(?P<name>[?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*= | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
+)
 
 
 def without_secrets(text: str) -> str:

@@ -8,9 +8,8 @@ import sys
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -32,11 +31,12 @@ HELP = "Grow a knowledge graph from documents to answer a question, and watch it
 class _Commands(TyperGroup):
     """The commands; what is wrong with their words is told without a password that stands in an address."""
 
-    def invoke(self, ctx: click.Context) -> object:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except click.UsageError as error:
-            error.message = without_secrets(error.message)
+        except Exception as error:
+            if isinstance(said := getattr(error, "message", None), str):  # an error of usage, whose class has no public name
+                error.message = without_secrets(said)  # type: ignore[attr-defined]
             raise
 
 

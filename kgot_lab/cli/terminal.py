@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -203,6 +204,8 @@ def check_writable(path: Path | None) -> None:
     """Make the folder of a file that will be written when the work is done; raises BadInput now rather than then."""
     if path is None:
         return
+    if re.match("[a-z][a-z0-9+.-]+:/", str(path), re.I):
+        raise BadInput(f"{path} is an address and no file: name a file of this computer")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

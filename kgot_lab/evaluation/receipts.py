@@ -22,6 +22,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
+from kgot_lab.evaluation.source import source_digest
 from kgot_lab.types import Hit, Json
 from kgot_lab.writing import write_whole
 
@@ -40,7 +41,7 @@ def run_to(
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
     to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's own
-    error ended: it will be mended, and is another system then. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes
+    error ended, which will be mended and is another system then, nor of one whose code has changed since. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes
     from another configuration, and what the system raises.
     """
     queries = unique(dataset.queries)
@@ -49,6 +50,7 @@ def run_to(
         _same(path, _read(path)[0], fixed)
         return load_receipt(path)
     partial = path.with_name(path.name + ".partial")
+    fixed["code"] = source_digest(system)
     done = _resumed(partial, fixed)
     older = len(done)
     known = {document.id for document in dataset.documents}
@@ -165,6 +167,9 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, tuple[tuple[
         row = _object(line, f"{partial.name}, line {number}")
         if number == 1:
             _same(partial, row, fixed)
+            if row.get("code") != fixed["code"]:  # its rankings are another system's
+                partial.unlink()
+                return {}
         else:
             query, hits, took = _parsed(row, f"{partial.name}, line {number}")
             done[query] = (hits, took)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from openai.types.audio import Transcription
 
 AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
-SPEECH_NEEDS = "what is said in audio can be written down where the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
+_NEEDED = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
+SPEECH_NEEDS = f"what is said in audio can be written down where {_NEEDED}"
 _OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
 _LARGEST = 25_000_000  # bytes; the service takes no more
 _PRICES = {"whisper-1": 0.006}  # US dollars a minute of speech, at OpenAI

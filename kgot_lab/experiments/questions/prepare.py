@@ -109,7 +109,7 @@ def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Ans
     return QuestionPlan(
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
-        documents_sha256=QuestionSet(list(by.documents), []).sha256, store=without_secrets(by.store) if looped else "", private=whole.private,
-        scored_by=whole.scored_by, web=by.web, mirror=by.mirror, engine=by.engine,
+        documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
+        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, web=by.web, mirror=by.mirror, engine=by.engine,
         made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
     )  # fmt: skip
