@@ -41,8 +41,8 @@ def run_to(
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
     to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's own
-    error ended, which will be mended and is another system then, nor of one whose code has changed since. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes
-    from another configuration, and what the system raises.
+    error ended, which will be mended and is another system then, nor of one whose code has changed since. `ties` is a rule of runs.TIES.
+    Raises BadInput when what is there comes from another configuration, and what the system raises.
     """
     queries = unique(dataset.queries)
     fixed = _configuration(system, dataset, name, keep)

@@ -21,19 +21,19 @@ def source_digest(system: object) -> str:
     parameter it closes over, or of a module beside it.
     """
     digest = hashlib.sha256()
-    for part in sorted(set(_parts(system, set(), 0))):
+    for part in sorted(set(_parts(system, {}, 0))):
         digest.update(part.encode("utf-8", "backslashreplace") + b"\0")
     return digest.hexdigest()
 
 
-def _parts(value: object, seen: set[int], depth: int) -> Iterator[str]:
+def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
     """What there is to tell of a value and of all it leads to, as texts."""
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
     if id(value) in seen or depth > _DEEPEST:
         return
-    seen.add(id(value))
+    seen[id(value)] = value  # held, since the place of a value that is gone may be given to another
     if isinstance(value, ModuleType):
         yield from _of_file(getattr(value, "__file__", None), value, seen, depth)
     elif isinstance(value, FunctionType):
@@ -49,11 +49,11 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[str]:
         yield from _all(value if len(value) < 100 else (), seen, depth)  # longer ones are data, which have their own digests
     elif isinstance(value, type):
         yield from _all((sys.modules.get(value.__module__), *vars(value).values()) if _own(value.__module__) else (), seen, depth)
-    elif not isinstance(value, BuiltinFunctionType):
-        yield from _all((type(value), getattr(value, "__dict__", None)), seen, depth)
+    elif not isinstance(value, BuiltinFunctionType) and (_own(type(value).__module__) or callable(getattr(value, "step", None))):
+        yield from _all((type(value), getattr(value, "__dict__", None)), seen, depth)  # an index of a package is data, and no stage
 
 
-def _all(values: object, seen: set[int], depth: int) -> Iterator[str]:
+def _all(values: object, seen: dict[int, object], depth: int) -> Iterator[str]:
     for each in values:  # type: ignore[attr-defined]
         yield from _parts(each, seen, depth + 1)
 
@@ -61,9 +61,11 @@ def _all(values: object, seen: set[int], depth: int) -> Iterator[str]:
 def _closed_over(function: FunctionType) -> Iterator[object]:
     for cell in function.__closure__ or ():
         try:
-            yield cell.cell_contents
+            value = cell.cell_contents
         except ValueError:  # it has no value yet
             continue
+        if _own(function.__module__) or not isinstance(value, Mapping | list | set | frozenset):
+            yield value  # what a stage of ours has gathered is an index, whose numbers differ from process to process
 
 
 def _called(function: FunctionType) -> Iterator[object]:
@@ -73,7 +75,7 @@ def _called(function: FunctionType) -> Iterator[object]:
         yield from (function.__globals__[name] for name in sorted(names) if name in function.__globals__)
 
 
-def _of_file(file: str | None, module: ModuleType, seen: set[int], depth: int) -> Iterator[str]:
+def _of_file(file: str | None, module: ModuleType, seen: dict[int, object], depth: int) -> Iterator[str]:
     """A module of one's own: its file, and the modules it uses."""
     if _own(module.__name__) and file and Path(file).is_file():
         yield hashlib.sha256(Path(file).read_bytes()).hexdigest()
