@@ -18,6 +18,8 @@ LabError
 └── TraceError        a trace or tape file cannot be read or does not fit
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -26,7 +28,10 @@ _LONGEST = 60  # letters of a value that a message shows
 
 
 class LabError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose; no message shows a password or key that stands in an address."""
+
+    def __init__(self, *told: object):
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in told))
 
 
 class BadInput(LabError):
@@ -116,6 +121,27 @@ class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
 
 
+# --- what may be shown ------------------------------------------------------------------------------------------------
+
+_LOGIN = re.compile(
+    r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
+        (?:[^\s/?#@'"]*@                        # a name, or a name and a password
+         | [^\s:/?#@'"]*:(?!\d+[/?#])[^\s'"]*@  # a password with any letters in it, which is no port and what follows one
+        )+""",
+    re.I | re.X,
+)
+_SECRET = re.compile(
+    r"""(?P<name>[?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*= | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
+)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host, http://host/query?api_key=…"""
+    if "@" in text:
+        text = _LOGIN.sub(r"\g<scheme>…@", text)
+    return _SECRET.sub(r"\g<name>…", text) if "=" in text else text
+
+
 # --- what may be given ------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +176,13 @@ def require_count(value: object, least: int, name: str, why: str = "") -> None:
     """Raise BadInput unless a value is a whole number of at least `least`; `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}")
+
+
+def require_amount(value: object, name: str, *, some: bool = False) -> None:
+    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be `some`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
+        raise BadInput(f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}")
 
 
 def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:

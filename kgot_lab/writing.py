@@ -9,13 +9,13 @@ from uuid import uuid4
 from kgot_lab.errors import BadInput
 
 
-def write_whole(path: Path | str, text: str, what: str) -> Path:
-    """Write a text as UTF-8 and return its path; `what` names it in the BadInput that is raised when it cannot be written.
+def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
+    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised when it cannot be written.
 
     The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there stays until the new one is whole.
     """
     path = Path(path)
-    data = text.encode("utf-8", "backslashreplace")
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         target = path.resolve()  # a link goes on leading to its file

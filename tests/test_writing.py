@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import resource
 import stat
@@ -12,16 +13,38 @@ from pathlib import Path
 
 import pytest
 
+import kgot_lab
 from kgot_lab.bundled import bundled
+from kgot_lab.draw.graph.svg import svg
+from kgot_lab.draw.plots.figure import plot, plot_drawing
 from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.plan import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import load_run
+from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Node
 from kgot_lab.viz import export
 from kgot_lab.viz.html import html
 from kgot_lab.viz.notebook_page import write_notebook_pages
 from kgot_lab.writing import write_whole
+
+PACKAGE = Path(kgot_lab.__file__).parent
+IN_PLACE = {  # what writes a file otherwise, and why it may
+    "writing.py": "the one place",
+    "documents/unpacking.py": "into a folder of its own, which takes its name when all is there",
+    "experiments/recall/growth.py": "/proc, which is no file",
+    "experiments/recall/join_speed.py": "/proc, which is no file",
+    "experiments/stores/attacks.py": "plants what an attack looks for",
+    "experiments/stores/cypher_trial.py": "what a process complains of, line by line",
+    "experiments/stores/measured.py": "line by line, so that what was measured before a crash is there",
+    "experiments/stores/speed.py": "what a process complains of, line by line",
+    "llm/fetch.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
+    "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
+    "loop/trace.py": "event by event",
+    "stores/log.py": "a log is compacted with its bytes on the disk, not only in its cache, before it takes its name",
+}
 
 GRAPH = PropertyGraph.of([Node("Ada Lovelace")], [])
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "00_tour.ipynb"
@@ -38,6 +61,22 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def writes_in_place(source: str) -> list[str]:
+    """The calls in a module that write a file of their own from its beginning."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [ast.unparse(call) for call in calls if _writes(call)]
+
+
+def _writes(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    given = [*call.args, *(each.value for each in call.keywords if each.arg in {"mode", "file", "path"})]
+    first = ast.unparse(given[0]) if given else ""
+    if name == "open":
+        modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return any(set(mode) <= set("rwxabt+") and set(mode) & set("wx") for mode in modes)
+    return name in {"write_text", "write_bytes"} or (name in {"savefig", "savez", "savez_compressed", "write_graphml"} and "path" in first)
+
+
 def write_page(path: Path) -> None:
     html(load_run(bundled("traces/hotpotqa_demo.jsonl"))).save(path)
 
@@ -52,6 +91,21 @@ def write_notebook(path: Path) -> None:
     write_notebook_pages([NOTEBOOK], path.parent)
 
 
+def write_ledger(path: Path) -> None:
+    ledger(load_run(bundled("traces/hotpotqa_demo.jsonl")).events).save(path)
+
+
+def write_picture(path: Path) -> None:
+    svg(GRAPH).save(path)
+
+
+def write_plot(path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with plot_drawing(2, 2) as (figure, _):
+        drawn = plot(figure, "nothing", [])
+    drawn.save(path)
+
+
 @pytest.mark.parametrize(
     ("write", "name"),
     [
@@ -59,20 +113,25 @@ def write_notebook(path: Path) -> None:
         (write_export, "graph.html"),
         (write_notebook, "00_tour.html"),
         (lambda path: write_snapshot(GRAPH, path), "graph.jsonl"),
+        (lambda path: write_graph(GRAPH, path), "graph.graphml"),
+        (write_ledger, "ledger.jsonl"),
+        (write_picture, "graph.svg"),
+        (write_plot, "plot.png"),
+        (lambda path: Plan("bm25").save(path), "plan.json"),
     ],
-    ids=["page", "export", "notebook", "snapshot"],
+    ids=["page", "export", "notebook", "snapshot", "graph", "ledger", "picture", "plot", "plan"],
 )
 def test_where_there_is_no_room_what_was_there_stays_and_nothing_is_left_half_written(
     tmp_path: Path, write: Callable[[Path], None], name: str
 ) -> None:
     path = tmp_path / name
     for before in ([], [name]):
-        with no_room(), pytest.raises(BadInput, match=f"cannot write the (page|snapshot) .*{name}: File too large"):
+        with no_room(), pytest.raises(BadInput, match=f"cannot write the [a-z]+ .*{name}: File too large"):
             write(path)
         assert [file.name for file in tmp_path.iterdir()] == before
         path.write_text("as it was")
     write(path)
-    assert [file.name for file in tmp_path.iterdir()] == [name] and len(path.read_text(encoding="utf-8")) > 20
+    assert [file.name for file in tmp_path.iterdir()] == [name] and path.stat().st_size > 20
 
 
 def test_a_file_keeps_its_rights_and_a_link_its_file(tmp_path: Path) -> None:
@@ -99,3 +158,26 @@ def test_a_folder_is_made_and_one_in_the_way_is_named(tmp_path: Path) -> None:
     assert write_whole(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
     with pytest.raises(BadInput, match=r"cannot write the page .*new: Is a directory"):
         write_whole(tmp_path / "new", "text", "the page")
+
+
+def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
+    found = {
+        path.relative_to(PACKAGE).as_posix(): calls
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (calls := writes_in_place(path.read_text(encoding="utf-8")))
+    }
+    assert {name: calls for name, calls in found.items() if name not in IN_PLACE} == {}
+    assert set(IN_PLACE) <= set(found), "a module that writes nothing in place needs no reason"
+
+
+def test_whoever_writes_in_place_is_found_however_it_is_put():
+    source = """
+path.write_text("whole")
+path.write_bytes(b"whole")
+path.open("w", encoding="utf-8")
+open("file", "xb")
+path.open(mode="wb")
+figure.savefig(path, dpi=200)
+path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whole(path, "whole", "the page")
+"""
+    assert len(writes_in_place(source)) == 6

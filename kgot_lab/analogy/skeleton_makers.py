@@ -17,6 +17,7 @@ from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
+from kgot_lab.writing import write_whole
 
 LONGEST = 60  # words of a skeleton that a model wrote
 RULES = """\
@@ -197,8 +198,7 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
     rows = [head, *({"text_sha256": key, "skeleton": skeleton} for key, skeleton in lines)]
     data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    write_whole(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
 
 
 def stored(path: str | Path) -> StoredSkeletons:

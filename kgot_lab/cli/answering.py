@@ -78,8 +78,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     store = asking.begun_store(choice, graph)
     if named := getattr(store, "namespace", None):
         configuration = configuration.with_flags({"store.namespace": named})
-    page = configuration.told(limits)
-    terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
+    page = asking.told_configuration(configuration, limits)
     asking.told_beforehand(planning, limits)
     task = QuestionTask(question, Resources(tools, planning, execution), limits, {"configuration": page}, attached)
     walked(

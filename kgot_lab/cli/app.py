@@ -5,53 +5,41 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from kgot_lab import __version__
-from kgot_lab.cli import asking, terminal
+from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import bench
 from kgot_lab.cli.forking import fork_run
-from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, list_namespaces, pages
-from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled
+from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, without_secrets
 from kgot_lab.llm.env_file import load_env
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
-MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
-Model = Annotated[str, typer.Option("--model", help=MODELS)]
-Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
-_Preset = Annotated[str, typer.Option("--preset", help="limits: local (for small models), reference (the published defaults), or auto")]
-TraceFile = Annotated[Path | None, typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)")]
-Documents = Annotated[Path | None, typer.Option("--documents", help="a folder with text, Markdown, HTML, PDF or Word files")]
-Attach = Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")]
-Html = Annotated[Path | None, typer.Option("--html", help="write the run as one HTML page")]
-AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before this command makes more calls of a model")]
-MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer for this command")]
-MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before this command costs more")]
-_TAPE = "keep the model's replies in this file; those it holds are not asked for"
-Tape = Annotated[Path | None, typer.Option("--tape", help=_TAPE)]
-_STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
-StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
-AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
-At = Annotated[str | None, typer.Option("--at", help=AT)]
-Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")]
-ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
-Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-MirrorFolder = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
-_GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
-_PRESETS = "limits: local (for small models), reference (the published defaults), or auto"
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with their words is told without a password that stands in an address."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if isinstance(said := getattr(error, "message", None), str):  # an error of usage, whose class has no public name
+                error.message = without_secrets(said)  # type: ignore[attr-defined]
+            raise
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 
 
 def main() -> None:
@@ -101,42 +89,41 @@ def _version(version: Annotated[bool, typer.Option("--version", help="print the 
 @app.command()
 def ask(
     question: Annotated[str, typer.Argument(help="what to answer")],
-    documents: Documents = None,
-    model: Annotated[str | None, typer.Option("--model", help=f"by default local; {MODELS}")] = None,
-    execution: Execution = None,
-    models: ModelsFile = None,
-    preset: Annotated[str | None, typer.Option("--preset", help=_PRESETS)] = None,
+    documents: options.Documents = None,
+    model: options.Model = None,
+    execution: options.Execution = None,
+    models: options.ModelsFile = None,
+    preset: options.Preset = None,
     answer_format: Annotated[str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")] = None,
-    votes: Annotated[int | None, typer.Option("--votes", help="ballots a turn")] = None,
-    repairs: Annotated[int | None, typer.Option("--repairs", help="mended versions of one failing statement")] = None,
-    temperature: Annotated[float | None, typer.Option("--temperature", help="of everything but ballots")] = None,
-    vote_temperature: Annotated[float | None, typer.Option("--vote-temperature", help="of ballots and samples")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")] = None,
-    attach: Attach = None,
-    tools: Annotated[list[str] | None, typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here")] = None,
-    web: Web = False,
-    mirror: MirrorFolder = None,
-    vision: Annotated[str | None, typer.Option("--vision-model", help="a model that answers questions about images")] = None,
-    graph: Annotated[str | None, typer.Option("--graph", help=_GRAPH)] = None,
-    save_graph: Annotated[Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")] = None,
-    snapshots: Annotated[Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")] = None,
-    trace: TraceFile = None,
-    tape: Tape = None,
-    html: Html = None,
-    as_json: AsJson = False,
-    max_calls: MaxCalls = None,
-    max_seconds: MaxSeconds = None,
-    max_dollars: MaxDollars = None,
-    store: StoreKind = None,
-    at: At = None,
-    namespace: Namespace = None,
-    keep: Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")] = False,
-    wipe: Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")] = False,
-    unsafe: Unsafe = False,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="a page of YAML with any of these; what is given here overrides it")
-    ] = None,
+    steps: options.StepCount = None,
+    votes: options.VoteCount = None,
+    repairs: options.RepairCount = None,
+    temperature: options.Temperature = None,
+    vote_temperature: options.VoteTemperature = None,
+    settings: options.SetLimit = None,
+    attach: options.Attach = None,
+    tools: options.ToolName = None,
+    web: options.Web = False,
+    mirror: options.MirrorFolder = None,
+    engine: options.EngineName = None,
+    vision: options.Vision = None,
+    graph: options.BeginWith = None,
+    save_graph: options.SaveGraph = None,
+    snapshots: options.Snapshots = None,
+    trace: options.TraceFile = None,
+    tape: options.Tape = None,
+    html: options.Html = None,
+    as_json: options.AsJson = False,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    max_dollars: options.MaxDollars = None,
+    store: options.StoreKind = None,
+    at: options.At = None,
+    namespace: options.Namespace = None,
+    keep: options.Keep = False,
+    wipe: options.Wipe = False,
+    unsafe: options.Unsafe = False,
+    config: options.ConfigFile = None,
 ) -> None:
     """Answer a question with a graph grown from your documents, or with one that is there."""
     from kgot_lab.cli.configuration import limits_given, read_configuration
@@ -148,7 +135,7 @@ def ask(
     configuration = read_configuration(config).with_flags({
         "documents": _text(documents), "model": model, "execution_model": execution, "models": _text(models), "preset": preset,
         "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": _text(snapshots),
-        "tools.names": _named(tools), "tools.web": web, "tools.mirror": _text(mirror), "tools.vision_model": vision,
+        "tools.names": _named(tools), "tools.web": web, "tools.mirror": _text(mirror), "tools.engine": engine, "tools.vision_model": vision,
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
         "store.graph": graph, "store.save": _text(save_graph),
         "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
@@ -201,80 +188,57 @@ def demo(
 
 @app.command()
 def extract(
-    documents: Annotated[Path, typer.Argument(help="a folder with text, Markdown, HTML, PDF or Word files")],
-    model: Model = "local",
-    models: ModelsFile = None,
-    preset: _Preset = "auto",
+    documents: options.DocumentsFirst,
+    model: options.Model = None,
+    models: options.ModelsFile = None,
+    preset: options.Preset = None,
+    settings: options.SetLimit = None,
     out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path("graph.jsonl"),
-    trace: TraceFile = None,
-    max_calls: MaxCalls = None,
-    max_seconds: MaxSeconds = None,
-    max_dollars: MaxDollars = None,
+    trace: options.TraceFile = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    max_dollars: options.MaxDollars = None,
+    config: options.ConfigFile = None,
     go_on: Annotated[bool, typer.Option("--resume", help="go on with the extraction in the trace file")] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
-    from kgot_lab.cli.configuration import Configuration
-    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-    from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.extract import extract as extracting
-    from kgot_lab.loop.forecast import forecast_of_texts
-    from kgot_lab.loop.trace import append, load_run, record
-    from kgot_lab.stores import InMemory
+    from kgot_lab.cli.configuration import limits_given, read_configuration
+    from kgot_lab.cli.extracting import EXTRACTS, extract_graph
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    budget = {"budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars}
-    configuration = Configuration().with_flags({"model": model, "models": _text(models), "preset": preset, **budget})
-    path = trace or terminal.new_trace()
-    terminal.check_apart(trace=path, out=out, model=model)
-    if out.exists() and not go_on:
-        raise BadInput(f"{out} exists already: name another file with --out FILE")
-    if out.exists():
-        read_snapshot(out)  # what is no graph is not written over
-    terminal.check_writable(out)
-    terminal.check_new(None if go_on else path)
-    limits = configuration.limits_for(terminal.own_name(model, configuration.models))
-    done = load_run(path).events if go_on else ()
-    if done and started(done).question:
-        raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
-    passages = terminal.read_folder(documents)
-    given = {
-        "model": model if model != "local" else None, "models": models, "preset": preset if preset != "auto" else None, "out": out,
-        "trace": path, "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+    terminal.budget_of(max_calls, max_seconds, max_dollars)
+    configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags({
+        "documents": str(documents), "model": model, "models": _text(models), "preset": preset, "limits": limits_given(settings or [], {}),
+        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+    })  # fmt: skip
+    again = {
+        "model": model, "models": models, "preset": preset, "set": settings, "out": out, "trace": trace, "max_calls": max_calls,
+        "max_seconds": max_seconds, "max_dollars": max_dollars, "config": config,
     }  # fmt: skip
-    spending = asking.spending_of(configuration, done)
-    llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
-    terminal.say(f"estimate, for all documents: {forecast_of_texts(limits, [each.text for each in passages], rate=asking.rate_of(llm))}")
-    with InMemory() as store:
-        events = extracting(passages, llm, store, limits, done=done)
-        begun = time.perf_counter()
-        kept = append(events, path) if go_on else record(events, path)
-        for event in interruptible(kept, path, GoOn("extract", documents, {"resume": True, **given})):
-            terminal.show_event(event, begun)
-        write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
+    extract_graph(documents, configuration, out, trace, again, go_on=go_on)
 
 
 @app.command()
 def resume(
     trace: Annotated[Path, typer.Argument(help="the trace of a run that was stopped")],
-    documents: Documents = None,
-    model: Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")] = None,
-    execution: Execution = None,
-    models: ModelsFile = None,
-    attach: Attach = None,
-    web: Web = False,
-    mirror: MirrorFolder = None,
-    tape: Tape = None,
-    html: Html = None,
-    as_json: AsJson = False,
-    max_calls: MaxCalls = None,
-    max_seconds: MaxSeconds = None,
-    max_dollars: MaxDollars = None,
-    store: StoreKind = None,
-    at: At = None,
-    namespace: Namespace = None,
-    unsafe: Unsafe = False,
+    documents: options.Documents = None,
+    model: options.ModelAgain = None,
+    execution: options.Execution = None,
+    models: options.ModelsFile = None,
+    attach: options.Attach = None,
+    web: options.Web = False,
+    mirror: options.MirrorFolder = None,
+    tape: options.Tape = None,
+    html: options.Html = None,
+    as_json: options.AsJson = False,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    max_dollars: options.MaxDollars = None,
+    store: options.StoreKind = None,
+    at: options.At = None,
+    namespace: options.Namespace = None,
+    unsafe: options.Unsafe = False,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began."""
     from kgot_lab.cli.configuration import configuration_of
@@ -292,7 +256,7 @@ def resume(
 @app.command()
 def show(
     trace: Annotated[Path, typer.Argument(help="a run on file")],
-    html: Html = None,
+    html: options.Html = None,
     costs: Annotated[bool, typer.Option("--ledger", help="show what each role cost")] = False,
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
-    from kgot_lab.cli.configuration import Configuration, StoreChoice
+    from kgot_lab.cli.configuration import Configuration, StoreChoice, ToolChoice
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.llm.budget import Rate, Spending
     from kgot_lab.loop.events import Event, Started
@@ -78,11 +79,13 @@ def at_hand(
     from kgot_lab.tools.offered import AtHand
 
     chosen = configuration.tools
+    check_engine(chosen)
     seeing = terminal.connect_model(chosen.vision_model, spending, models=configuration.models) if chosen.vision_model else None
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)  # opens its sandbox when it is first used
     return AtHand(
         documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
+        speech=chosen.speech_model, spending=spending,
     )  # fmt: skip
 
 
@@ -191,6 +194,30 @@ def check_kept(saved: Path | None, snapshots: str | None) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"--snapshots {folder} is there and not an empty folder: name a new one")
         terminal.check_writable(folder / "snapshot_1.json")
+
+
+def check_engine(chosen: ToolChoice) -> None:
+    """See now that the search engine that is named can be asked, where the web is; raises UnknownName, BadInput, NotInstalled."""
+    from kgot_lab.tools.web.engines import check_engine_name, web_engine
+
+    check_engine_name(chosen.engine)
+    if chosen.engine and chosen.web and not chosen.mirror:
+        web_engine(os.environ, chosen.engine)
+
+
+def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
+    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what it does not is said."""
+    used, left = configuration.only(fields)
+    if left:
+        terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
+    return used
+
+
+def told_configuration(configuration: Configuration, limits: Limits) -> str:
+    """The configuration as YAML, printed back."""
+    page = configuration.told(limits)
+    terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
+    return page
 
 
 def check_prices(configuration: Configuration, *models: LLM | None) -> None:

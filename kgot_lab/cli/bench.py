@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from kgot_lab.cli import terminal
+from kgot_lab.cli.terminal import bar
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
@@ -91,11 +92,14 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [report for report in whole if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)]
     claims = [verdicts(complete).markdown()] if complete else []
-    (folder / "report.md").write_text("\n\n".join([*(report.markdown() for report in reports), *claims]), encoding="utf-8")
-    (folder / "report.tex").write_text("\n\n".join(report.latex() for report in reports), encoding="utf-8")
     heads = [report.csv().split("\n", 1) for report in reports]
-    (folder / "report.csv").write_text("\n".join([heads[0][0], "".join(rest for _, rest in heads)]), encoding="utf-8")
-    (folder / "report.json").write_text("[\n" + ",\n".join(report.json() for report in reports) + "]\n", encoding="utf-8")
+    for ending, text in {
+        "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),
+        "tex": "\n\n".join(report.latex() for report in reports),
+        "csv": "\n".join([heads[0][0], "".join(rest for _, rest in heads)]),
+        "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
+    }.items():
+        write_whole(folder / f"report.{ending}", text, "the report")
     write_recall_page(reports, folder / "report.html")
 
 
@@ -132,15 +136,3 @@ def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
 
 def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
     progress(done, total, "computing vectors, once")
-
-
-@contextmanager
-def bar(name: str) -> Iterator[BenchmarkProgress]:
-    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at the first word."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task(name, total=None, visible=False)
-        yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.loop.limits import Limits
 
 
@@ -38,6 +38,7 @@ class ToolChoice(_Part):
     mirror: str | None = None  # a folder that stands in for the web
     engine: str = ""
     vision_model: str | None = None
+    speech_model: str = "whisper-1"  # of OpenAI, for recordings
     unpack_into: str | None = None
 
 
@@ -79,6 +80,20 @@ class Configuration(_Part):
                 told[name] = value
         return _checked(told, "the command")
 
+    def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
+        """The same with nothing but these fields ("tools.web"; "budget" for all of it), and the names of the others that are given."""
+        told, left = self.model_dump(exclude_unset=True), list[str]()
+        for name, value in list(told.items()):
+            inner = getattr(type(self).model_fields[name].annotation, "model_fields", None)
+            for field in list(value) if inner and name not in fields else []:
+                if f"{name}.{field}" not in fields:
+                    left.append(f"{name}.{field}")
+                    del value[field]
+            if not inner and name not in fields:
+                left.append(name)
+                del told[name]
+        return _checked(told, "the configuration"), left
+
     def limits_for(self, name: str) -> Limits:
         """The limits for a model of this name; raises UnknownName and BadInput."""
         from kgot_lab.loop.limits import limits_for
@@ -93,10 +108,20 @@ class Configuration(_Part):
     def told(self, limits: Limits) -> str:
         """The configuration as YAML that can be given again: the model, the preset that was chosen, and what differs from the usual.
 
-        The limits in full are in the first event of a run.
+        The limits in full are in the first event of a run. Passwords and keys in addresses are left out.
         """
         said = self.model_dump(exclude_defaults=True, mode="json")
-        return yaml.safe_dump({"model": self.model, **said, "preset": limits.preset.rstrip("*")}, sort_keys=False, allow_unicode=True)
+        told = _blanked({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
+        return yaml.safe_dump(told, sort_keys=False, allow_unicode=True)
+
+
+def _blanked(value: Any) -> Any:
+    """A value without the passwords and keys of the addresses in it."""
+    if isinstance(value, dict):
+        return {name: _blanked(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_blanked(each) for each in value]
+    return without_secrets(value) if isinstance(value, str) else value
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

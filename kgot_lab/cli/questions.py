@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgot_lab.cli import terminal
-from kgot_lab.cli.bench import bar
+from kgot_lab.cli import asking, options, terminal
+from kgot_lab.cli.terminal import bar
 from kgot_lab.errors import BadInput, LabError, LLMError, require_count, shortly
 from kgot_lab.text.harmless import harmless
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
     from kgot_lab.experiments.questions.batch import QuestionRun
     from kgot_lab.experiments.questions.prepare import ReadyRun
     from kgot_lab.experiments.questions.question import Question
     from kgot_lab.experiments.questions.receipts import QuestionReceipt
+    from kgot_lab.experiments.questions.sets import Selection
+    from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.events import Event
 
 _RUNS = Path("runs/questions")
+_USED_ALWAYS = ("model", "models", "preset", "documents", "budget")  # of a page of YAML
+_USED = (
+    *_USED_ALWAYS, "execution_model", "limits", "store.kind", "store.unsafe",
+    *("tools.web", "tools.mirror", "tools.engine", "tools.vision_model"),
+)  # fmt: skip
 
 _Name = Annotated[str | None, typer.Argument(help="hotpotqa, musique, simpleqa, frames, gaia (with your HF_TOKEN), or FILE.jsonl of yours")]
 _Folder = Annotated[Path | None, typer.Option("--folder", help="where the run is kept (default: runs/questions/SET-SYSTEM)")]
 _System = Annotated[str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")]
-_Model = Annotated[str, typer.Option("--model", help="as for ask: local, openai:MODEL, http://host/v1#MODEL, …")]
-_Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
 _Grader = Annotated[str | None, typer.Option("--grader", help="a model that grades answers as SimpleQA does; may be added to a run later")]
-_Preset = Annotated[str, typer.Option("--preset", help="limits: local, reference, or auto")]
-_Documents = Annotated[Path | None, typer.Option("--documents", help="a folder to search in, beside what the set itself has")]
-_Models = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
-_Set = Annotated[list[str] | None, typer.Option("--set", help="a limit other than the preset's: NAME=VALUE, as in steps=3")]
-_Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-_Mirror = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")]
-_Store = Annotated[str, typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused")]
-_Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]
+_Store = Annotated[str | None, typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused")]
 _Limit = Annotated[int | None, typer.Option("--limit", help="ask so many of the chosen questions, the first ones")]
 _Dummy = Annotated[bool, typer.Option("--dummy", help="ask the first five, to try everything out")]
 _Sample = Annotated[float, typer.Option("--sample", help="ask this share of the questions, drawn by --seed: .1 is a tenth")]
@@ -52,24 +52,30 @@ _MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="likewi
 _MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="likewise: US dollars")]
 _Plots = Annotated[Path | None, typer.Option("--plots", help="draw the plots of the run in this folder; nothing is asked")]
 _Kind = Annotated[str, typer.Option("--plots-as", help="svg, png or pdf")]
-_AsJson = Annotated[bool, typer.Option("--json", help="print the results as one JSON object")]
 
 
 def answer_questions(
     name: _Name = None,
     folder: _Folder = None,
     system: _System = "loop",
-    model: _Model = "local",
-    execution: _Execution = None,
+    model: options.Model = None,
+    execution: options.Execution = None,
+    vision: options.Vision = None,
     grader: _Grader = None,
-    preset: _Preset = "auto",
-    models: _Models = None,
-    settings: _Set = None,
-    web: _Web = False,
-    mirror: _Mirror = None,
-    documents: _Documents = None,
-    store: _Store = "in_memory",
-    unsafe: _Unsafe = False,
+    models: options.ModelsFile = None,
+    preset: options.Preset = None,
+    steps: options.StepCount = None,
+    votes: options.VoteCount = None,
+    repairs: options.RepairCount = None,
+    temperature: options.Temperature = None,
+    vote_temperature: options.VoteTemperature = None,
+    settings: options.SetLimit = None,
+    web: options.Web = False,
+    mirror: options.MirrorFolder = None,
+    engine: options.EngineName = None,
+    documents: options.Documents = None,
+    store: _Store = None,
+    unsafe: options.Unsafe = False,
     limit: _Limit = None,
     dummy: _Dummy = False,
     sample: _Sample = 1.0,
@@ -83,17 +89,14 @@ def answer_questions(
     max_dollars: _MaxDollars = None,
     plots: _Plots = None,
     kind: _Kind = "svg",
-    as_json: _AsJson = False,
+    as_json: options.AsJson = False,
+    config: options.ConfigFile = None,
 ) -> None:
     """Answer a question set, a trace and a receipt for each question; the same command goes on with a run that was stopped."""
-    from kgot_lab.cli.configuration import limits_given
+    from kgot_lab.cli.configuration import limits_given, read_configuration
     from kgot_lab.experiments.questions.attempt import check_question_system
-    from kgot_lab.experiments.questions.batch import alone_in
-    from kgot_lab.experiments.questions.kit import all_that_work, looking_out
-    from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
-    from kgot_lab.experiments.questions.sets import DUMMY, Selection, opened_questions
+    from kgot_lab.experiments.questions.sets import DUMMY, Selection
     from kgot_lab.llm.budget import Budget
-    from kgot_lab.loop.limits import limits_for
 
     if plots is not None:
         _draw(plots, kind)
@@ -104,43 +107,79 @@ def answer_questions(
     if dummy and limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(system)
+    single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
+    of_the_loop = {
+        "execution_model": execution, "limits": limits_given(settings or [], single), "tools.web": web,
+        "tools.mirror": str(mirror) if mirror else None, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
+    }  # fmt: skip
     if system != "loop":
-        _refuse_options_of_the_loop(
-            system, {"--web": web, "--mirror": mirror, "--execution-model": execution, "--store": store != "in_memory", "--set": settings}
-        )
-    selection = Selection(part, level, sample, seed, DUMMY if dummy else limit)
-    registry = str(models) if models else None
-    limits = limits_for(terminal.own_name(model, registry), preset, "gaia")
-    if given := limits_given(settings or [], {}):
-        limits = limits.but(**given)
+        _refuse_options_of_the_loop(system, of_the_loop)
+    budget = Budget(max_calls, max_tokens, max_seconds, max_dollars)
+    configuration = asking.used_by("questions", read_configuration(config), _USED if system == "loop" else _USED_ALWAYS).with_flags({
+        "documents": str(documents) if documents else None, "model": model, "models": str(models) if models else None, "preset": preset,
+        "format": "gaia", "store.unsafe": unsafe, **of_the_loop,
+        "budget.calls": budget.calls, "budget.seconds": budget.seconds, "budget.dollars": budget.dollars,
+    })  # fmt: skip
+    budget = replace(budget, **configuration.budget.model_dump())
     place = folder or _RUNS / f"{Path(name).stem}-{system}"
+    selection = Selection(part, level, sample, seed, DUMMY if dummy else limit)
+    _answer(name, selection, place, configuration, _Asking(system, grader, budget, parallel, as_json))
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """What a configuration does not say: which system, who grades, the budget with its tokens, and how it is shown."""
+
+    system: str
+    grader: str | None
+    budget: Budget
+    parallel: int
+    as_json: bool
+
+
+def _answer(name: str, selection: Selection, place: Path, configuration: Configuration, how: _Asking) -> None:
+    """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
+    from kgot_lab.experiments.questions.batch import alone_in
+    from kgot_lab.experiments.questions.kit import all_that_work, looking_out
+    from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
+    from kgot_lab.experiments.questions.sets import opened_questions
+
+    chosen, registry = configuration.tools, configuration.models
+    pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
+    limits = configuration.limits_for(terminal.own_name(configuration.model, registry))
+    asking.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
-    pages = str(mirror.resolve()) if mirror else ""
-    tools = looking_out(web, pages or None)
+    tools = looking_out(chosen.web, pages or None, chosen.engine)
     with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
         selection.of(whole)
-        read = terminal.read_folder(documents) if documents is not None else []
-        if limits.preset.rstrip("*") != "local":  # a small model chooses badly among many tools
-            tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe)
-        by = Answerers(system, None, limits, store=store, unsafe=unsafe, documents=read, tools=tools, web=web, mirror=pages)
-        check_run(whole, selection, by, place, graded=grader is not None)  # what cannot be is said before a model is connected
-        connected = [terminal.connect_model(each, models=registry) if each else None for each in (model, execution, grader)]
-        by = replace(by, planning=connected[0], execution=connected[1], grader=connected[2])
-        ready = prepared(whole, selection, by, place, Budget(max_calls, max_tokens, max_seconds, max_dollars))
-        _answer_all(ready, parallel)
-        _show(ready.run, as_json)
+        read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
+        unsafe = configuration.store.unsafe
+        if chosen.vision_model or limits.preset.rstrip("*") != "local":  # a small model chooses badly among many tools
+            tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
+        by = Answerers(
+            how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,
+            web=chosen.web, mirror=pages, engine=chosen.engine,
+        )  # fmt: skip
+        check_run(whole, selection, by, place, graded=how.grader is not None)
+        asking.told_configuration(configuration, limits)
+        names = (configuration.model, configuration.execution_model, how.grader, chosen.vision_model)
+        planning, execution, grader, vision = (terminal.connect_model(each, models=registry) if each else None for each in names)
+        by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
+        ready = prepared(whole, selection, by, place, how.budget)
+        _answer_all(ready, how.parallel)
+        _show(ready.run, how.as_json)
 
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
     """Raise BadInput for the first option that is given and means nothing for a system without a graph and tools."""
-    if named := next((option for option, value in given.items() if value), ""):
+    options = {"execution_model": "--execution-model", "limits": "--set", "store.kind": "--store", "tools.vision_model": "--vision-model"}
+    if field := next((field for field, value in given.items() if value), ""):
+        named = options.get(field, f"--{field.rpartition('.')[2]}")
         raise BadInput(f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop")
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go on is said."""
-    from rich.markup import escape
-
     from kgot_lab.experiments.questions.costs import note_untraced, rest_of
     from kgot_lab.experiments.questions.totals import write_totals
 
@@ -156,7 +195,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def told(question: Question, event: Event) -> None:
-                what = f"{escape(harmless(question.id))}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
             for receipt in run.answers(parallel, told):
@@ -188,7 +227,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
     asked = {question.id for question in run.questions.questions}
     receipts = [receipt for id, receipt in run.receipts.items() if id in asked]
     results = results_json(receipts)
-    (run.folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,10 +16,11 @@ from uuid import uuid4
 
 import typer
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, without_secrets
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
+    from kgot_lab.experiments.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.trace import Trace
@@ -33,8 +35,8 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a name or a text of others in it cannot command the terminal."""
-    typer.echo("\n".join(map(harmless, text.split("\n"))), err=True)
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password."""
+    typer.echo("\n".join(map(harmless, without_secrets(text).split("\n"))), err=True)
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def fetched_model() -> Path:
     if os.environ.get(VARIABLE) or is_there(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
         return fetch_model(say=lambda there, total: progress.update(task, completed=there, total=total))
@@ -139,7 +141,7 @@ def fetched_model() -> Path:
 
 
 def read_folder(folder: Path) -> list[Document]:
-    """The passages of a folder, with a note for each file that was skipped or guessed at; raises BadInput when there are none."""
+    """The passages of a folder or a file, with a note for each file that was skipped or guessed at; raises BadInput when there are none."""
     from kgot_lab.documents.folder import read_documents
 
     library = read_documents(folder)
@@ -164,11 +166,24 @@ def store_of(begun: Started, unsafe: bool = False) -> Store:
     return open_for(begun.dialect, *begun.readers, unsafe=unsafe)
 
 
+@contextmanager
+def bar(name: str) -> Iterator[BenchmarkProgress]:
+    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at the first word."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        task = shown.add_task(name, total=None, visible=False)
+        yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)
+
+
 def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path]) -> list[Tool]:
-    """The tools for some documents and files; what they warn of is said as a note."""
+    """The tools for some documents and files; what they warn of is said as a note, how far a large index is on a bar."""
     from kgot_lab.tools.facts import tools_for
 
-    return with_notes(lambda: tools_for(passages, attached))
+    with bar("passages") as shown:
+        return with_notes(lambda: tools_for(passages, attached, progress=lambda done, total: shown(done, total, "passages with a vector")))
 
 
 def with_notes(make: Callable[[], _Made]) -> _Made:
@@ -203,6 +218,8 @@ def check_writable(path: Path | None) -> None:
     """Make the folder of a file that will be written when the work is done; raises BadInput now rather than then."""
     if path is None:
         return
+    if re.match("[a-z][a-z0-9+.-]+:/", str(path), re.I):
+        raise BadInput(f"{path} is an address and no file: name a file of this computer")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Reading a folder of files into passages that can be searched."""
+"""Reading a folder of files, or one file, into passages that can be searched."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class Library:
 
 
 def read_documents(folder: str | Path) -> Library:
-    """Every file of a folder that holds text, cut into passages of at most about 150 words, ids `path#number`, in the order of the paths.
+    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids `path#number`, ordered by path.
 
-    Hidden files are passed over, links are not followed. Raises BadInput when nothing could be read, with the reasons,
-    and NotInstalled when a file needs the converter and it is not there.
+    In a folder hidden files are passed over and links are not followed. A file has the ids it has in its folder. Raises BadInput when
+    nothing could be read, with the reasons, and NotInstalled when a file needs the converter and it is not there.
     """
-    require(folder, (str, Path), "documents are read from a folder, named by its path")
+    require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
     with suppress(RuntimeError):  # nobody's home: then it is a folder of that name, or none
         folder = folder.expanduser()
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder; give one with {', '.join(_READ)} files")
+    if not folder.is_dir() and not folder.is_file():
+        raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READ)} files")
     documents: list[Document] = []
     skipped, doubtful = [], []
-    for path, name, refusal in sorted(_files(folder), key=lambda item: item[1]):
+    for path, name, refusal in sorted(_files(folder) if folder.is_dir() else [_alone(folder)], key=lambda item: item[1]):
         try:
             if refusal:
                 raise BadInput(refusal)
@@ -98,10 +98,19 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
         yield path, _inside(path, folder), f"the folder cannot be opened ({error.strerror})"
 
 
+def _alone(path: Path) -> tuple[Path, str, str]:
+    """A file that was named itself, whatever its name and behind whatever link: as `_files` gives those of a folder."""
+    return path, _inside(path, path.parent), _unread(path)
+
+
 def _refusal(path: Path, root: Path) -> str:
     if path.is_symlink():
         inside = path.resolve().is_relative_to(root)
         return "a link to something else in the folder" if inside else "a link that leaves the folder"
+    return _unread(path)
+
+
+def _unread(path: Path) -> str:
     if path.suffix.lower() not in _READ:
         return f"{path.suffix or 'a file without extension'} is not read"
     return "" if path.is_file() else "not a regular file"

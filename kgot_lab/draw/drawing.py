@@ -9,6 +9,7 @@ from pathlib import Path
 from kgot_lab.draw.markup import Markup, element, image, keyed
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import BadInput
+from kgot_lab.writing import write_whole
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class Drawing:
         """Write the SVG to a file and return its path; raises BadInput for another kind of file."""
         if Path(path).suffix != ".svg":
             raise BadInput(f"a drawing is saved as .svg, not as {Path(path).name}")
-        Path(path).write_text(self.svg, encoding="utf-8")
-        return Path(path)
+        return write_whole(path, self.svg, "the picture")
 
 
 def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Sequence[Sheet] = ()) -> Drawing:

@@ -31,7 +31,7 @@ class Cached:
 
     _chunk = 256  # texts computed between two writes: what an interruption can lose
 
-    def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> None:
         self._embedder, self._folder, self._progress = embedder, folder, progress
         self._told = set[str]()  # what was warned of
 

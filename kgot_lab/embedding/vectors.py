@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
 import zlib
@@ -19,13 +20,14 @@ from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.writing import write_whole
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101")  # folders of data that come with MiniLM's vectors
 
 
-def minilm(folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> Embedder:
+def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
     """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache folder by default).
 
     `progress(done, total)` is told how many of the texts that neither holds are computed. Raises NotInstalled.
@@ -63,7 +65,9 @@ class Vectors:
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
         numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
         model, digest = np.array(self.model), np.array(self.digest)
-        np.savez_compressed(path, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
+        packed = io.BytesIO()
+        np.savez_compressed(packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest)
+        write_whole(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), packed.getvalue(), "the vectors")
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import HIGHEST_GRADE, Dataset
 from kgot_lab.types import Document, Json, Query
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,9 +70,8 @@ def to_beir(dataset: Dataset, folder: Path | str, split: str = "test") -> Path:
     there = [name for name in texts if (folder / name).exists()]
     if there:
         raise BadInput(f"{folder} already holds {there[0]}; give another folder, or delete it there")
-    (folder / "qrels").mkdir(parents=True, exist_ok=True)
     for name, lines in texts.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        write_whole(folder / name, "".join(f"{line}\n" for line in lines), "the data set")
     return folder
 
 

@@ -13,6 +13,7 @@ from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 
@@ -79,11 +80,7 @@ class Plan:
 
     def save(self, path: Path) -> None:
         """Write the plan as JSON; raises BadInput where it cannot be written."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise BadInput(f"cannot write {path}: {error.strerror}") from error
+        write_whole(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
     def load(path: Path) -> Plan:

@@ -22,7 +22,9 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
+from kgot_lab.evaluation.source import source_digest
 from kgot_lab.types import Hit, Json
+from kgot_lab.writing import write_whole
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 _FORMAT = "recall receipt 1"
@@ -39,8 +41,8 @@ def run_to(
 
     A receipt that is there already is read instead. An interruption between two queries loses nothing; a line that was not written
     to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's own
-    error ended: it will be mended, and is another system then. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes
-    from another configuration, and what the system raises.
+    error ended, which will be mended and is another system then, nor of one whose code has changed since. `ties` is a rule of runs.TIES.
+    Raises BadInput when what is there comes from another configuration, and what the system raises.
     """
     queries = unique(dataset.queries)
     fixed = _configuration(system, dataset, name, keep)
@@ -48,6 +50,7 @@ def run_to(
         _same(path, _read(path)[0], fixed)
         return load_receipt(path)
     partial = path.with_name(path.name + ".partial")
+    fixed["code"] = source_digest(system)
     done = _resumed(partial, fixed)
     older = len(done)
     known = {document.id for document in dataset.documents}
@@ -91,10 +94,7 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:  # neither name nor time of writing, for equal bytes
         file.write(text.encode())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".new")
-    beside.write_bytes(packed.getvalue())
-    beside.replace(path)  # at once: a reader never sees half a receipt
+    write_whole(path, packed.getvalue(), "the receipt")
 
 
 def load_receipt(path: Path) -> Run:
@@ -161,12 +161,15 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, tuple[tuple[
     raw = partial.read_bytes() if partial.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        partial.write_bytes(whole)
+        write_whole(partial, whole, "the receipt")
     done: dict[str, tuple[tuple[Hit, ...], float]] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         row = _object(line, f"{partial.name}, line {number}")
         if number == 1:
             _same(partial, row, fixed)
+            if row.get("code") != fixed["code"]:  # its rankings are another system's
+                partial.unlink()
+                return {}
         else:
             query, hits, took = _parsed(row, f"{partial.name}, line {number}")
             done[query] = (hits, took)

@@ -43,9 +43,9 @@ def ask(
 ) -> Trace:
     """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
 
-    `documents` are a folder, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that belong to
-    the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open store,
-    which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
+    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…); `attachments` are files that
+    belong to the question. `model` is what `connect` takes, or a model; `store` what `open_store` takes, which must be empty, or an open
+    store, which stays open: where it holds a graph, the run begins with that and may do without documents. `preset` is "local" (for small
     models), "reference" (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event, and
     after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins with its first replies. Nothing
     is fetched: without its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as
@@ -60,7 +60,7 @@ def ask(
         require(trace, (str, Path), "a trace is the path of a file")
     if documents is None and not attachments and not _holds_graph(store):
         more = "attachments=[FILE], or an open store that holds a graph"
-        raise BadInput(f"there is nothing to take facts from: give documents, such as a folder or a search tool, {more}")
+        raise BadInput(f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}")
     llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
     require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
     limits = limits_for(llm.name, preset)
@@ -107,7 +107,8 @@ def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
     if isinstance(documents, str | Path):
         return tools_for(_read(documents), attachments)
     if documents is not None and callable(documents):
-        require_parts(documents, ("name", "arguments", "description"), "documents are a folder, a list of Document, or a search tool")
+        what = "documents are a folder, a file, a list of Document, or a search tool"
+        require_parts(documents, ("name", "arguments", "description"), what)
         return [documents, *tools_for((), attachments)]
     if documents is not None:
         return tools_for(checked_documents(documents), attachments)
@@ -115,7 +116,7 @@ def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
 
 
 def _read(folder: str | Path) -> Sequence[Document]:
-    """The passages of a folder; warns of files that were skipped or had to be guessed at."""
+    """The passages of a folder or a file; warns of files that were skipped or had to be guessed at."""
     library = read_documents(folder)
     for remark in (*library.skipped, *library.doubtful):
         warnings.warn(f"{folder}: {remark}", stacklevel=4)

@@ -10,9 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, LLMError, OverBudget, require_count
+from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.settings import require_amount
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 

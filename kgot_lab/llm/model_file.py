@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.errors import ModelMissing
+from kgot_lab.errors import BadInput, ModelMissing
+from kgot_lab.writing import write_whole
 
 FETCH = "`kgot-lab model`"
 VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
@@ -119,9 +120,8 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     for note in _notes(path)[:1] if beside else _notes(path)[1:]:
-        with suppress(OSError):  # a read-only folder costs a second hashing, nothing else
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(json.dumps({**stamp, "sha256": digest}))
+        with suppress(BadInput):  # a read-only folder costs a second hashing, nothing else
+            write_whole(note, json.dumps({**stamp, "sha256": digest}), "the hash")
     return digest
 
 

@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from kgot_lab.errors import BadInput
-from kgot_lab.llm.settings import require_amount
+from kgot_lab.errors import BadInput, require_amount
 
 
 @dataclass(frozen=True)

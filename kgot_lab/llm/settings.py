@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require_count
+from kgot_lab.errors import BadInput, UnknownName, require_amount, require_count
 from kgot_lab.types import Prompt
 
 # Tokens a model may think with before it says anything, by its reasoning effort; "" is what models do when they are not told.
@@ -13,13 +12,6 @@ from kgot_lab.types import Prompt
 ALLOWANCES = {
     "none": 0, "minimal": 1_000, "low": 4_000, "medium": 8_000, "high": 25_000, "xhigh": 50_000, "max": 100_000, "": 8_000,
 }  # fmt: skip
-
-
-def require_amount(value: object, name: str, *, some: bool = False) -> None:
-    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be `some`."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
-        raise BadInput(f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.types import Usage
+from kgot_lab.writing import write_whole
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Ledger:
 
     def save(self, path: str | Path) -> None:
         """Write the entries as JSON lines."""
-        Path(path).write_text("".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries), encoding="utf-8")
+        write_whole(path, "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries), "the ledger")
 
     def __repr__(self) -> str:
         rows = [*((role, calls, usage) for role, (calls, usage) in self.by_role().items()), ("all", len(self.entries), self.total)]

@@ -82,6 +82,9 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
     if at is not None:
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
+    for place in (name, str(at or "")):
+        if "://" in place and "…" in place:
+            raise BadInput(f"the address {place} has lost its password or key, which no trace and no message keeps: give the whole address")
     if name in STORES:
         return name, at
     scheme, is_address, _ = name.partition("://")
@@ -159,7 +162,8 @@ def _check_address(kind: str, address: str) -> None:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
-        raise BadInput(f"the address of the store {kind!r} cannot be used: {error}") from None
+        why = "its host is none, or its port no number" if "@" in address else error  # whose message may hold a part of a password
+        raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
     if kind in SERVERS and (parts.username or parts.password):
         named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
         raise BadInput(f"leave the user name and password out of the address of the store {kind!r}: they go into {named}")

@@ -14,7 +14,7 @@ _MOST = 8  # passages that one search returns
 
 
 def tools_for(
-    documents: Sequence[Document], attachments: Sequence[str | Path] = (), *, progress: Callable[[int, int], None] | None = None
+    documents: Sequence[Document], attachments: Sequence[str | Path] = (), *, progress: Callable[[int, int], object] | None = None
 ) -> list[Tool]:
     """Search when there are documents, the attached files when there are some; raises BadInput for files that are not there.
 

@@ -15,8 +15,8 @@ from kgot_lab.tools.fence import FENCES, fenced
 from kgot_lab.tools.metered import Metered
 from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.tools.transcribe import AUDIO
-from kgot_lab.types import LLM, Document, Message, Prompt
+from kgot_lab.tools.transcribe import AUDIO, SPEECH_NEEDS, Transcript
+from kgot_lab.types import LLM, Document, Message, Prompt, Usage
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic")
 _FILMS = (".mov", ".avi", ".mkv", ".mpeg", ".mpg")
@@ -28,28 +28,30 @@ def inspect_file(
     shelf: FileShelf,
     llm: LLM | None = None,
     *,
-    transcribe: Callable[[Path], str] | None = None,
+    transcribe: Callable[[Path], Transcript] | None = None,
+    deaf: str = SPEECH_NEEDS,
     most_tokens: int = 18_000,
     reply: int = 700,
     name: str = "inspect_file",
 ) -> TextTool:
     """A tool that returns the text of a file of the shelf: Office, PDF, HTML, data, plain text; a zip file's list; what is said in audio.
 
-    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens of the text.
+    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf` says why
+    nothing is there to `transcribe` with.
     """
     require(shelf, FileShelf, "inspect_file() reads files of a FileShelf")
     require_count(most_tokens, 1, "most_tokens")
 
     def run(file: str, question: str = "") -> Result:
         try:
-            title, text = _read(shelf.path(file), transcribe)
+            title, text, usage = _read(shelf.path(file), transcribe, deaf)
         except (BadInput, NotInstalled) as error:
             raise ToolFailed(f"{name}: {harmless(file)}: {error}") from error
         except ToolFailed as error:
-            raise ToolFailed(f"{name}: {error}", again=error.again) from None
+            raise ToolFailed(f"{name}: {error}", again=error.again, usage=error.usage) from None
         if question and llm is not None:
-            return _answered(Metered(llm), file, text, question)
-        return Result(text, (Document(file, text, title or file),))
+            return _answered(Metered(llm, usage), file, text, question)
+        return Result(text, (Document(file, text, title or file),), usage)
 
     def _answered(model: Metered, file: str, text: str, question: str) -> Result:
         read = shorten(text, most_tokens)
@@ -66,22 +68,22 @@ def inspect_file(
     return TextTool(name, description, {"file": "the name of the file as listed"}, run, may=may)
 
 
-def _read(path: Path, transcribe: Callable[[Path], str] | None) -> tuple[str, str]:
-    """The title that a file declares, and its text; raises BadInput, NotInstalled, ToolFailed."""
+def _read(path: Path, transcribe: Callable[[Path], Transcript] | None, deaf: str) -> tuple[str, str, tuple[Usage, ...]]:
+    """The title that a file declares, its text, and what reading it cost; raises BadInput, NotInstalled, ToolFailed."""
     extension = path.suffix.lower()
     if extension == ".zip":
-        return "", _listing(path)
+        return "", _listing(path), ()
     if extension in _PICTURES:
         raise BadInput("a picture holds no text; a tool that looks at pictures can answer a question about it, where there is one")
     if extension in AUDIO:
         if transcribe is None:
-            needed = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
-            raise BadInput(f"what is said in audio can be written down where {needed}")
-        return "", transcribe(path)
+            raise BadInput(deaf)
+        written = transcribe(path)
+        return "", written.text, (written.usage,)
     if extension in _FILMS:
         raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")
     found = text_of(path)
-    return found.title, found.text
+    return found.title, found.text, ()
 
 
 def _listing(path: Path) -> str:

@@ -7,11 +7,14 @@ from kgot_lab.types import LLM, Prompt, Reply, Usage
 
 
 class Metered:
-    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all that was spent until then."""
+    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all that was spent until then.
 
-    def __init__(self, llm: LLM):
+    `before` is what the tool had spent already.
+    """
+
+    def __init__(self, llm: LLM, before: tuple[Usage, ...] = ()):
         self._llm = llm
-        self.usage: tuple[Usage, ...] = ()
+        self.usage = before
 
     @property
     def name(self) -> str:

@@ -8,13 +8,14 @@ it cannot work it raises BadInput or NotInstalled, with what to give or to insta
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, LabError
+from kgot_lab.llm.budget import Spending
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.text.harmless import harmless
@@ -26,7 +27,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
 from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Tool
-from kgot_lab.tools.transcribe import Transcriber
+from kgot_lab.tools.transcribe import AUDIO, SPEECH_NEEDS, Transcriber
 from kgot_lab.tools.unzip import extract_zip
 from kgot_lab.tools.web.archive import WebArchive
 from kgot_lab.tools.web.engines import web_engine
@@ -38,6 +39,7 @@ from kgot_lab.tools.wikipedia import wikipedia
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"
+_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is a part of the first
 _PASSAGES = 8  # that one search of documents returns
 
 
@@ -49,6 +51,8 @@ class AtHand:
     attachments: Sequence[str | Path] = ()
     llm: LLM | None = None
     vision: LLM | None = None  # a model that takes images
+    speech: str = "whisper-1"  # the model of OpenAI's that writes down recordings
+    spending: Spending | None = None  # the budget that the models are kept to; speech to text is paid of it too
     computer: Computer | None = None
     web: bool = False
     mirror: str | Path | None = None  # a folder in place of the web
@@ -103,8 +107,10 @@ class Offered:
 ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 
 
-def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None) -> Offered:
+def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()) -> Offered:
     """Every tool that can work with what is at hand; `others` are the entry points of other packages, by default those installed.
+
+    Those to `leave_out`, by name, are neither made nor listed.
 
     A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there.
     """
@@ -113,10 +119,17 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
     if at_hand.attachments:
         at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
     for name, make in MAKERS.items():
+        if name in leave_out:
+            continue
         try:
             tools[name] = make(at_hand)
         except LabError as error:
             missing.append(NotOffered(name, str(error)))
+    if at_hand.attachments and any(name.lower().endswith(AUDIO) for name in at_hand.shelf.names) and _INSPECTING not in leave_out:
+        try:
+            _listening(at_hand)
+        except BadInput as error:
+            missing.append(NotOffered(_SPEECH, str(error)))
     for entry in entry_points(group=ENTRY_POINTS) if others is None else others:
         try:
             tool = _checked(entry.load()(at_hand), tools)
@@ -148,8 +161,18 @@ def _search(at_hand: AtHand) -> Tool:
 
 
 def _inspect_file(at_hand: AtHand) -> Tool:
-    key = at_hand.environment.get("OPENAI_API_KEY", "").strip() if at_hand.web else ""  # the service is outside, whatever model is asked
-    return inspect_file(at_hand.shelf, at_hand.llm, transcribe=Transcriber(key) if key else None)
+    try:
+        return inspect_file(at_hand.shelf, at_hand.llm, transcribe=_listening(at_hand))
+    except BadInput as error:
+        return inspect_file(at_hand.shelf, at_hand.llm, deaf=str(error))
+
+
+def _listening(at_hand: AtHand) -> Transcriber:
+    """What writes down speech; raises BadInput with what is missing."""
+    key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
+    if not (key and at_hand.web):  # the service is outside, whatever model is asked
+        raise BadInput(SPEECH_NEEDS)
+    return Transcriber(key, model=at_hand.speech, spending=at_hand.spending)
 
 
 def _extract_zip(at_hand: AtHand) -> Tool:
@@ -200,7 +223,7 @@ def _python(at_hand: AtHand) -> Tool:
 
 MAKERS: Mapping[str, ToolMaker] = {
     "search": _search,
-    "inspect_file": _inspect_file,
+    _INSPECTING: _inspect_file,
     "extract_zip": _extract_zip,
     "image_question": _image_question,
     "ask_search_agent": _search_agent,

@@ -21,7 +21,7 @@ def search(
     *,
     k: int = 5,
     name: str = "search",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
     """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
 
@@ -47,7 +47,7 @@ def search(
     return TextTool(name, description, takes, run, finds="query")
 
 
-def words_and_meaning(documents: Iterable[Document], progress: Callable[[int, int], None] | None = None) -> Stage:
+def words_and_meaning(documents: Iterable[Document], progress: Callable[[int, int], object] | None = None) -> Stage:
     """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without the embedding model."""
     documents = checked_documents(documents)
     words = bm25(documents)

@@ -11,6 +11,7 @@ from kgot_lab.draw.plots.recall import pace, recall_curves, rival, scatter, show
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.viz.page import STYLE
+from kgot_lab.writing import write_whole
 
 _QUESTIONS = 300  # of a data set that are listed
 _ROWS = 300  # of the numbers of a plot
@@ -31,9 +32,7 @@ nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
 
 def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
     """Write the page of one report or several to a file and return its path; failures are told at `k`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(recall_page([reports] if isinstance(reports, Report) else reports, k=k), encoding="utf-8")
-    return path
+    return write_whole(path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report")
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:

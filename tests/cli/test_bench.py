@@ -16,6 +16,7 @@ from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
 
 from kgot_lab.cli.app import main
+from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.own_data import to_beir
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.experiments.recall import benchmark
@@ -257,3 +258,9 @@ def test_a_question_without_a_word_is_refused_by_its_id(bench):
     queries.write_text(queries.read_text().replace("Where did Alan Turing study?", "??? !!"))
     assert "1 queries have no letter or digit, for example 'q" in refused(bench("mine", "--folder", "out"))
     assert not Path("out/mine-test").exists()
+
+
+def test_a_bar_shows_brackets_of_names_as_they_are(capsys):
+    with bar("[red]set[/red]") as progress:
+        progress(1, 2, "bm25[k1=1] [bold]on[/bold] mine [/]")
+    assert "bm25[k1=1] [bold]on[/bold] mine [/]" in capsys.readouterr().err

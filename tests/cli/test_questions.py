@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import BORN, answering_server, birthplace_questions, told_birthplaces
+from support.command_line import FIRST, REST, replies
+from support.openai_server import openai_server
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import TraceError
@@ -20,6 +22,7 @@ from kgot_lab.loop.events import Asked
 from kgot_lab.loop.trace import load_run
 
 RUN = Path("run")
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -400,3 +403,29 @@ def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, se
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4
     assert json.loads((RUN / "totals.json").read_text())["by role"]["grade"]["calls"] == 4
+
+
+def test_a_picture_of_a_question_is_seen_by_a_vision_model_of_the_same_budget(kgot_lab, here):
+    look = {"calls": [{"tool": "image_question", "arguments": {"image": "lamp.png", "question": "Where is it?"}}]}
+    Path("lamp.png").write_bytes(PNG)
+    write_set([{"question": "What is in the picture?", "answer": "London", "attachments": ["lamp.png"]}], "seen.jsonl")
+    with openai_server(*replies(*FIRST[:3], look, "Ada Lovelace in London", *REST)) as server:
+        words = ["questions", "seen.jsonl", "--model", f"{server.url}#m", "--vision-model", f"{server.url}#eye", "--folder", RUN]
+        ran = kgot_lab(*words, "--max-calls", 30, "--engine", "ddgs")
+    (seen,) = [body for body in server.bodies if body["model"] == "eye"]
+    assert "data:image/png" in json.dumps(seen), ran.err
+    totals = json.loads((RUN / "totals.json").read_text())
+    assert totals["by role"]["inside image_question"]["calls"] == 1 and totals["all"]["calls"] == len(server.bodies)
+    plan = json.loads((RUN / "plan.json").read_text())
+    assert "image_question" in plan["tools"] and plan["vision"].endswith("eye") and plan["engine"] == "ddgs"
+    other = kgot_lab(*[word if "#eye" not in str(word) else f"{server.url}#other" for word in words], "--engine", "ddgs")
+    assert other.code == 1 and "vision is" in other.err
+
+
+def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, server):
+    Path("lab.yaml").write_text("preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n")
+    ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--votes", 3, "--limit", 1))
+    assert ran.code == 0 and "does not use store.at of the configuration" in ran.err and "engine: tavily" in ran.err, ran.err
+    limits = json.loads((RUN / "plan.json").read_text())["limits"]
+    assert (limits["steps"], limits["votes"], limits["answer_format"]) == (2, 3, "gaia")
+    assert "unknown search engine 'gogle'" in kgot_lab(*asking(server, "--engine", "gogle", "--folder", "other")).err

@@ -327,3 +327,14 @@ def test_a_small_model_that_is_given_more_than_documents_is_offered_more(kgot_la
         *asking(server, "--preset", "local", "--vision-model", f"{server.url}#sees", "--attach", "a.png", "--trace", "run.jsonl")
     )
     assert "image_question" in begun("run.jsonl").tools, ran.err
+
+
+def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot_lab, here, server):
+    Path("lab.yaml").write_text("preset: local\nlimits: {parses: 2, steps: 4}\ntools: {web: true}\n")
+    words = ["extract", "my papers", "--config", "lab.yaml", "--set", "parses=1", "--model", f"{server.url}#m", "--trace", "x.jsonl"]
+    ran = kgot_lab(*words, "--max-calls", 1)
+    assert "note: kgot-lab extract does not use tools.web of the configuration" in ran.err
+    assert "parses: 1" in ran.err and "steps: 4" in ran.err and "preset: local" in ran.err
+    limits = begun("x.jsonl").limits
+    assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about["configuration"]
+    assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err

@@ -208,6 +208,15 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     assert [remark.reason for remark in read_documents(folder).skipped] == ["not a regular file"]
 
 
+def test_one_file_has_the_passages_it_has_in_its_folder_whatever_its_name_and_behind_whatever_link(tmp_path):
+    folder = folder_of(tmp_path, a_DOT_md=b"# Moon\n\nThe moon is far.")
+    assert read_documents(folder / "a.md").documents == read_documents(folder).documents
+    folder_of(tmp_path, _DOT_hidden_DOT_txt=b"Seen.")
+    (folder / "linked.txt").symlink_to(folder / ".hidden.txt")
+    for name in (".hidden.txt", "linked.txt"):
+        assert [document.id for document in read_documents(folder / name)] == [f"{name}#1"]
+
+
 def test_a_folder_in_which_nothing_can_be_read_is_refused_and_the_message_says_what_can(tmp_path):
     with pytest.raises(BadInput, match=r"not a folder.*\.txt.*\.pdf"):
         read_documents(tmp_path / "missing")

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.receipts import KEEP, load_receipt, run_to, save_receipt
 from kgot_lab.evaluation.runs import Latency, latency, run
+from kgot_lab.evaluation.source import source_digest
 from kgot_lab.experiments.recall.datasets import Dataset
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -28,6 +30,19 @@ def stopping_after(count: int, stage: Stage) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         asked.append(ranking.query.id)
         if len(asked) > count:
+            raise KeyboardInterrupt
+        return stage(ranking)
+
+    return Stage(stage.name, step)
+
+
+def stoppable(stage: Stage, stop: Path, asked: Path) -> Stage:
+    """A stage that is interrupted at the query that a file names, and keeps in another which it was asked."""
+
+    def step(ranking: Ranking) -> Ranking:
+        with asked.open("a") as file:
+            file.write(f"{ranking.query.id}\n")
+        if ranking.query.id == stop.read_text():
             raise KeyboardInterrupt
         return stage(ranking)
 
@@ -102,32 +117,63 @@ def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     path = tmp_path / "bm25.jsonl.gz"
+    stop, asked = tmp_path / "stop", tmp_path / "asked"
+    stop.write_text("q5")
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, stopping_after(5, WORDS), DATA, name="bm25")
+        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     assert not path.exists()
-    stage, asked = counting(WORDS)
-    made = run_to(path, stage, DATA, name="bm25")
-    assert asked == ["q5", "q6", "q7"]
+    stop.write_text("")
+    made = run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+    assert asked.read_text().split() == [*(f"q{number}" for number in range(6)), "q5", "q6", "q7"]
     assert made == run_to(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25") and len(made.seconds) == 8
 
 
-def test_a_killed_process_loses_no_finished_query(tmp_path):
-    code = """
+KILLED = """
 import os, sys
 from pathlib import Path
 from evaluation.test_runs import DATA, WORDS, Stage, run_to
+import ranking_of_mine
 def step(ranking):
-    if ranking.query.id == "q6":
+    print(ranking.query.id)
+    if ranking.query.id == os.environ.get("DIE_AT"):
         os.kill(os.getpid(), 9)
-    return WORDS(ranking)
+    return ranking_of_mine.rank(WORDS, ranking)
 run_to(Path(sys.argv[1]), Stage("bm25", step), DATA, name="bm25")
 """
-    path = tmp_path / "bm25.jsonl.gz"
-    killed = subprocess.run([sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[1])
-    assert killed.returncode == -9 and not path.exists()
-    stage, asked = counting(WORDS)
-    run_to(path, stage, DATA, name="bm25")
-    assert asked == ["q6", "q7"]
+
+
+def test_a_killed_process_loses_no_finished_query_unless_the_code_was_changed_since(tmp_path):
+    path, tests, mine = tmp_path / "bm25.jsonl.gz", Path(__file__).parents[1], tmp_path / "ranking_of_mine.py"
+    places = {"PYTHONPATH": f"{tmp_path}:{tests}:{tests.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def asked(**more: str) -> list[str]:
+        words = [sys.executable, "-c", KILLED, str(path)]
+        ran = subprocess.run(words, cwd=tests, env={**os.environ, **places, **more}, capture_output=True, text=True)
+        assert ran.returncode == (-9 if more else 0), ran.stderr
+        return ran.stdout.split()
+
+    mine.write_text("def rank(words, ranking):\n    return words(ranking)\n")
+    asked(DIE_AT="q6")
+    assert not path.exists() and asked() == ["q6", "q7"]
+    path.unlink()
+    asked(DIE_AT="q6")
+    mine.write_text("def rank(words, ranking):\n    return (words % 1)(ranking)\n")
+    assert asked() == [f"q{number}" for number in range(8)]
+    assert {len(hits) for hits in load_receipt(path).hits.values()} == {1}  # none of the version before
+
+
+def test_the_digest_of_a_system_is_that_of_its_code_and_of_what_it_closes_over():
+    def made(weight: float, *, again: bool = False) -> Stage:
+        def step(ranking: Ranking) -> Ranking:
+            return ranked(ranking.query, {"d1": weight})
+
+        def other(ranking: Ranking) -> Ranking:
+            return ranked(ranking.query, {"d2": weight})
+
+        return Stage("mine", other if again else step)
+
+    assert source_digest(made(1.0)) == source_digest(made(1.0)) == source_digest(made(1.0))
+    assert len({source_digest(each) for each in (made(1.0), made(2.0), made(1.0, again=True), made(1.0) >> made(2.0))}) == 4
 
 
 def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):

@@ -267,15 +267,19 @@ def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
 
 
 def test_the_report_says_how_many_rankings_are_older_than_the_run_that_ended(tmp_path):
-    def stopped(ranking):
-        if ranking.query.id == "q3":
+    stop = tmp_path / "stop"
+
+    def stoppable(ranking):
+        if stop.exists() and ranking.query.id == "q3":
             raise KeyboardInterrupt
         return linked(ranking)
 
+    stop.touch()
     with pytest.raises(KeyboardInterrupt):
-        bench(DATA, systems={"base": BASE, "mine": Stage("mine", stopped)}, plan=PLAN, folder=tmp_path)
-    bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
-    later = bench(DATA, systems={"base": BASE, "mine": Stage("mine", linked)}, plan=PLAN, folder=tmp_path)
+        bench(DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run")
+    stop.unlink()
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run")
+    later = bench(DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run")
     for told in (f"{later}", later.markdown(), later._repr_html_()):
         assert "Rankings taken from a run that was stopped: 3 of 8 of mine." in told
 

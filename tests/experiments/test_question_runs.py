@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.experiments.questions.batch import alone_in, trace_name
 from kgot_lab.experiments.questions.costs import note_untraced, rest_of, spent_before
-from kgot_lab.experiments.questions.kit import all_that_work, nothing_more
+from kgot_lab.experiments.questions.kit import ModelsBehind, all_that_work, nothing_more
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
 from kgot_lab.experiments.questions.plan import QuestionPlan, read_plan
 from kgot_lab.experiments.questions.prepare import Answerers, check_run, prepared
@@ -164,7 +164,7 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
     )  # fmt: skip
     mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
-    ready = prepared(mine, Selection(), Answerers("loop", llm, REFERENCE, tools=lambda question, llm: [web]), tmp_path / "run")
+    ready = prepared(mine, Selection(), Answerers("loop", llm, REFERENCE, tools=lambda question, behind: [web]), tmp_path / "run")
     [receipt] = ready.run.answers()
     assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"] and read_plan(tmp_path / "run")["tools"] == ["web"]
     assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1 and ready.spending.calls == receipt.calls
@@ -186,7 +186,7 @@ def guessing(asked: list[str]) -> Scripted:
 def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
     made = []
 
-    def tools(question, llm):
+    def tools(question, behind):
         made.append(question.id)
         if len(made) > 2:  # the plan has named the tools of both
             raise BadInput("the folder of pages is gone")
@@ -205,7 +205,7 @@ def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
 
 
 def test_rag_finds_passages_in_documents_only(tmp_path):
-    def looking_out(question, llm):
+    def looking_out(question, behind):
         raise AssertionError("it is not to look out")
 
     mine = QuestionSet([Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1])
@@ -258,10 +258,10 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("note.txt", "Ada Lovelace was born in London.")
     (tmp_path / "unpacked").mkdir()
-    more, llm = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), guessing([])
+    more, behind = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), ModelsBehind(guessing([]))
 
     def used(number: int) -> tuple[str, str]:
-        tools = {tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), llm)}
+        tools = {tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), behind)}
         unpacked = tools["extract_zip"](file="a.zip").text
         return unpacked, tools["python"](code=f"print({number} + 1)").text.strip()
 

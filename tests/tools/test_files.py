@@ -4,6 +4,8 @@ import base64
 import gc
 import io
 import shutil
+import threading
+import wave
 
 import pytest
 from support.web_site import Sent, web_site
@@ -11,11 +13,12 @@ from support.zips import zip_named, zip_of
 
 from kgot_lab.documents.unpacking import UnpackLimits
 from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
+from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.tools.image import data_url, image_question
 from kgot_lab.tools.inspect_file import inspect_file
 from kgot_lab.tools.shelf import FileShelf
-from kgot_lab.tools.transcribe import Transcriber
+from kgot_lab.tools.transcribe import Transcriber, longest_speech
 from kgot_lab.tools.unzip import extract_zip
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.types import Prompt, Reply
@@ -295,10 +298,75 @@ def test_speech_goes_to_openai_wherever_the_environment_points(shelf, monkeypatc
 def test_speech_is_written_down(shelf):
     with web_site({"/v1/audio/transcriptions": Sent({"text": "The lamp was lit."})}) as site:
         tool = inspect_file(shelf, transcribe=Transcriber("key", address=f"{site.url}/v1"))
-        assert tool(file="talk.mp3").text == "The lamp was lit."
+        assert tool(file="talk.mp3").text == "The lamp was lit." and tool(file="talk.mp3").usage[0].cost == 0
     with pytest.raises(ToolFailed, match="cannot be reached") as caught:
         tool(file="talk.mp3")
     assert caught.value.again
+
+
+def wav(path, seconds):
+    """A recording of silence."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(1)
+        file.setframerate(100)
+        file.writeframes(bytes(100 * seconds))
+    return path
+
+
+def heard(seconds, text="The lamp was lit."):
+    """What a service answers that says how long it listened."""
+    return {"/v1/audio/transcriptions": Sent({"text": text, "usage": {"type": "duration", "seconds": seconds}})}
+
+
+def test_speech_is_paid_for_by_the_minute_the_service_tells_and_of_the_budget_of_the_models(tmp_path):
+    spending = Spending(Budget(dollars=1))
+    with web_site(heard(90)) as site:
+        transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
+        result = inspect_file(FileShelf([wav(tmp_path / "talk.wav", 120)]), transcribe=transcribe)(file="talk.wav")
+    assert [usage.cost for usage in result.usage] == [pytest.approx(0.009)] and result.usage[0].seconds > 0
+    assert spending.spent.cost == pytest.approx(0.009) and spending.calls == 1 and spending.spent.seconds > 0
+
+
+def test_a_recording_that_could_pass_the_budget_is_not_sent_and_other_tools_go_on(tmp_path):
+    spending = Spending(Budget(dollars=0.01))
+    with web_site(heard(120)) as site:
+        transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
+        with pytest.raises(ToolFailed, match=r"talk\.wav is not written down: 0 of 0\.01 dollars are spent and .* 0\.012") as caught:
+            transcribe(wav(tmp_path / "talk.wav", 120))
+        assert not caught.value.again and site.seen == [] and spending.calls == 0
+        assert transcribe(wav(tmp_path / "short.wav", 60)).text == "The lamp was lit."
+
+
+def test_speech_without_words_and_a_service_that_does_not_answer_are_counted_too(tmp_path):
+    talk, spending = wav(tmp_path / "talk.wav", 60), Spending(Budget(dollars=1))
+    with web_site(heard(60, "")) as site:
+        transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
+        with pytest.raises(ToolFailed, match="nothing is said") as caught:
+            inspect_file(FileShelf([talk]), transcribe=transcribe)(file="talk.wav")
+        assert [usage.cost for usage in caught.value.usage] == [pytest.approx(0.006)]
+    given_up = threading.Event()
+    with web_site({"/v1/audio/transcriptions": lambda _: Sent({"text": str(given_up.wait(60))})}) as site:
+        with pytest.raises(ToolFailed, match="cannot be reached"):
+            Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending, seconds=0.2)(talk)
+        given_up.set()
+    assert spending.unanswered == pytest.approx(0.006) and spending.spent.cost == pytest.approx(0.012)
+
+
+def test_a_price_that_is_not_known_is_refused_where_dollars_are_limited():
+    dollars = Spending(Budget(dollars=1))
+    assert Transcriber("key", spending=dollars).price == 0.006
+    assert Transcriber("key", model="other", spending=Spending(Budget(calls=1))).price is None
+    for unknown in ({"model": "other"}, {"address": "http://127.0.0.1:9/v1"}):
+        with pytest.raises(BadInput, match="charges for writing down speech is not known, so dollars cannot be limited"):
+            Transcriber("key", **unknown, spending=dollars)
+
+
+def test_how_long_a_recording_can_be_is_said_by_its_head_or_reckoned_from_its_bytes(tmp_path):
+    assert longest_speech(wav(tmp_path / "talk.wav", 7)) == 7
+    (tmp_path / "talk.mp3").write_bytes(bytes(8_000))
+    (tmp_path / "broken.wav").write_bytes(bytes(8_000))
+    assert longest_speech(tmp_path / "talk.mp3") == longest_speech(tmp_path / "broken.wav") == 8
 
 
 def test_a_missing_converter_is_named(shelf, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from support.zips import zip_of
 
 from kgot_lab.errors import BadInput, ToolFailed
+from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
@@ -102,6 +103,18 @@ def test_pictures_are_looked_at_where_there_are_files_or_the_web(attached):
     assert "attach files (--attach FILE), or allow the web (--web)" in why
     for have in (AtHand(vision=LLM, attachments=attached), AtHand(vision=LLM, web=True, environment={})):
         assert "image_question" in names(offered_tools(have, others=()))
+
+
+def test_speech_to_text_is_not_offered_where_dollars_are_limited_and_its_price_is_not_known(tmp_path):
+    (tmp_path / "talk.mp3").write_bytes(b"ID3 sound")
+    have = {"attachments": [tmp_path / "talk.mp3"], "web": True, "environment": {"OPENAI_API_KEY": "key"}}
+    limited = Spending(Budget(dollars=1))
+    assert "speech to text" not in reasons(offered_tools(AtHand(**have, spending=limited), others=()))
+    offered = offered_tools(AtHand(**have, spending=limited, speech="gpt-next"), others=())
+    why = "what gpt-next charges for writing down speech is not known, so dollars cannot be limited"
+    assert "inspect_file" in names(offered) and why in reasons(offered)["speech to text"]
+    with pytest.raises(ToolFailed, match=why):
+        {tool.name: tool for tool in offered.tools}["inspect_file"](file="talk.mp3")
 
 
 def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):

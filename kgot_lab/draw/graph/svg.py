@@ -36,6 +36,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Json, Node
+from kgot_lab.writing import write_whole
 
 TOP, _SIDE, BOTTOM = 62.0, 60.0, 46.0  # the legend, half a caption, the caption of the lowest node and the note
 FEW_EDGES = 25  # up to here every edge has a caption, room or not
@@ -79,8 +80,7 @@ class Picture:
         """Write the SVG to a file; raises BadInput for another kind of file."""
         if Path(path).suffix != ".svg":
             raise BadInput(f"a picture is saved as .svg, not as {Path(path).name}")
-        Path(path).write_text(self.svg, encoding="utf-8")
-        return Path(path)
+        return write_whole(path, self.svg, "the picture")
 
 
 def svg(

@@ -20,6 +20,7 @@ from kgot_lab.draw.table import Table, table
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
 _LONGEST = 32  # letters of a name in a plot
@@ -85,12 +86,12 @@ class Plot:
         if path.suffix not in _KINDS:
             raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
         if path.suffix == ".svg":
-            path.write_text(self._repr_svg_(), encoding="utf-8")
-            return path
+            return write_whole(path, self._repr_svg_(), "the plot")
         unsigned = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
-            self.figure.savefig(path, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unsigned))
-        return path
+            drawn = io.BytesIO()
+            self.figure.savefig(drawn, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unsigned))
+        return write_whole(path, drawn.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:
         return self.svg.replace("<svg", f'<svg xmlns="{_NAMESPACE}"', 1)

@@ -15,6 +15,7 @@ from kgot_lab.experiments.questions.batch import RECEIPTS, traces_of
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.experiments.questions.totals import ledger_of
 from kgot_lab.loop.ledger import Ledger
+from kgot_lab.writing import write_whole
 
 TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionReceipt], Ledger], Plot]] = {
     "success": lambda receipts, _: success_by_level(receipts),
@@ -36,9 +37,8 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     if not receipts:
         raise BadInput(f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was")
     ledger, place = ledger_of(traces_of(folder)), folder / "plots"
-    place.mkdir(exist_ok=True)
     for name, draw in TEN_PLOTS.items():
         drawn = draw(receipts, ledger)
         told = {"plot": name, "told": drawn.alt, "numbers": list(drawn.numbers)}
-        (place / f"{name}.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(place / f"{name}.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n", "the numbers of the plot")
         yield drawn.save(place / f"{name}.{kind}"), drawn

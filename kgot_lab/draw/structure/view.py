@@ -23,6 +23,7 @@ from kgot_lab.pairs.bands import SPECIFIED, Pair, Thresholds
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json
+from kgot_lab.writing import write_whole
 
 Texts = Mapping[str, str]
 _WIDE = 48  # letters of a column in plain text
@@ -100,8 +101,7 @@ class StructureView:
         """Write the picture as .svg; raises BadInput for another kind of file."""
         if Path(path).suffix != ".svg":
             raise BadInput(f"a structure view is saved as .svg, not as {Path(path).name}")
-        Path(path).write_text(self.svg, encoding="utf-8")
-        return Path(path)
+        return write_whole(path, self.svg, "the picture")
 
     def _repr_svg_(self) -> str:
         return self.svg

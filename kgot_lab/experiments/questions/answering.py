@@ -22,6 +22,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import LLM, Json, Prompt
+from kgot_lab.writing import write_whole
 
 SEARCHED = 8  # passages a search of the loop returns
 RETRIEVED = 5  # passages RAG puts into its prompt
@@ -118,7 +119,7 @@ def outcome_of_trace(question: Question, path: Path, seconds: float) -> Outcome:
 def answer_missing(path: Path, answer: Callable[[Question], Outcome], questions: Iterable[Question], head: Json) -> Iterator[Outcome]:
     """Answer the questions not yet on file, a line each, and give what came out; a new file begins with a head."""
     if not path.exists():
-        path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(head) + "\n", "the answers")
     done = {row["id"] for row in rows_on_file(path)}
     for question in questions:
         if question.id not in done:

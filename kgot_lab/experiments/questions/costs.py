@@ -12,6 +12,7 @@ from kgot_lab.experiments.questions.batch import QuestionRun, trace_files
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, price_asked, tokens_of
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.types import LLM, Usage
+from kgot_lab.writing import write_whole
 
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
@@ -53,9 +54,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
         "completion_tokens": max(0, spent.completion_tokens - known.completion_tokens),
         "cost": max(0.0, round(spent.cost - known.cost, 9)),  # sums in another order differ in their last digits
     }
-    fresh = folder / f"{UNTRACED}.new"
-    fresh.write_text(json.dumps(beside) + "\n", encoding="utf-8")
-    fresh.replace(folder / UNTRACED)
+    write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
 
 def _untraced(folder: Path) -> tuple[int, Usage]:

@@ -9,6 +9,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.hub import Hub
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 
@@ -39,7 +40,7 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
     name = PurePosixPath(str(row["file_name"])).name  # of a path that leads elsewhere the name is left
     path = files / name
     if not path.exists():
-        path.write_bytes(hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")))
+        write_whole(path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file")
     return path
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,6 +14,7 @@ from tempfile import mkdtemp
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import Watched
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.llm.budget import Spending
 from kgot_lab.loop.limits import Limits
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model
@@ -24,13 +26,23 @@ from kgot_lab.types import LLM, Document
 
 _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
-More = Callable[[Question, LLM], Sequence[Tool]]
+
+@dataclass(frozen=True)
+class ModelsBehind:
+    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes images."""
+
+    llm: LLM
+    vision: LLM | None = None
+    spending: Spending | None = None  # of which speech to text is paid too
+
+
+More = Callable[[Question, ModelsBehind], Sequence[Tool]]
 
 _INSPECTING = "inspect_file"  # reads the attached files too, and more kinds of them
 _OUTWARD = ("ask_search_agent", "wikipedia")
 
 
-def looking_out(web: bool, mirror: str | None) -> More:
+def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
     """Tools that look into the web, or into a folder of pages in its place, made once for each model and used by all threads.
 
     Raises BadInput where none of them can work.
@@ -38,10 +50,11 @@ def looking_out(web: bool, mirror: str | None) -> More:
     made: dict[int, tuple[Tool, ...]] = {}
     making = threading.Lock()
 
-    def more(_: Question, llm: LLM) -> Sequence[Tool]:
+    def more(_: Question, behind: ModelsBehind) -> Sequence[Tool]:
+        llm = behind.llm
         with making:
             if id(llm) not in made:
-                offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror), others=())
+                offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror, engine=engine), others=())
                 made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
                 if not made[id(llm)]:
                     raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
@@ -50,16 +63,21 @@ def looking_out(web: bool, mirror: str | None) -> More:
     return more if web or mirror else nothing_more
 
 
-def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False) -> More:
-    """Every tool that can work with the files of a question and its model, and those that look out; zip files go into a folder."""
+def all_that_work(outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False) -> More:
+    """Every tool that can work with the files of a question and its models, and those that look out; zip files go into a folder.
+
+    With `web` pictures may lie there, and recordings be sent there to be written down.
+    """
     computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
 
-    def more(question: Question, llm: LLM) -> Sequence[Tool]:
+    def more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
         files = question.attachments
         zipped = any(file.suffix.lower() == ".zip" for file in files)
         into = Path(mkdtemp(dir=unpack_into)) if zipped else None
-        offered = offered_tools(AtHand(attachments=files, llm=llm, computer=computer, unpack_into=into), others=others)
-        return [*offered.tools, *outward(question, llm)]
+        at_hand = AtHand(
+            attachments=files, llm=behind.llm, vision=behind.vision, computer=computer, web=web, unpack_into=into, spending=behind.spending
+        )
+        return [*offered_tools(at_hand, others=others, leave_out=_OUTWARD).tools, *outward(question, behind)]
 
     return more
 
@@ -75,7 +93,7 @@ class _Apart:
             return calculator.compute(code)
 
 
-def nothing_more(question: Question, llm: LLM) -> Sequence[Tool]:
+def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
     """No tools beside those that a question's documents and files give."""
     return ()
 
@@ -86,8 +104,10 @@ class Kit:
     `more` gives further tools for a question, such as those that look into the web. The seconds of each call go to the file `times`.
     """
 
-    def __init__(self, documents: Sequence[Document], llm: LLM, times: Path, *, system: str = "loop", more: More = nothing_more):
-        self._llm, self._times, self._more, self._k = llm, times, more, _FOUND.get(system, 1)
+    def __init__(
+        self, documents: Sequence[Document], behind: ModelsBehind, times: Path, *, system: str = "loop", more: More = nothing_more
+    ):
+        self._behind, self._times, self._more, self._k = behind, times, more, _FOUND.get(system, 1)
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
@@ -95,7 +115,7 @@ class Kit:
         """The names of all tools that some of the questions get."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {tool.name for question in questions for tool in self._beside_search(question)}
-        return sorted(named) or [ask_model(self._llm).name]
+        return sorted(named) or [ask_model(self._behind.llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
         told = self._told(question)
@@ -108,10 +128,10 @@ class Kit:
             tools.append(search(documents, k=min(self._k, len(documents))))
         elif self._documents:
             tools.append(self._over_all())
-        return [*tools, *self._beside_search(question)] or [ask_model(self._llm)]
+        return [*tools, *self._beside_search(question)] or [ask_model(self._behind.llm)]
 
     def _beside_search(self, question: Question) -> list[Tool]:
-        more = self._more(question, self._llm)
+        more = self._more(question, self._behind)
         if question.attachments and not any(tool.name == _INSPECTING for tool in more):
             return [read_attachment(question.attachments), *more]
         return list(more)

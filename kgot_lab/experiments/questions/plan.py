@@ -11,9 +11,10 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 PLAN_FILE = "plan.json"
-_SINCE: Mapping[str, Json] = {"web": False, "mirror": ""}  # what plans of earlier versions leave unsaid
+_SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}  # what plans of earlier versions leave unsaid
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class QuestionPlan:
     private: bool = False
     web: bool = False
     mirror: str = ""  # the folder in place of the web
+    engine: str = ""  # that searches the web
+    vision: str = ""  # the model that looks at pictures
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)  # date, version, machine: for people
 
     def keep(self, folder: Path) -> bool:
@@ -47,9 +50,7 @@ class QuestionPlan:
         folder.mkdir(parents=True, exist_ok=True)
         if left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]:
             raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
-        fresh = path.with_suffix(".new")  # a kill leaves no half of a plan
-        fresh.write_text(json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n", encoding="utf-8")
-        fresh.replace(path)
+        write_whole(path, json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n", "the plan")
         return False
 
     def check(self, folder: Path, *, but: Collection[str] = ()) -> None:

@@ -9,11 +9,11 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.experiments.questions.attempt import Equipment, check_question_system
 from kgot_lab.experiments.questions.batch import TOOL_TIMES, QuestionRun
 from kgot_lab.experiments.questions.costs import spent_before
-from kgot_lab.experiments.questions.kit import Kit, More, nothing_more
+from kgot_lab.experiments.questions.kit import Kit, ModelsBehind, More, nothing_more
 from kgot_lab.experiments.questions.plan import QuestionPlan, hash_of_ids
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import Selection
@@ -21,6 +21,7 @@ from kgot_lab.llm.budget import Budget, Budgeted, Spending, price_asked
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document
+from kgot_lab.writing import write_whole
 
 _UNLIMITED = Budget()
 _IGNORED = "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
@@ -30,7 +31,7 @@ _IGNORED = "*\n"  # traces hold the questions: they do not belong in a repositor
 class Answerers:
     """Which system answers, with which models and limits, on which store, over which further documents and with which further tools.
 
-    `planning` is None as long as it is only checked whether a run can be. `web` and `mirror` say, for the plan, where `tools` look.
+    `planning` is None as long as it is only checked whether a run can be. `web`, `mirror` and `engine` tell the plan where `tools` look.
     """
 
     system: str
@@ -38,12 +39,14 @@ class Answerers:
     limits: Limits
     execution: LLM | None = None
     grader: LLM | None = None
+    vision: LLM | None = None  # a model that takes images, for tools
     store: str = "in_memory"
     unsafe: bool = False
     documents: Sequence[Document] = ()
-    tools: More = nothing_more  # of a question and the planning model, which is kept to the budget; only the loop has them
+    tools: More = nothing_more  # of a question and the models behind them, which are kept to the budget; only the loop has them
     web: bool = False
     mirror: str = ""
+    engine: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: P
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
     if by.system == "rag" and not (whole.documents or by.documents) and not all(question.documents for question in chosen.questions):
         raise BadInput(f"RAG needs documents to find passages in, and {whole.name} has none: name a folder with --documents DIR")
-    _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "tools"))
+    _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "vision", "tools"))
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()
 
@@ -78,21 +81,24 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.of(whole), by.system == "loop"
-    for llm in (by.planning, by.execution, by.grader):
+    for llm in (by.planning, by.execution, by.grader, by.vision):
         if llm is not None and budget.dollars is not None and price_asked(llm) is None:
             named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
             raise BadInput(f"the price of {llm.name} is not known, so dollars cannot be limited: {named}")
     calls, spent = spent_before(folder)
     spending = Spending(budget)
     spending.charge(spent, calls=calls)
-    planning, execution, grader = (llm and Budgeted(llm, spending) for llm in (by.planning, by.execution, by.grader))
+    models = (by.planning, by.execution, by.grader, by.vision)
+    planning, execution, grader, vision = (llm and Budgeted(llm, spending) for llm in models)
     assert planning is not None
     documents = (*whole.documents, *by.documents)
-    kit = Kit(documents, planning, folder / TOOL_TIMES, system=by.system, more=by.tools if looped else nothing_more)
+    behind = ModelsBehind(planning, vision, spending)
+    kit = Kit(documents, behind, folder / TOOL_TIMES, system=by.system, more=by.tools if looped else nothing_more)
     tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
     begun = _plan(whole, chosen, selection, by)
-    if not replace(begun, model=planning.name, execution=(execution or planning).name, tools=tools).keep(folder):
-        (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+    begun = replace(begun, model=planning.name, execution=(execution or planning).name, vision=vision.name if vision else "")
+    if not replace(begun, tools=tools).keep(folder):
+        write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
 
@@ -103,7 +109,7 @@ def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Ans
     return QuestionPlan(
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
-        documents_sha256=QuestionSet(list(by.documents), []).sha256, store=by.store if looped else "", private=whole.private,
-        scored_by=whole.scored_by, web=by.web, mirror=by.mirror,
+        documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
+        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, web=by.web, mirror=by.mirror, engine=by.engine,
         made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
     )  # fmt: skip

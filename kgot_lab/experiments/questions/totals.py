@@ -11,6 +11,7 @@ from kgot_lab.experiments.questions.receipts import read_receipts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 
 def write_totals(folder: Path) -> dict[str, Json]:
@@ -27,7 +28,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
         "tools": tool_totals(folder / TOOL_TIMES),
         "seconds of all questions": round(sum(receipt.seconds for receipt in receipts), 3),
     }
-    (folder / TOTALS).write_text(json.dumps(totals, indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
     return totals
 
 

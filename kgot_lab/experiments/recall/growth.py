@@ -28,6 +28,7 @@ from kgot_lab.retrieval.names import Titles
 from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 GrowthRow = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -105,9 +106,8 @@ def _rows(file: Path) -> Iterator[GrowthRow]:
 
 def _append(file: Path, row: GrowthRow) -> None:
     whole = file.read_text(encoding="utf-8") if file.exists() else ""
-    file.parent.mkdir(parents=True, exist_ok=True)
     kept = whole[: whole.rfind("\n") + 1]  # without a line cut short
-    file.write_text(f"{kept}{json.dumps(row)}\n", encoding="utf-8")
+    write_whole(file, f"{kept}{json.dumps(row)}\n", "the rows")
 
 
 def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> GrowthRow:

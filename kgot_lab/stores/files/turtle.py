@@ -10,6 +10,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
+from kgot_lab.writing import write_whole
 
 if TYPE_CHECKING:
     pass
@@ -32,14 +33,11 @@ def read_turtle(path: Path | str) -> PropertyGraph:
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle; raises BadInput for what RDF cannot hold, or NotInstalled.
-
-    The whole text is made before the file is opened, so a failure leaves no half-written file.
-    """
+    """Write a graph as Turtle; raises BadInput for what RDF cannot hold, or NotInstalled."""
     ox = oxigraph()
     node = ox.NamedNode
     triples = (
         ox.Triple(node(s), node(p), node(o) if isinstance(o, str) else ox.Literal(o.text, datatype=node(o.datatype)))
         for s, p, o in triples_of(graph.nodes, graph.edges)
     )
-    Path(path).write_bytes(ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES))
+    write_whole(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")

@@ -135,13 +135,18 @@ BY_KEY: Mapping[str, Callable[[str], SearchEngine]] = {
 _NAMES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BRAVE_API_KEY"}
 
 
+def check_engine_name(name: str) -> None:
+    """Raise UnknownName for a search engine there is not; "" is any."""
+    if name and name not in (*_NAMES, "ddgs"):
+        raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
+
+
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
     """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the environment, or else ddgs.
 
     Raises UnknownName, BadInput when the key is missing, NotInstalled without ddgs.
     """
-    if name and name not in (*_NAMES, "ddgs"):
-        raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
+    check_engine_name(name)
     if name == "ddgs":
         return Keyless()
     for variable in [_NAMES[name]] if name else BY_KEY:

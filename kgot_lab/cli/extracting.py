@@ -1,0 +1,56 @@
+"""Grow a graph from documents on file and on screen: an extraction that begins, and one that goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli import asking, terminal
+from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.errors import BadInput
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
+
+EXTRACTS = ("model", "models", "preset", "limits", "budget")  # what an extraction takes of a configuration
+
+
+def extract_graph(
+    documents: Path, configuration: Configuration, out: Path, trace: Path | None, again: Mapping[str, object], *, go_on: bool
+) -> None:
+    """Write the facts of all documents into a snapshot file, every event on file; `again` is what the same command is given to go on."""
+    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+    from kgot_lab.loop.again.replay import started
+    from kgot_lab.loop.extract import extract
+    from kgot_lab.loop.forecast import forecast_of_texts
+    from kgot_lab.loop.trace import append, load_run, made_by, record
+    from kgot_lab.stores import InMemory
+
+    path, model = trace or terminal.new_trace(), configuration.model
+    terminal.check_apart(trace=path, out=out, model=model)
+    if out.exists() and not go_on:
+        raise BadInput(f"{out} exists already: name another file with --out FILE")
+    if out.exists():
+        read_snapshot(out)  # what is no graph is not written over
+    terminal.check_writable(out)
+    terminal.check_new(None if go_on else path)
+    limits = configuration.limits_for(terminal.own_name(model, configuration.models))
+    done = load_run(path).events if go_on else ()
+    if done and started(done).question:
+        raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
+    passages = terminal.read_folder(documents)
+    spending = asking.spending_of(configuration, done)
+    llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
+    asking.check_prices(configuration, llm)
+    page = asking.told_configuration(configuration, limits)
+    terminal.say(f"estimate, for all documents: {forecast_of_texts(limits, [each.text for each in passages], rate=asking.rate_of(llm))}")
+    with InMemory() as store:
+        events = extract(passages, llm, store, limits, done=done)
+        begun = time.perf_counter()
+        kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
+        for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
+            terminal.show_event(event, begun)
+        write_snapshot(store.graph(), out, variant="networkx")
+        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
