@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
@@ -164,6 +165,7 @@ class CypherServer:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does not fit."""
+        diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
             application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)

@@ -209,8 +209,9 @@ class SparqlServer(Kept):
 
     def _refresh(self) -> None:
         """Make sure that the copy is current."""
-        if not self._version or self._marked() != self._version:
-            self._load()
+        with self._alone:
+            if not self._version or self._marked() != self._version:
+                self._load()
 
     def _load(self) -> None:
         """Make the copy agree with the server's graph."""
@@ -229,13 +230,14 @@ class SparqlServer(Kept):
     def _until_settled(self, act: Callable[[], _Result]) -> _Result:
         """What an act gives once nobody else changed the graph while it ran."""
         for _ in range(_TRIES):
-            self._refresh()
-            try:
-                if not self._exact:
-                    self._respell()
-                return act()
-            except _Overtaken:
-                self._version = ""
+            with self._alone:
+                self._refresh()
+                try:
+                    if not self._exact:
+                        self._respell()
+                    return act()
+                except _Overtaken:
+                    self._version = ""
         raise StoreUnavailable(f"others change the graph {self.namespace!r} of {self._place} all the time; try again later")
 
     def _keep(self, diff: Diff) -> None:

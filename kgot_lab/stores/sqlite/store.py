@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.given import require_diff, require_words
+from kgot_lab.stores.given import require_words
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     diff_of,
@@ -125,7 +126,7 @@ class Sqlite:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
-        require_diff(diff)
+        diff = fit_diff(diff)
         nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
