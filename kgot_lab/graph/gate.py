@@ -14,6 +14,7 @@ MOST_LETTERS = 16_000_000  # of one text: what SQLite is told to take, and more 
 DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
+_SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -37,6 +38,8 @@ def fit_diff(diff: object) -> Diff:
 
 def fit_node(given: object) -> Node:
     """A copy of a node that can be kept exactly; raises BadInput."""
+    if type(given) is Node and type(given.labels) is tuple and _is_plain(given.id, *given.labels) and _has_plain(given.properties):
+        return Node(given.id, given.labels, dict(given.properties))
     node = _require_element(given, Node)
     of = f"node {shortly(node.id)}"
     fit_text(node.id, f"the id of {of}")
@@ -45,6 +48,8 @@ def fit_node(given: object) -> Node:
 
 def fit_edge(given: object) -> Edge:
     """A copy of an edge that can be kept exactly; raises BadInput."""
+    if type(given) is Edge and given.key == "" and _is_plain(given.source, given.type, given.target) and _has_plain(given.properties):
+        return Edge(given.source, given.type, given.target, dict(given.properties))
     edge = _require_element(given, Edge)
     of = f"edge {shortly(edge.identity)}"
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
@@ -137,6 +142,24 @@ def _require_element(element: object, kind: type[Element]) -> Element:
     if not isinstance(element.properties, Mapping):
         raise BadInput(f"the properties of {said} are a dictionary, not {described_value(element.properties)}")
     return element
+
+
+def _is_plain(*texts: object) -> bool:
+    """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
+    return all(type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace() for text in texts)
+
+
+def _has_plain(properties: object) -> bool:
+    """Whether these are properties that need no second look."""
+    if type(properties) is not dict:
+        return False
+    for name, value in properties.items():
+        kind = type(value)
+        if type(name) is not str or not name.isascii() or len(name) > _SHORT:
+            return False
+        if not (kind is str and len(value) <= _SHORT and value.isascii()) and not (kind is int and -_SMALL < value < _SMALL) and kind is not bool:
+            return False
+    return True
 
 
 def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:

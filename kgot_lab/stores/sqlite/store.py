@@ -27,8 +27,9 @@ from kgot_lab.stores.sql import (
     sql_dialect,
     touched,
 )
-from kgot_lab.stores.sqlite.file import Guard, Opened, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.file import TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
+from kgot_lab.stores.sqlite.sums import damage_in
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -143,6 +144,13 @@ class Sqlite:
             ):
                 graph.writer.executemany(statement, rows)
 
+    def verify(self) -> None:
+        """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""
+        with self._lock:
+            graph = self._graph()
+            if self._path is not None and (damage := damage_in(graph.writer, TABLES)):
+                raise damaged(self._path, damage)
+
     def undo(self, diff: Diff) -> None:
         """Take a diff back; raises BadInput when the graph has changed since in the same places."""
         self.apply(inverse(diff))
@@ -254,6 +262,8 @@ class Sqlite:
                 raise unavailable(error, self._path) or StoreUnavailable(f"{self._path or 'the graph in memory'}: {error}") from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
+            except UnicodeDecodeError as error:
+                raise damaged(Path(self._path or "the graph in memory"), str(error)) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
