@@ -35,7 +35,7 @@ def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept,
     """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still meanwhile."""
 
     @wraps(act)
-    def alone(store: Kept, *given: P.args, **named: P.kwargs) -> R:
+    def alone(store: Kept, /, *given: P.args, **named: P.kwargs) -> R:
         with store._alone:
             return act(store, *given, **named)
 

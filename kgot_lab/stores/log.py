@@ -40,7 +40,7 @@ class DiffLog:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
             self.records = list(found.records)  # those that were there at opening
             if found.torn:
-                warnings.warn(f"{self.path}: {found.torn}. The file as it was is kept as {_set_aside(self.path).name}", stacklevel=5)
+                warnings.warn(f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}", stacklevel=5)
             elif was_there and not found.size:
                 warnings.warn(f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy", stacklevel=5)
             self._version, self._size, self._check, self._count = found.version, found.size, found.check, len(found.records)
@@ -161,7 +161,7 @@ def salvage(path: Path) -> Path:
     """
     with _locked(path) as file:
         found = read_chain(_whole(file, path), path)
-        kept = _set_aside(path)
+        kept = set_aside(path)
         _fresh_file(path, found.records)[0].close()
     return kept
 
@@ -201,7 +201,7 @@ def _sound(found: Chain, path: Path) -> Chain:
     return found
 
 
-def _set_aside(path: Path) -> Path:
+def set_aside(path: Path) -> Path:
     """A copy of a file beside it, under a name of its own; raises OSError."""
     kept = next(place for number in count(1) if not (place := path.with_name(f"{path.name}.damaged-{number}")).exists())
     kept.write_bytes(path.read_bytes())

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.sums import FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill, lacks_sums
+from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill, fill_since, lacks_sums, newest
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -194,16 +194,22 @@ def opened_file(path: Path | None) -> Opened:
 
 @contextmanager
 def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
-    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and new nodes are indexed together."""
-    newest = _asked(writer, "SELECT coalesce(max(number), 0) FROM nodes")
-    for name in _RECORDERS:
+    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are indexed and summed up together.
+
+    Nothing may be deleted meanwhile, since a new row could get its number.
+    """
+    before, triggers = newest(writer), _RECORDERS | ARRIVING
+    there = {name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")} & triggers.keys()
+    for name in there:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
     yield
     writer.execute("DELETE FROM waiting")
-    writer.execute(_INDEX_SINCE, (newest,))
-    for recorder in _RECORDERS.values():
-        writer.execute(recorder)
+    writer.execute(_INDEX_SINCE, (before["nodes"],))
+    if there & ARRIVING.keys():  # none in memory
+        fill_since(writer, before)
+    for name in there:
+        writer.execute(triggers[name])
 
 
 def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | None:

@@ -132,17 +132,23 @@ class Sqlite:
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
-        with self._transaction() as graph, in_bulk(graph.writer) if many else nullcontext():
+        gone = (
+            (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
+            ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
+        )
+        came = (
+            ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
+            ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
+            ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
+            (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
+        )
+        with self._transaction() as graph:
             self._refuse_misfit(diff, graph.writer)
-            for statement, rows in (
-                (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
-                ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
-                ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
-                ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
-                ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
-                (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
-            ):
+            for statement, rows in gone:
                 graph.writer.executemany(statement, rows)
+            with in_bulk(graph.writer) if many else nullcontext():
+                for statement, rows in came:
+                    graph.writer.executemany(statement, rows)
 
     def verify(self) -> None:
         """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""

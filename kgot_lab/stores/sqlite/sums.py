@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _COLUMNS = {"nodes": ("id", "labels", "properties"), "edges": ("source", "type", "target", "key", "properties")}
 FORGETTING = {f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")}
@@ -33,6 +33,12 @@ SUMMING = {
     for kind in _COLUMNS
     for event in ("INSERT", "UPDATE")
 }
+ARRIVING = {name: trigger for name, trigger in SUMMING.items() if name.endswith("INSERT")}
+SELECT_SOUND = {
+    kind: f"SELECT {', '.join(columns)} FROM {kind} AS row LEFT JOIN sums ON sums.kind = '{kind}' AND sums.number = row.number"
+    f" WHERE coalesce(sum, {_sum_of(kind, 'row')}) = {_sum_of(kind, 'row')}"
+    for kind, columns in _COLUMNS.items()
+}
 _WITHOUT = {kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')" for kind in _COLUMNS}
 _FILL = tuple(
     statement
@@ -42,6 +48,17 @@ _FILL = tuple(
         f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} {_WITHOUT[kind]}",
     )
 )
+
+
+def newest(connection: sqlite3.Connection) -> dict[str, int]:
+    """The largest number of a row of each kind."""
+    return {kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0] for kind in _COLUMNS}
+
+
+def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
+    """Give the rows that came after those of these numbers their checksums."""
+    for kind, number in numbers.items():
+        connection.execute(f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?", (number,))
 
 
 def lacks_sums(connection: sqlite3.Connection) -> bool:
