@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,40 @@ def _check(text: bytes, before: bytes, version: int) -> bytes:
     if version == 1:
         return b"%08x" % zlib.crc32(text)
     return hashlib.sha256(before + b" " + text).hexdigest()[: _DIGITS[2]].encode()
+
+
+# --- lines of JSON that other programs read too -------------------------------------------------------------------------
+
+_SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
+
+
+def sealed(line: str, before: str) -> str:
+    """A JSON object on a line, with a check of itself and of all lines before it as its last part; `before` is the one's of the last line."""
+    return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
+
+
+def seal_of(line: str) -> str:
+    """What the next line is checked against: the check that a line holds, or that of a line which holds none."""
+    held = _SEAL.search(line)
+    return held[1] if held else _seal(line, "")
+
+
+def broken_seal(lines: Iterable[str]) -> int:
+    """The number of the first line whose check does not hold, or that has none after others had; 0 for none. Lines of old files have none."""
+    before, checked = "", False
+    for number, line in enumerate(lines, start=1):
+        held = _SEAL.search(line)
+        if (checked and not held) or (held and held[1] != _seal(line[: held.start()] + "}", before)):
+            return number
+        before, checked = seal_of(line), checked or bool(held)
+    return 0
+
+
+def _seal(line: str, before: str) -> str:
+    return hashlib.sha256(f"{before} {line}".encode()).hexdigest()[: _DIGITS[2]]
+
+
+# --- marks ------------------------------------------------------------------------------------------------------------
 
 
 def mark_of(count: int, check: bytes) -> bytes:

@@ -311,6 +311,21 @@ def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
             writer.execute("COMMIT")
 
 
+def damage_on_file(path: Path) -> str:
+    """What is wrong with a graph's file, "" for nothing; nothing is changed in it. Raises BadInput for one that is not ours."""
+    _refuse_foreign(path)
+    with closing(_connected(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+        try:
+            _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
+            can_sum(connection)
+            if version >= VERSION:
+                return damage_in(connection, TABLES)
+            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            return str(error)
+        return "" if said == "ok" else str(said)
+
+
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error that says so."""
     how = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"

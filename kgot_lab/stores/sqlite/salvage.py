@@ -23,6 +23,8 @@ def salvage_sqlite(path: Path) -> Path:
     """
     place = path.resolve()
     kept = set_aside(place)
+    if (log := place.with_name(place.name + "-wal")).exists():
+        kept.with_name(kept.name + "-wal").write_bytes(log.read_bytes())
     with closing(sqlite3.connect(place, isolation_level=None)) as damaged:
         can_sum(damaged)
         nodes = {node.id: node for row in _rows(damaged, "nodes") for node in _fit_nodes(row)}
