@@ -40,7 +40,7 @@ def files(tmp_path):
         store.apply(Diff(added_edges=EDGES))
         store.close()
     Cached(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
-    save_run([Answered(0, "London", False, ())], tmp_path / "run.jsonl")
+    save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
     Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
     write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")
     return {
@@ -85,14 +85,3 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "graph.graphml").write_text("<graphml>")
     with pytest.raises(BadInput, match="restore a copy"):
         salvage_file(tmp_path / "graph.graphml")
-
-
-def test_the_command_says_it_and_ends_with_1_for_what_is_broken(files, kgot_lab):
-    path = files["a log of diffs"]
-    assert kgot_lab("doctor", str(path)).out.startswith("whole")
-    path.write_bytes(path.read_bytes()[:-100])
-    broken = kgot_lab("doctor", str(path))
-    assert broken.code == 1 and broken.out.startswith("BROKEN") and "of 21 records" in broken.out
-    salvaged = kgot_lab("doctor", "--salvage", str(path))
-    assert salvaged.code == 0 and "is kept as" in salvaged.out and "whole" in salvaged.out
-    assert kgot_lab("doctor", "--salvage").code == 1
