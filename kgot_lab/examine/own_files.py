@@ -115,7 +115,8 @@ def _vectors(path: Path) -> str:
             rows += 1
             broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(key, blob[:-VECTOR_CHECK])
     if broken:
-        raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} are not as they were written: they are computed again when they are needed")
+        told = "are not as they were written: they are computed again when they are needed"
+        raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} {told}")
     return f"{counted(rows, 'vector')}, each as it was written"
 
 

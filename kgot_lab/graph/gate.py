@@ -10,8 +10,8 @@ from typing import TypeVar
 from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-MOST_LETTERS = 16_000_000  # of one text: what SQLite is told to take, and more than a passage of any document
-DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
+MOST_KEPT = 16_000_000  # of one text: what SQLite is told to take, and more than a passage of any document
+DEEPEST_VALUE = 500  # lists and dicts within each other: what Python and the engines read without trouble
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
 _SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance
@@ -62,8 +62,8 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
     """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a surrogate pair, or one too long."""
     if not isinstance(text, str) or not (blank or text.strip()):
         raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
-    if len(text) > MOST_LETTERS:
-        raise BadInput(f"{what} has {len(text):,} letters; {MOST_LETTERS:,} can be kept")
+    if len(text) > MOST_KEPT:
+        raise BadInput(f"{what} has {len(text):,} letters; {MOST_KEPT:,} can be kept")
     if not text.isascii():
         try:
             text.encode()
@@ -82,8 +82,8 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    if deep > DEEPEST:
-        raise BadInput(f"{of} is nested more than {DEEPEST} levels deep")
+    if deep > DEEPEST_VALUE:
+        raise BadInput(f"{of} is nested more than {DEEPEST_VALUE} levels deep")
     if isinstance(value, Mapping):
         return {_fit_name(name, of): fit_value(inner, of, deep + 1) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -157,7 +157,9 @@ def _has_plain(properties: object) -> bool:
         kind = type(value)
         if type(name) is not str or not name.isascii() or len(name) > _SHORT:
             return False
-        if not (kind is str and len(value) <= _SHORT and value.isascii()) and not (kind is int and -_SMALL < value < _SMALL) and kind is not bool:
+        if kind is str and not (len(value) <= _SHORT and value.isascii()):
+            return False
+        if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
             return False
     return True
 

@@ -23,7 +23,7 @@ from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
-from kgot_lab.stores.chain import broken_seal, seal_of, sealed
+from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
 from kgot_lab.stores.log import hold
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -120,7 +120,7 @@ class TraceWriter:
 
     def line(self, data: Json, *, for_good: bool = False) -> None:
         """Write one line, which not even a power failure takes back if it is written for good."""
-        text = sealed(_line(data), self._before)
+        text = with_seal(_line(data), self._before)
         try:
             self._file.write(f"{text}\n")
             self._file.flush()

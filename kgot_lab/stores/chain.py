@@ -19,13 +19,13 @@ from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.types import Json
 
 _FORMAT = "kgot_lab diff log"
-VERSION = 2
+CHAINED = 2
 _DIGITS = {1: 8, 2: 16}  # of a check
 _MARK = re.compile(rb"mark (\d{12}) ([0-9a-f]{16}) ([0-9a-f]{8})\n")
 MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
 
 
-def line_of(record: Json, before: bytes, version: int = VERSION) -> bytes:
+def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
     """A record as a line that follows the line with the check `before`; raises BadInput for what is not JSON."""
     try:
         text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
@@ -50,8 +50,8 @@ def _check(text: bytes, before: bytes, version: int) -> bytes:
 _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 
 
-def sealed(line: str, before: str) -> str:
-    """A JSON object on a line, with a check of itself and of all lines before it as its last part; `before` is the one's of the last line."""
+def with_seal(line: str, before: str) -> str:
+    """A JSON object on a line, with a check of itself and of all before it as its last part; `before` is the seal of the last."""
     return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
 
 
@@ -62,7 +62,7 @@ def seal_of(line: str) -> str:
 
 
 def broken_seal(lines: Iterable[str]) -> int:
-    """The number of the first line whose check does not hold, or that has none after others had; 0 for none. Lines of old files have none."""
+    """The number of the first line whose check does not hold, or that has none after others had (those of old files have none); else 0."""
     before, checked = "", False
     for number, line in enumerate(lines, start=1):
         held = _SEAL.search(line)
@@ -94,7 +94,7 @@ def _head(version: int) -> bytes:
     return line_of({"format": _FORMAT, "version": version}, b"", version)
 
 
-HEAD = _head(VERSION)
+HEAD = _head(CHAINED)
 FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
 
 
@@ -118,7 +118,7 @@ def read_chain(data: bytes, path: Path) -> Chain:
     version = next((version for version in _DIGITS if data.startswith(_head(version))), None)
     if version is None:
         return _without_head(data, path)
-    size = len(FRESH) if version == VERSION else len(_head(version))
+    size = len(FRESH) if version == CHAINED else len(_head(version))
     if len(data) < size:
         return _without_head(data, path)
     check, records = check_of(data), list[Mapping[str, Json]]()
@@ -139,11 +139,11 @@ def read_chain(data: bytes, path: Path) -> Chain:
 
 def _without_head(data: bytes, path: Path) -> Chain:
     if not data:
-        return Chain(VERSION, (), 0, b"")
+        return Chain(CHAINED, (), 0, b"")
     if any(head.startswith(data) for head in (FRESH, _head(1))):
-        return Chain(VERSION, (), 0, b"", torn="it ended within its head, so it held no record, or has lost all of them")
+        return Chain(CHAINED, (), 0, b"", torn="it ended within its head, so it held no record, or has lost all of them")
     told = data[: len(FRESH)]
-    other = _record_in(told.partition(b"\n")[0], b"", VERSION) if _FORMAT.encode() in told else None
+    other = _record_in(told.partition(b"\n")[0], b"", CHAINED) if _FORMAT.encode() in told else None
     if other is not None and other.get("version") not in _DIGITS:
         raise BadInput(f"{path}: a log of another version: {str(dict(other))[:100]}")
     if _FORMAT.encode() in told or _MARK.search(told):

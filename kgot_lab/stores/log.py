@@ -20,7 +20,7 @@ from typing import IO, Any
 from kgot_lab.errors import StoreDamaged, StoreUnavailable
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.sandbox.replies import account_of, removal_of
-from kgot_lab.stores.chain import FRESH, HEAD, VERSION, Chain, check_of, line_of, mark_of, mark_place, read_chain
+from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, Chain, check_of, line_of, mark_of, mark_place, read_chain
 from kgot_lab.types import Diff, Edge, Json, Node
 
 _SALVAGE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
@@ -86,12 +86,12 @@ class DiffLog:
         """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then the log is as it was."""
         self._refuse_if_moved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
-            raise StoreUnavailable(f"{self.path} has other names (hard links), which would go on leading to the history: delete those first")
+            raise StoreUnavailable(f"{self.path} has other names (hard links), which would still lead to the history: delete those first")
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_record(everything)] if everything else []
         fresh, check, size = _fresh_file(self.path, records)
         self._file.close()  # of the file that has just lost its name
-        self._file, self._version, self._size, self._check, self._count = fresh, VERSION, size, check, len(records)
+        self._file, self._version, self._size, self._check, self._count = fresh, CHAINED, size, check, len(records)
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)
@@ -109,7 +109,7 @@ class DiffLog:
 
     def _mark(self) -> None:
         """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged log is read by it."""
-        if self._version == VERSION:
+        if self._version == CHAINED:
             with suppress(OSError):
                 self._file.seek(mark_place(self._count))
                 self._file.write(mark_of(self._count, self._check))

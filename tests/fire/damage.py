@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fire.counting import Counts
 
+from fire.counting import Counts
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
 from kgot_lab.examine.own_files import examine_file
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Forced
+from kgot_lab.loop.events import Answered, Event, Forced
 from kgot_lab.loop.ledger import Entry, Ledger
 from kgot_lab.loop.trace import load_run, save_run
 from kgot_lab.stores import open_store
@@ -148,7 +148,8 @@ def fault_of(sort: Sort, data: bytes, whole: object, folder: Path) -> str:
 
 def _shows(found: object) -> bool:
     """Whether what was read says itself that it is not all: a run without its answer is one that was stopped."""
-    return isinstance(found, tuple) and not any(isinstance(event, Answered) for event in found) and all(hasattr(event, "step") for event in found)
+    is_run = isinstance(found, tuple) and all(isinstance(event, Event) for event in found)
+    return is_run and not any(isinstance(event, Answered) for event in found)
 
 
 def run(seconds: float, seed: int) -> Counts:

@@ -19,7 +19,6 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from fire.counting import Counts
-
 from kgot_lab.errors import StoreUnavailable, TraceError
 from kgot_lab.loop.events import Answered, Asked
 from kgot_lab.loop.trace import load_run, record
@@ -201,7 +200,8 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
 
 
 def asked(number: int) -> Asked:
-    return Asked(role="INSERT", model="m", prompt=Prompt(()), reply=f"reply {number} " + "z" * (number * 41 % 200), usage=Usage(1, 1, 0.1, 0.01))
+    reply = f"reply {number} " + "z" * (number * 41 % 200)
+    return Asked(role="INSERT", model="m", prompt=Prompt(()), reply=reply, usage=Usage(1, 1, 0.1, 0.01))
 
 
 def trace_after_power_loss(chance: random.Random, folder: Path) -> str:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from fire.counting import Counts
-
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.stores import open_store
 from kgot_lab.stores.in_memory import InMemory
@@ -57,10 +56,8 @@ def processes_on(chance: random.Random, folder: Path, name: str) -> str:
         (folder / f"hard-{name}").hardlink_to(path)
         names.append(str(folder / f"hard-{name}"))
     seed = str(chance.randrange(2**32))
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(number), seed, *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for number in range(3)
-    ]
+    commands = ([sys.executable, "-c", WRITER, str(number), seed, *names] for number in range(3))
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
     said = [writer.communicate(timeout=300) for writer in writers]
     if broken := next((error for _, error in said if error), ""):
         return broken.strip().splitlines()[-1]

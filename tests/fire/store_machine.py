@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fire.counting import Counts
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from support.store_homes import home, missing
 
+from fire.counting import Counts
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import inverse

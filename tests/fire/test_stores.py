@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from fire import damage, power, side_by_side, store_machine
 
 

@@ -395,7 +395,8 @@ UNFIT = {
     "half a pair": "\ud800", "a name that is no text": {1: 2}, "too many digits": 10**5_000, "a class": int,
 }  # fmt: skip
 ODD = {
-    "blank id": Diff(added_nodes=(Node(""),)), "id of spaces": Diff(added_nodes=(Node("  "),)), "a number for id": Diff(added_nodes=(Node(1),)),
+    "blank id": Diff(added_nodes=(Node(""),)), "id of spaces": Diff(added_nodes=(Node("  "),)),
+    "a number for id": Diff(added_nodes=(Node(1),)),
     "True for id": Diff(added_nodes=(Node(True),)), "half a pair": Diff(added_nodes=(Node("a\ud800"),)),
     "a text for labels": Diff(added_nodes=(Node("a", "Person"),)), "a number for a label": Diff(added_nodes=(Node("a", (1,)),)),
     "blank label": Diff(added_nodes=(Node("a", ("",)),)), "no dict": Diff(added_nodes=(Node("a", (), [("k", 1)]),)),
@@ -452,8 +453,9 @@ def test_six_threads_that_use_a_store_first_lose_nothing(store):
     def write(thread):
         together.wait()
         for number in range(5):
-            store.apply(Diff(added_nodes=(Node(f"{thread} {number}"),), added_edges=(Edge(f"{thread} {number}", "r", f"{thread} {number}"),)))
-            store.neighbours(f"{thread} {number}")
+            id = f"{thread} {number}"
+            store.apply(Diff(added_nodes=(Node(id),), added_edges=(Edge(id, "r", id),)))
+            store.neighbours(id)
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(write, range(6)))

@@ -91,8 +91,10 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
     whole, sizes = killed_while_writing(path)
     for torn in (b"0", b"0123456789abcdef {", b"\0" * 50, b"0123456789abcdef {}\n", b"x" * 5_000):
         path.write_bytes(whole + torn)
-        with pytest.warns(UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"), InMemory(path=path) as store:
-            store.apply(Diff(added_nodes=(Node("new"),)))
+        with pytest.warns(UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"):
+            store = InMemory(path=path)
+        store.apply(Diff(added_nodes=(Node("new"),)))
+        store.close()
         assert len(list(history(path))) == len(sizes)
         assert (tmp_path / "graph.log.damaged-1").read_bytes() == whole + torn
         (tmp_path / "graph.log.damaged-1").unlink()

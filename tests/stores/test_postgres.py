@@ -913,8 +913,9 @@ def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(own
 def test_the_first_to_open_a_server_that_was_killed_finds_all_that_was_written(own_curies, own_server):
     own_curies.write("INSERT INTO nodes (id) VALUES ('late')")
     os.kill(int((own_server.data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-    other = "import sys; from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
-    done = subprocess.run([sys.executable, "-c", other, own_server.folder, own_curies.namespace], capture_output=True, text=True)
+    it = "from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
+    command = [sys.executable, "-c", f"import sys; {it}", own_server.folder, own_curies.namespace]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (f"<Postgres {own_curies.namespace}: 4 nodes, 2 edges>\n", "")
 
 

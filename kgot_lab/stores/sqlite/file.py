@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill, fill_since, lacks_sums, newest
+from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -51,7 +51,7 @@ SCHEMA = (
 )
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
 _INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
-TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
+GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
 _INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows a statement touched.
@@ -277,7 +277,7 @@ def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
         writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
         if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
-            for statement in TABLES:
+            for statement in GRAPH_TABLES:
                 writer.execute(statement)
             writer.execute(f"PRAGMA application_id = {APPLICATION}")
             writer.execute(f"PRAGMA user_version = {VERSION}")
@@ -300,14 +300,14 @@ def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
         if _asked(writer, "PRAGMA user_version") < VERSION:
             for statement in (*SUMS, f"PRAGMA user_version = {VERSION}"):
                 writer.execute(statement)
-            fill(writer)
+            fill_sums(writer)
         writer.execute("COMMIT")
     if _asked(writer, "PRAGMA page_count") * _asked(writer, "PRAGMA page_size") <= CHECKED:
-        if damage := damage_in(writer, TABLES):
+        if damage := damage_in(writer, GRAPH_TABLES):
             raise damaged(path, damage)
         if not old and lacks_sums(writer):
             writer.execute("BEGIN IMMEDIATE")
-            fill(writer)
+            fill_sums(writer)
             writer.execute("COMMIT")
 
 
@@ -319,7 +319,7 @@ def damage_on_file(path: Path) -> str:
             _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
             can_sum(connection)
             if version >= VERSION:
-                return damage_in(connection, TABLES)
+                return damage_in(connection, GRAPH_TABLES)
             (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             return str(error)

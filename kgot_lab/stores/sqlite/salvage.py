@@ -28,7 +28,8 @@ def salvage_sqlite(path: Path) -> Path:
     with closing(sqlite3.connect(place, isolation_level=None)) as damaged:
         can_sum(damaged)
         nodes = {node.id: node for row in _rows(damaged, "nodes") for node in _fit_nodes(row)}
-        edges = {edge.identity: edge for row in _rows(damaged, "edges") for edge in _fit_edges(row) if {edge.source, edge.target} <= nodes.keys()}
+        read = (edge for row in _rows(damaged, "edges") for edge in _fit_edges(row))
+        edges = {edge.identity: edge for edge in read if {edge.source, edge.target} <= nodes.keys()}
     if not nodes:
         raise StoreDamaged(f"{path}: not one whole row could be read; it was not touched: restore a copy")
     beside = place.with_name(place.name + ".new")

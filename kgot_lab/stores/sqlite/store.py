@@ -27,7 +27,7 @@ from kgot_lab.stores.sql import (
     sql_dialect,
     touched,
 )
-from kgot_lab.stores.sqlite.file import TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.file import GRAPH_TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
 from kgot_lab.stores.sqlite.sums import damage_in
 from kgot_lab.stores.walks import path_between
@@ -132,11 +132,11 @@ class Sqlite:
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
-        gone = (
+        gone: tuple[tuple[str, list[Any]], ...] = (
             (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
             ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
         )
-        came = (
+        came: tuple[tuple[str, list[Any]], ...] = (
             ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
             ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
             ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
@@ -154,7 +154,7 @@ class Sqlite:
         """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""
         with self._lock:
             graph = self._graph()
-            if self._path is not None and (damage := damage_in(graph.writer, TABLES)):
+            if self._path is not None and (damage := damage_in(graph.writer, GRAPH_TABLES)):
                 raise damaged(self._path, damage)
 
     def undo(self, diff: Diff) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 _COLUMNS = {"nodes": ("id", "labels", "properties"), "edges": ("source", "type", "target", "key", "properties")}
 FORGETTING = {f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")}
 SUMS = (
-    "CREATE TABLE sums (kind TEXT NOT NULL, number INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, number)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE sums (kind TEXT NOT NULL, number INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, number))"
+    " STRICT, WITHOUT ROWID",
     *(
         f"CREATE TRIGGER {name} BEFORE {event} ON {kind} BEGIN DELETE FROM sums WHERE kind = '{kind}' AND number = OLD.number; END"
         for name, (kind, event) in FORGETTING.items()
@@ -66,7 +67,7 @@ def lacks_sums(connection: sqlite3.Connection) -> bool:
     return any(connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone() for without in _WITHOUT.values())
 
 
-def fill(connection: sqlite3.Connection) -> None:
+def fill_sums(connection: sqlite3.Connection) -> None:
     """Give the rows that have no checksum one."""
     for statement in _FILL:
         connection.execute(statement)
