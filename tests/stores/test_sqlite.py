@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -775,3 +777,31 @@ def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_b
     assert salvage_sqlite(path).read_bytes() == damaged
     with Sqlite(path) as store:
         assert len(store.graph()) == 202 and "Marie Curie" not in store.graph() and not store.graph().edges
+
+
+def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
+    path = tmp_path / "graph.db"
+    with Sqlite(path):
+        pass
+    code = "for n in range(6): Sqlite.apply(store, Diff(added_nodes=(Node(f'n{n}'),)))\nimport os; os._exit(9)"
+    begin = "from kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
+    with in_another_process(f"{begin}{code}", path) as process:
+        assert process.wait(AMPLE) == 9
+    left = {file.name: file.read_bytes() for file in tmp_path.iterdir() if not file.name.endswith("-shm")}
+    wal = left["graph.db-wal"]
+    chance, said = random.Random(0), Counter[bool]()
+    for place in (None, *(chance.randrange(32 + 24, len(wal)) for _ in range(40))):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        for name, data in left.items():
+            (tmp_path / name).write_bytes(data)
+        if place is not None:
+            (tmp_path / "graph.db-wal").write_bytes(wal[:place] + bytes([wal[place] ^ 1]) + wal[place + 1 :])
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with Sqlite(path) as store:
+                held = len(store.graph())
+        assert bool(warned) == (held < 6) == (place is not None), (place, held)
+        assert not warned or re.search(rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message))
+        said[bool(warned)] += 1
+    assert said[True] == 40

@@ -12,6 +12,7 @@ from uuid import uuid4
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
+from kgot_lab.stores.sqlite.wal import wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -177,8 +178,11 @@ def opened_file(path: Path | None) -> Opened:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
     connections: list[sqlite3.Connection] = []
+    log = None if path is None else wal_frames(path)
     try:
         connections.append(_connected(place if path is None else f"{place}mode=rwc"))
+        if path is not None:
+            warn_of_lost(log, connections[0], path)
         _prepare(connections[0], path)
         connections.append(_connected(f"{place}&mode=ro"))
         return _guarded(*connections)
