@@ -11,6 +11,7 @@ LabError
 │   └── OverBudget    the next call would pass the budget
 ├── ModelMissing      the local model file is not there
 ├── StoreUnavailable  a store's server or file cannot be reached, or another process has it
+│   └── StoreDamaged  a file of ours lost something, or was changed by something else
 ├── QueryFailed       a store refused a statement; the engine's own message is kept
 ├── SandboxError      the sandbox itself failed, not the code in it
 │   └── NoSandbox     no sandbox works on this machine
@@ -88,6 +89,10 @@ class ModelMissing(LabError):
 
 class StoreUnavailable(LabError):
     """A store's server or file cannot be reached, or another process has it; the store works again once it can."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """A file of ours lost something, or was changed by something else; the message says what is whole and how to keep that."""
 
 
 class QueryFailed(LabError):

@@ -32,7 +32,10 @@ def _replace(path: Path, data: bytes) -> None:
     """Write beside the path, with the rights of a file that is there, and then take its place."""
     beside = path.with_name(f".{uuid4().hex}.new")
     try:
-        beside.write_bytes(data)
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # or a power failure could leave the new name with nothing behind it
         if path.exists():
             shutil.copymode(path, beside)
         beside.replace(path)

@@ -23,6 +23,7 @@ from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, without_secrets
 from kgot_lab.llm.env_file import load_env
+from kgot_lab.text.harmless import harmless
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 
@@ -303,8 +304,15 @@ def model() -> None:
 
 
 @app.command()
-def doctor() -> None:
-    """Try each piece for real, and say how to get what is missing."""
+def doctor(
+    file: Annotated[Path | None, typer.Argument(help="a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors")] = None,
+    salvage: Annotated[bool, typer.Option("--salvage", help="keep what is whole of a damaged log or SQLite graph")] = False,
+) -> None:
+    """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it is whole."""
+    if file is not None:
+        return _examine_file(file, salvage=salvage)
+    if salvage:
+        raise BadInput("say which file to salvage: kgot-lab doctor --salvage FILE")
     from kgot_lab.examine.pieces import examine
 
     findings = []
@@ -312,6 +320,18 @@ def doctor() -> None:
         findings.append(finding)
         typer.echo(str(finding))
     if any(finding.needed and not finding.works for finding in findings):
+        raise typer.Exit(1)
+
+
+def _examine_file(file: Path, *, salvage: bool) -> None:
+    from kgot_lab.examine.own_files import examine_file, salvage_file
+
+    health = examine_file(file)
+    if salvage and not health.whole:
+        typer.echo(f"the damaged file is kept as {salvage_file(file)}")
+        health = examine_file(file)
+    typer.echo(harmless(str(health)))
+    if not health.whole:
         raise typer.Exit(1)
 
 

@@ -14,6 +14,14 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable
 from kgot_lab.text.surrogates import whole
 
+CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
+VECTOR_CHECK = 8  # bytes
+
+
+def vector_check(key: bytes, vector: bytes) -> bytes:
+    """What is kept behind a vector: the first 8 bytes of the SHA-256 of its name and of itself."""
+    return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
+
 
 def text_key(digest: str, text: str) -> bytes:
     """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
@@ -81,14 +89,16 @@ class Cached:
         return known
 
     def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
-        """The rows that hold a vector of this size and of length 1; damaged ones are computed again."""
-        whole = {key: blob for key, blob in rows if isinstance(blob, bytes) and len(blob) == 4 * self.dimension}
+        """The rows that hold a vector of this size as it was written, and of length 1; damaged ones are computed again."""
+        size = 4 * self.dimension
+        whole = {key: blob[:size] for key, blob in rows if isinstance(blob, bytes) and blob[size:] == vector_check(key, blob[:size])}
         matrix = np.frombuffer(b"".join(whole.values()), np.float32).reshape(-1, self.dimension)
         sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
         yield from ((key, row) for key, row, good in zip(whole, matrix, sound, strict=True) if good)
 
     def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
-        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items()]
+        blobs = ((key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items())
+        rows = [(key, blob + vector_check(key, blob)) for key, blob in blobs]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
@@ -98,7 +108,7 @@ class Cached:
 
     @property
     def _path(self) -> Path:
-        return (self._folder or _cache_folder()) / "embeddings-2.sqlite"
+        return (self._folder or _cache_folder()) / CACHE_NAME
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=30)

@@ -17,6 +17,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
+from kgot_lab.graph.gate import copied_properties, require_labels
 from kgot_lab.graph.printed import printed, summary
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
@@ -260,11 +261,11 @@ class PropertyGraph:
         return {id: r for r, id in enumerate(self.ids)}
 
     def _node(self, r: int) -> Node:
-        return Node(self.ids[r], self.node_labels[r], dict(self.node_properties[r]))
+        return Node(self.ids[r], self.node_labels[r], copied_properties(self.node_properties[r]))
 
     def _edge(self, e: int) -> Edge:
         source, target, type = self.ids[self.sources[e]], self.ids[self.targets[e]], self.type_names[self.type_codes[e]]
-        return Edge(source, type, target, dict(self.edge_properties[e]), self.edge_keys[e])
+        return Edge(source, type, target, copied_properties(self.edge_properties[e]), self.edge_keys[e])
 
     def _identities(self) -> Iterator[tuple[str, str, str, str]]:
         sources, targets = map(self.ids.__getitem__, self.sources.tolist()), map(self.ids.__getitem__, self.targets.tolist())
@@ -292,17 +293,19 @@ class _Columns:
     def add_node(self, node: Node) -> None:
         if not isinstance(node, Node) or not isinstance(node.id, str):
             raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {_told(node)}")
-        labels = tuple(node.labels)
+        labels = require_labels(node)
+        _require_properties(node.properties, node)
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
-            self.node_properties.append(dict(node.properties) if node.properties else _NOTHING)
+            self.node_properties.append(copied_properties(node.properties) if node.properties else _NOTHING)
         elif labels != self.labels[row] or not same_value(node.properties, self.node_properties[row]):
             raise BadInput(f"two different nodes have the id {node.id!r}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
             raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_told(edge)}")
+        _require_properties(edge.properties, edge)
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
@@ -315,7 +318,7 @@ class _Columns:
             self.sources.append(source)
             self.targets.append(target)
             self.codes.append(code)
-            self.edge_properties.append(dict(edge.properties) if edge.properties else _NOTHING)
+            self.edge_properties.append(copied_properties(edge.properties) if edge.properties else _NOTHING)
         elif not same_value(edge.properties, self.edge_properties[number]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
@@ -339,6 +342,11 @@ def _three_texts(triple: object) -> tuple[str, str, str]:
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]
     raise BadInput(f"a triple is (subject, relation, object), three texts, not {_told(triple)}")
+
+
+def _require_properties(properties: object, of: Node | Edge) -> None:
+    if not isinstance(properties, Mapping):
+        raise BadInput(f"the properties of {_told(of)} are a dictionary, not {described_value(properties)}")
 
 
 def _told(value: object) -> str:

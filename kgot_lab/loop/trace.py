@@ -1,4 +1,8 @@
-"""A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made."""
+"""A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made.
+
+What a model replied is put on the disk at once, so that not even a power failure loses what was paid for. Each line holds a check of
+itself and of those before it; lines of older versions hold none.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
 from kgot_lab.stores.log import hold
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -91,7 +96,7 @@ class TraceWriter:
     """A trace that is being written, by this opening of it alone; raises TraceError where another writes it, or where nobody can."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
-        self.path, self._file = path, file
+        self.path, self._file, self._before = path, file, ""
         try:
             hold(file)
         except OSError:
@@ -103,14 +108,25 @@ class TraceWriter:
         for event in events:
             if isinstance(event, Started) and event.start and (begins or not beside(self.path).exists()):
                 write_snapshot(event.start, beside(self.path), variant="networkx")
-            self.line(to_json(event))
+            self.line(to_json(event), for_good=isinstance(event, Asked | Answered))
             yield event
 
-    def line(self, data: Json) -> None:
-        """Write one line."""
+    def follow(self) -> None:
+        """Go on after the last line of the file; raises OSError and UnicodeDecodeError."""
+        settle_last_line(self.path)
+        for line in filter(str.strip, lines_on_file(self.path)[-2:]):
+            self._before = seal_of(line)
+        self._file.seek(0, os.SEEK_END)
+
+    def line(self, data: Json, *, for_good: bool = False) -> None:
+        """Write one line, which not even a power failure takes back if it is written for good."""
+        text = with_seal(_line(data), self._before)
         try:
-            self._file.write(_line(data))
+            self._file.write(f"{text}\n")
             self._file.flush()
+            if for_good:
+                os.fsync(self._file.fileno())
+            self._before = seal_of(text)
         except OSError as error:
             raise TraceError(f"cannot write the trace {self.path}: {error}; what it holds so far is sound") from error
 
@@ -146,9 +162,8 @@ def reopened(path: str | Path) -> TraceWriter:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     writing = TraceWriter(path, file)
     try:
-        settle_last_line(path)
-        file.seek(0, os.SEEK_END)
-    except OSError as error:
+        writing.follow()
+    except (OSError, UnicodeDecodeError) as error:
         writing.close()
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     return writing
@@ -168,12 +183,14 @@ def load_run(path: str | Path) -> Trace:
         lines = lines_on_file(path)  # a kill can come in the middle of a letter
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
+    if broken := broken_seal(line for line in lines[:-1] if line.strip()):
+        raise TraceError(f"{path}, line {broken}, is not as it was written, or a line before it is missing: restore a copy of the trace")
     parsed: list[Json] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            parsed.append(json.loads(line))
+            parsed.append(_without_check(json.loads(line)))
         except ValueError:
             if number == len(lines):  # no line end after it: the writer was stopped in the middle
                 break
@@ -227,11 +244,15 @@ def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
     return [event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)]
 
 
+def _without_check(data: Json) -> Json:
+    return {name: value for name, value in data.items() if name != "check"} if isinstance(data, dict) else data
+
+
 def _line(data: Json) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
     if not text.isascii() and text != whole(text):  # half a surrogate pair can only be written as an escape
         text = json.dumps(data, separators=(",", ":"), default=str)
-    return text + "\n"
+    return text
 
 
 def _now() -> str:

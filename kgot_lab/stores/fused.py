@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
@@ -23,6 +24,7 @@ class Fused:
 
     def __init__(self, main: Store, *mirrors: Store):
         self._main, self.readers = main, mirrors
+        self._alone = RLock()  # a write is made in all of them before the next
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
@@ -40,15 +42,16 @@ class Fused:
 
     def write(self, statement: str) -> Diff:
         """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed, changing nothing."""
-        diff = self._main.write(statement)
-        try:
-            self._mirror(diff)
-        except LabError as error:
-            self._main.apply(inverse(diff))
-            if isinstance(error, BadInput):
-                raise QueryFailed(statement, str(error)) from None
-            raise
-        return diff
+        with self._alone:
+            diff = self._main.write(statement)
+            try:
+                self._mirror(diff)
+            except LabError as error:
+                self._main.apply(inverse(diff))
+                if isinstance(error, BadInput):
+                    raise QueryFailed(statement, str(error)) from None
+                raise
+            return diff
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds in the first store; raises QueryFailed."""
@@ -67,12 +70,13 @@ class Fused:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, in every store; raises BadInput, changing nothing."""
-        self._main.apply(diff)
-        try:
-            self._mirror(diff)
-        except LabError:
-            self._main.apply(inverse(diff))
-            raise
+        with self._alone:
+            self._main.apply(diff)
+            try:
+                self._mirror(diff)
+            except LabError:
+                self._main.apply(inverse(diff))
+                raise
 
     def close(self) -> None:
         """Close every store."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from threading import RLock
+from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import copied_edge, copied_node, fit_diff
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.stores.given import require_diff, require_statement, require_words
+from kgot_lab.stores.given import require_statement, require_words
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.looking_up import HeldValues, edges_among
 from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
@@ -24,13 +27,29 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept, P], R]:
+    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still meanwhile."""
+
+    @wraps(act)
+    def alone(store: Kept, /, *given: P.args, **named: P.kwargs) -> R:
+        with store._alone:
+            return act(store, *given, **named)
+
+    return alone
+
+
 class Kept:
     """What the embedded stores share; they differ in the language of their statements.
 
     `execute` runs them, for this store alone, and is by default a sandbox opened at the first; `unsafe` allows one that does not isolate.
     Raises NoSandbox at a statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is put
     on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable where another process has it,
-    BadInput where it holds something else.
+    BadInput where it holds something else, StoreDamaged where it lost what was acknowledged. Threads may share a store: they wait for
+    each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -44,6 +63,7 @@ class Kept:
         path: Path | str | None = None,
         unsafe: bool = False,
     ):
+        self._alone = RLock()
         self._known = Truth()
         self._words: WordIndex | None = None  # made at the first search
         self._held: HeldValues | None = None  # made when it is first asked what the graph holds
@@ -71,23 +91,27 @@ class Kept:
 
     # --- statements ---
 
+    @_alone
     def write(self, statement: str) -> Diff:
         """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
         require_statement(statement)
         execute = self._running()
         diff = execute.write(statement)
         try:
-            self._keep(diff)
+            kept = fit_diff(diff)
+            self._keep(kept)
         except BadInput as error:
             raise QueryFailed(statement, str(error)) from None
-        execute.apply(diff)
+        self._tell(kept)
         return diff
 
+    @_alone
     def read(self, statement: str) -> Rows:
         """The rows a statement finds; raises QueryFailed."""
         require_statement(statement)
         return self._running().read(statement)
 
+    @_alone
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """What plain Python prints, or its last expression's value, away from the graph and within some seconds; raises QueryFailed."""
         self._require_open()
@@ -98,29 +122,33 @@ class Kept:
 
     # --- the graph ---
 
+    @_alone
     def graph(self) -> PropertyGraph:
         """The whole graph as it is now."""
         from kgot_lab.graph import PropertyGraph
 
         return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
 
+    @_alone
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not fit."""
-        require_diff(diff)
-        self._keep(diff)
-        if self._told and self._execute is not None:
-            self._execute.apply(diff)
+        kept = fit_diff(diff)
+        self._keep(kept)
+        self._tell(kept)
 
+    @_alone
     def undo(self, diff: Diff) -> None:
         """Take a diff back; raises BadInput when the graph has changed since in the same places."""
         self.apply(inverse(diff))
 
+    @_alone
     def compact(self) -> None:
         """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises StoreUnavailable."""
         truth = self._truth
         if self._log is not None:
             self._log.compact(truth)
 
+    @_alone
     def close(self) -> None:
         """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
         self._closed = True
@@ -133,15 +161,18 @@ class Kept:
 
     # --- looking around ---
 
+    @_alone
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
         truth = self._truth
         return Schema(dict(sorted(self._labels.items())), dict(sorted(self._relations.items())), len(truth.nodes), len(truth.edges))
 
+    @_alone
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
-        return tuple(self._truth.edges[identity] for identity in self._truth.incident.get(id, ()))
+        return tuple(map(copied_edge, self._edges_at(id)))
 
+    @_alone
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first."""
         require_words(words)
@@ -150,16 +181,19 @@ class Kept:
             self._words = WordIndex()
             for node in truth.nodes.values():
                 self._words.add(node)
-        return tuple(truth.nodes[id] for id in self._words.best(folded_words(words), limit))
+        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(folded_words(words), limit))
 
+    @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
         return reached(id, hops, self._ends) if id in self._truth.nodes else {}
 
+    @_alone
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
-        return path_between(source, target, most, self.neighbours)
+        return tuple(map(copied_edge, path_between(source, target, most, self._edges_at)))
 
+    @_alone
     def holds(self, value: Scalar) -> bool:
         """Whether the graph holds a text or a number exactly; see `looking_up`."""
         truth = self._truth
@@ -167,9 +201,13 @@ class Kept:
             self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
         return value in self._held
 
+    @_alone
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """The edges whose two ends are both among some nodes."""
-        return edges_among(ids, self.neighbours)
+        return tuple(map(copied_edge, edges_among(ids, self._edges_at)))
+
+    def _edges_at(self, id: str) -> tuple[Edge, ...]:
+        return tuple(self._truth.edges[identity] for identity in self._truth.incident.get(id, ()))
 
     def _ends(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
@@ -224,10 +262,27 @@ class Kept:
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
     def _keep(self, diff: Diff) -> None:
+        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit, StoreUnavailable."""
         self._truth.check(diff)
         if self._log is not None and diff:
             self._log.append(diff)
-        self._truth.take(diff)
+        try:
+            self._take(diff)
+        except BaseException:  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
+            if self._log is not None:
+                self._log.close()
+            raise
+
+    def _tell(self, diff: Diff) -> None:
+        """Let the sandbox know of what was kept."""
+        if self._told and self._execute is not None:
+            try:
+                self._execute.apply(diff)
+            except Exception:  # what is kept is kept: the sandbox is told the whole graph before the next statement
+                self._told = False
+
+    def _take(self, diff: Diff) -> None:
+        self._known.take(diff)
         gone = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
         came = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
         if self._words is not None:

@@ -1,43 +1,59 @@
 """A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after every write can be had again.
 
-A line is a checksum (CRC-32), a space and JSON: the head first, then for each write the elements as they became, or as what is gone.
-A last line that was torn by a crash is cut off at opening; damage anywhere else is an error, and nothing is changed.
+After the head a line for each write holds the elements as they became, or as what is gone; `chain` says what a line is.
+A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is an error, and nothing is changed.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
-import zlib
+import shutil
+import stat
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import StoreDamaged, StoreUnavailable
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.sandbox.replies import account_of, removal_of
+from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, Chain, check_of, line_of, mark_of, mark_place, read_chain
 from kgot_lab.types import Diff, Edge, Json, Node
 
-HEAD = {"format": "kgot_lab diff log", "version": 1}
+_SALVAGE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 
 
 class DiffLog:
-    """An open log, for this process alone; raises StoreUnavailable where another has it, BadInput for a file that is not a sound log."""
+    """An open log, for this opening of the file alone, by whatever name it is opened.
+
+    Raises StoreUnavailable where another has it, StoreDamaged where what was acknowledged is not there, BadInput for a file that is no log.
+    """
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
-        self._lock = _locked(self.path)
+        was_there = self.path.exists()
+        self._file = _locked(self.path)
         try:
-            self._sound, self.records = _read(self.path)  # the records that were there at opening
-            self._file = _opened(self.path)
-            self._file.truncate(self._sound)
-            self._file.seek(self._sound)
-            if not self._sound:
-                self._write(HEAD)
-                _sync_folder(self.path.parent)
+            found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
+            self.records = list(found.records)  # those that were there at opening
+            if found.torn:
+                warnings.warn(f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}", stacklevel=5)
+            elif was_there and not found.size:
+                warnings.warn(f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy", stacklevel=5)
+            self._version, self._size, self._check, self._count = found.version, found.size, found.check, len(found.records)
+            self._file.truncate(self._size)
+            if not self._size:
+                self._write(FRESH)
+                self._check = check_of(HEAD)
+                _sync_folder(self.path)
+        except OSError as error:
+            self._file.close()
+            raise StoreUnavailable(f"{self.path}: cannot be opened: {error}") from None
         except BaseException:
-            self._lock.close()
+            self._file.close()
             raise
 
     @property
@@ -47,63 +63,107 @@ class DiffLog:
 
     def append(self, diff: Diff) -> None:
         """Write a diff to the disk, for good; raises StoreUnavailable, and then the log is as it was."""
-        self._write(_record(diff))
+        line = line_of(_record(diff), self._check, self._version)
+        self._refuse_if_moved()
+        try:
+            self._write(line)
+            self._check, self._count = check_of(line), self._count + 1
+            self._mark()
+        except StoreUnavailable:
+            raise
+        except BaseException:  # interrupted: whether the record is there is read from the disk when the log is opened again
+            self._file.close()
+            raise
 
     def close(self) -> None:
         """Let go of the file."""
+        if not self._file.closed:
+            with suppress(OSError):  # the mark of the last record; the record itself was put on the disk when it was written
+                os.fsync(self._file.fileno())
         self._file.close()
-        self._lock.close()
 
     def compact(self, truth: Truth) -> None:
-        """Put one record of the whole graph in the place of the history."""
-        fresh = self.path.with_name(self.path.name + ".new")
+        """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then the log is as it was."""
+        self._refuse_if_moved()
+        if os.fstat(self._file.fileno()).st_nlink > 1:
+            raise StoreUnavailable(f"{self.path} has other names (hard links), which would still lead to the history: delete those first")
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
-        lines = _line(HEAD) + (_line(_record(everything)) if everything else b"")
-        try:
-            with fresh.open("wb") as file:
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise StoreUnavailable(f"{self.path}: could not be compacted, and is as it was: {error}") from None
+        records = [_record(everything)] if everything else []
+        fresh, check, size = _fresh_file(self.path, records)
         self._file.close()  # of the file that has just lost its name
-        self._file, self._sound = _opened(self.path), len(lines)
-        self._file.seek(self._sound)
-        _sync_folder(self.path.parent)
+        self._file, self._version, self._size, self._check, self._count = fresh, CHAINED, size, check, len(records)
 
-    def _write(self, record: Json) -> None:
-        line = memoryview(_line(record))
-        written = 0
+    def _write(self, line: bytes) -> None:
+        left = memoryview(line)
         try:
-            while written < len(line):
-                written += self._file.write(line[written:])
+            self._file.seek(self._size)
+            while left:
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
-        except OSError as error:
+        except BaseException as error:
             self._back_to_what_is_sound()
-            raise StoreUnavailable(f"{self.path}: the write could not be put on disk and was not made: {error}") from None
-        self._sound += written
+            if isinstance(error, OSError):
+                raise StoreUnavailable(f"{self.path}: the write could not be put on disk and was not made: {error}") from None
+            raise
+        self._size += len(line)
+
+    def _mark(self) -> None:
+        """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged log is read by it."""
+        if self._version == CHAINED:
+            with suppress(OSError):
+                self._file.seek(mark_place(self._count))
+                self._file.write(mark_of(self._count, self._check))
 
     def _back_to_what_is_sound(self) -> None:
         try:
-            os.ftruncate(self._file.fileno(), self._sound)
-            self._file.seek(self._sound)
+            os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
-            self.close()  # whoever opens it next cuts the torn line off
+            self._file.close()  # whoever opens it next cuts the torn line off
             raise StoreUnavailable(f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}") from None
+
+    def _refuse_if_moved(self) -> None:
+        """Raise StoreUnavailable where the file is no longer the one that was opened, or something else wrote to it."""
+        ours = os.fstat(self._file.fileno())
+        try:
+            there: os.stat_result | None = self.path.stat()
+        except OSError:
+            there = None
+        if there is None or not os.path.samestat(ours, there) or ours.st_size != self._size:
+            self._file.close()
+            told = "was deleted, replaced or written to by something else while it was open here, so the change was not made"
+            raise StoreUnavailable(f"{self.path} {told}; close the store, see what happened to the file, and open it again")
 
 
 def history(path: Path | str) -> Iterator[Diff]:
-    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput.
+    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput, StoreDamaged.
 
     The graph after the n-th write is the empty graph after the first n of them.
     """
     truth = Truth()
-    for record in _read(Path(path))[1]:
+    for record in _sound(chain_on_file(Path(path)), Path(path)).records:
         diff = truth.difference(*elements_of(record))
         truth.apply(diff)
         yield diff
+
+
+def chain_on_file(path: Path) -> Chain:
+    """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and StoreUnavailable."""
+    try:
+        return read_chain(path.read_bytes() if path.exists() else b"", path)
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
+
+
+def salvage(path: Path) -> Path:
+    """Keep the records of a damaged log that come before the damage; returns where the damaged file is kept now.
+
+    Raises StoreUnavailable where another has it open, BadInput and StoreDamaged where there is nothing to keep.
+    """
+    with _locked(path) as file:
+        found = read_chain(_whole(file, path), path)
+        kept = set_aside(path)
+        _fresh_file(path, found.records)[0].close()
+    return kept
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
@@ -132,76 +192,85 @@ def _record(diff: Diff) -> dict[str, Json]:
     return {"nodes": nodes, "edges": edges}
 
 
-def _line(record: Json) -> bytes:
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _sound(found: Chain, path: Path) -> Chain:
+    if found.lost:
+        raise StoreDamaged(f"{path}: {found.lost}; nothing was changed: {_SALVAGE} {path}")
+    return found
+
+
+def set_aside(path: Path) -> Path:
+    """A copy of a file beside it, under a name of its own; raises OSError."""
+    kept = next(place for number in count(1) if not (place := path.with_name(f"{path.name}.damaged-{number}")).exists())
+    kept.write_bytes(path.read_bytes())
+    return kept
+
+
+def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
+    """A locked log of some records in the place of the file that is there, the check of the last record, and the size."""
+    check, lines = check_of(HEAD), [FRESH]
+    for record in records:
+        lines.append(line_of(record, check))
+        check = check_of(lines[-1])
+    whole = b"".join(lines)
+    place = Path(os.path.realpath(path))  # a link goes on leading to its file
+    beside = place.with_name(place.name + ".new")
+    file: io.FileIO | None = None
     try:
-        text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"a property is not JSON and cannot be kept: {error}") from None
-    return b"%08x %s\n" % (zlib.crc32(text), text)
+        file = io.FileIO(beside, "w+b")
+        hold(file)
+        left = memoryview(whole)
+        while left:
+            left = left[file.write(left) :]
+        file.seek(mark_place(len(records)))
+        file.write(mark_of(len(records), check))
+        os.fsync(file.fileno())
+        shutil.copymode(place, beside)
+        beside.replace(place)
+    except BaseException as error:
+        if file is not None:
+            file.close()
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError):
+            raise StoreUnavailable(f"{path}: could not be written anew, and is as it was: {error}") from None
+        raise
+    _sync_folder(place)
+    return file, check, len(whole)
 
 
-def _read(path: Path) -> tuple[int, list[Mapping[str, Json]]]:
-    """How many bytes of a log are sound, and its records but for the head."""
-    try:
-        data = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
-    records: list[Mapping[str, Json]] = []
-    sound = 0
-    while sound < len(data):
-        end = data.find(b"\n", sound)
-        record = _record_in(data[sound:end]) if end >= 0 else None
-        if record is None:
-            if _line(HEAD).startswith(data):
-                break  # the head itself was torn
-            _refuse_damage(path, data, sound, records)
-            break
-        records.append(record)
-        sound = end + 1
-    if records and records[0] != HEAD:
-        raise BadInput(f"{path}: a log of another version: {str(dict(records[0]))[:100]}")
-    return sound, records[1:]
+def _locked(path: Path) -> io.FileIO:
+    """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it is closed."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+                raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+            # unbuffered, so that nothing of a failed write is left for a later one
+            file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+        except OSError as error:
+            raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
+        try:
+            hold(file)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError:
+            file.close()
+            told = f"{path}: this store is open already, here or in another process; close it there or give another path"
+            raise StoreUnavailable(told) from None
+        file.close()  # another put a new file in its place in the meantime
 
 
-def _refuse_damage(path: Path, data: bytes, sound: int, records: list[Mapping[str, Json]]) -> None:
-    """Raise BadInput unless what follows is no more than one torn line at the end of a log."""
-    if not records:
-        raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
-    end = data.find(b"\n", sound)
-    if end >= 0 and data[end + 1 :].strip(b"\x00\n"):
-        raise BadInput(f"{path}: record {len(records)} is damaged and others follow it; nothing was changed. Restore the file from a copy")
-
-
-def _record_in(line: bytes) -> Mapping[str, Json] | None:
-    check, _, text = line.partition(b" ")
-    if check != b"%08x" % zlib.crc32(text):
-        return None
-    record = json.loads(text)
-    return record if isinstance(record, dict) else None
-
-
-def _opened(path: Path) -> io.FileIO:
-    try:
-        return io.FileIO(path, "r+b" if path.exists() else "w+b")  # unbuffered, so that nothing of a failed write is left for a later one
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
-
-
-def _locked(path: Path) -> IO[bytes]:
-    """The lock of a log: a file beside it, held while the log is open and freed by the system if the process dies."""
-    beside = path.with_name(path.name + ".lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = beside.open("ab")
-    except OSError as error:
-        raise StoreUnavailable(f"{beside}: cannot be made: {error}") from None
-    try:
-        hold(lock)
-    except OSError:
-        lock.close()
-        told = f"{path}: this store is open already, here or in another process; close it there or give another path"
-        raise StoreUnavailable(told) from None
-    return lock
+def _whole(file: io.FileIO, path: Path) -> bytes:
+    """All that a file holds; of one that is no log at all, only its beginning. Raises BadInput and OSError."""
+    start = file.read(len(FRESH)) or b""
+    if len(start) == len(FRESH):
+        read_chain(start, path)  # before all of what may be a very large file of somebody else is read
+    return start + (file.readall() or b"")
 
 
 def hold(lock: IO[Any]) -> None:
@@ -216,10 +285,10 @@ def hold(lock: IO[Any]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(path: Path) -> None:
     """Make a new name in a folder outlast a power failure, where the system can."""
     if os.name != "nt":
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -261,22 +262,30 @@ def test_an_interruption_keeps_the_vectors_that_were_ready(model, tmp_path):
 
 def test_a_broken_cache_is_put_aside_with_a_warning_and_the_work_is_kept(model, tmp_path):
     Cached(model, tmp_path).embed(["before"])
-    (tmp_path / "embeddings-2.sqlite").write_bytes(b"this is no database" * 100)
+    (tmp_path / "embeddings-3.sqlite").write_bytes(b"this is no database" * 100)
     counting = Counting(model)
     with pytest.warns(UserWarning, match="put aside"):
         vectors = Cached(counting, tmp_path).embed(["after"])
     assert vectors == pytest.approx(model.embed(["after"]))
     Cached(counting, tmp_path).embed(["after"])
-    assert counting.asked == 1 and (tmp_path / "embeddings-2.broken").exists()
+    assert counting.asked == 1 and (tmp_path / "embeddings-3.broken").exists()
 
 
-@pytest.mark.parametrize("damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL"])
+@pytest.mark.parametrize("damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"])
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
     Cached(model, tmp_path).embed(["a", "b"])
-    with sqlite3.connect(tmp_path / "embeddings-2.sqlite") as connection:
+    with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
         connection.execute(f"UPDATE vectors SET vector = {damage}")
     connection.close()
     assert Cached(model, tmp_path).embed(["a", "b"]) == pytest.approx(model.embed(["a", "b"]))
+
+
+def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
+    Cached(model, tmp_path).embed(["a"])
+    with closing(sqlite3.connect(tmp_path / "embeddings-3.sqlite")) as connection, connection:
+        ((vector,),) = connection.execute("SELECT vector FROM vectors")
+        connection.execute("UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],))
+    assert Cached(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
 
 
 def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tmp_path):
@@ -286,7 +295,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tm
 
 
 def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):
-    (tmp_path / "embeddings-2.sqlite").mkdir()
+    (tmp_path / "embeddings-3.sqlite").mkdir()
     cached = Cached(model, tmp_path)
     with pytest.warns(UserWarning) as told:
         cached.embed([f"number {number}" for number in range(2 * Cached._chunk)])
@@ -329,7 +338,7 @@ def test_many_writers_share_one_cache(model, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    with sqlite3.connect(tmp_path / "embeddings-2.sqlite") as connection:
+    with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
         count = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
     connection.close()
     assert (failures, count) == ([], 1 + 4 * 5)

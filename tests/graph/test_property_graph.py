@@ -321,3 +321,33 @@ def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_prin
     evil = "a\nb\x1b[2J\u202e\ud800" * 50
     printed = repr(PropertyGraph.of([Node(evil, (evil,))], [Edge(evil, evil, evil)]))
     assert printed.count("\n") == 3 and all(line.isprintable() for line in printed.split("\n")) and len(printed) < 600
+
+
+# --- the gate ---
+
+
+def test_one_text_for_labels_is_refused_and_not_taken_letter_by_letter():
+    with pytest.raises(BadInput, match=r"write \('Person',\), not 'Person'"):
+        PropertyGraph.of([Node("a", "Person")])
+    with pytest.raises(BadInput, match="a label of node 'a' is a text, not 1"):
+        PropertyGraph.of([Node("a", (1,))])
+
+
+@pytest.mark.parametrize("properties", [[("x", 1)], "text", None, 3], ids=repr)
+def test_properties_that_are_no_dictionary_are_refused(properties):
+    for nodes, edges in (([Node("a", (), properties)], []), ([Node("a")], [Edge("a", "r", "a", properties)])):
+        with pytest.raises(BadInput, match="are a dictionary, not"):
+            PropertyGraph.of(nodes, edges)
+
+
+def test_a_caller_who_changes_what_was_given_or_got_changes_no_graph():
+    inside = {"list": [1, {"deep": [2]}]}
+    graph = PropertyGraph.of([Node("a", (), inside)], [Edge("a", "r", "a", inside)])
+    digest = graph.digest
+    inside["list"][1]["deep"].append(3)
+    inside["more"] = 1
+    for element in (graph.node("a"), *graph.edges, *graph.neighbours("a")):
+        element.properties["list"][1]["deep"].append(4)
+        element.properties["more"] = 1
+    assert PropertyGraph.of(graph.nodes, graph.edges).digest == digest
+    assert graph.node("a").properties == {"list": [1, {"deep": [2]}]}

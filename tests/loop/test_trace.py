@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,8 +20,8 @@ from kgot_lab.errors import BadInput, NoSandbox, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
-from kgot_lab.loop.events import EVENTS, Answered, Asked, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
-from kgot_lab.loop.trace import Trace, graph_after, load_run, made_by, record, save_run
+from kgot_lab.loop.events import EVENTS, Answered, Asked, Forced, Read, Refused, ToolReturned, Voted, Wrote, from_json, to_json
+from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -281,3 +282,32 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
     assert (old.run, old.about, old.question, old.answer, old.finished) == ("old", {}, "Where?", "London", True)
     assert old.events[0].readers == () and old.events[-1].evidence == () and graph_after(old.events).ids == ("Ada",)
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_changed_moved_or_taken_out_is_noticed_and_named(tmp_path):
+    save_run([Forced(step=step, what="read") for step in range(5)], tmp_path / "run.jsonl")
+    lines = (tmp_path / "run.jsonl").read_text().splitlines(keepends=True)
+    for changed, number in (
+        ([*lines[:3], lines[3].replace('"step":2', '"step":7'), *lines[4:]], 4),
+        (lines[:2] + lines[3:], 3),
+        ([*lines[:2], lines[3], lines[2], *lines[4:]], 3),
+        ([*lines[:2], re.sub(r',"check":"\w+"', "", lines[2]), *lines[3:]], 3),
+    ):
+        (tmp_path / "changed.jsonl").write_text("".join(changed))
+        with pytest.raises(TraceError, match=f"line {number}, is not as it was written"):
+            load_run(tmp_path / "changed.jsonl")
+
+
+def test_a_trace_of_an_older_version_is_read_and_gone_on_with_and_checked_from_there(tmp_path):
+    path = tmp_path / "old.jsonl"
+    save_run([Forced(step=0, what="read")], path)
+    path.write_text(re.sub(r',"check":"\w+"', "", path.read_text()))
+    for _ in append([Forced(step=1, what="read"), Forced(step=2, what="read")], path):
+        pass
+    assert [event.step for event in load_run(path).events] == [0, 1, 2]
+    path.write_text(path.read_text().replace('"step":0', '"step":5'))
+    with pytest.raises(TraceError, match="line 3, is not as it was written"):
+        load_run(path)

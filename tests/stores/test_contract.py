@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -421,3 +424,78 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
     assert "nodes" not in repr(store)
     with opened(home) as again:
         assert same(again, ADA)
+
+
+# --- the gate -------------------------------------------------------------------------------------------------------------
+
+UNFIT = {
+    "nan": math.nan, "infinity": math.inf, "minus infinity": -math.inf, "a set": {1}, "bytes": b"x", "an object": object(),
+    "half a pair": "\ud800", "a name that is no text": {1: 2}, "too many digits": 10**5_000, "a class": int,
+}  # fmt: skip
+ODD = {
+    "blank id": Diff(added_nodes=(Node(""),)), "id of spaces": Diff(added_nodes=(Node("  "),)),
+    "a number for id": Diff(added_nodes=(Node(1),)),
+    "True for id": Diff(added_nodes=(Node(True),)), "half a pair": Diff(added_nodes=(Node("a\ud800"),)),
+    "a text for labels": Diff(added_nodes=(Node("a", "Person"),)), "a number for a label": Diff(added_nodes=(Node("a", (1,)),)),
+    "blank label": Diff(added_nodes=(Node("a", ("",)),)), "no dict": Diff(added_nodes=(Node("a", (), [("k", 1)]),)),
+    "over-long": Diff(added_nodes=(Node("a", (), {"text": "x" * 16_000_001}),)), "no node": Diff(added_nodes=("Ada",)),
+    "blank type": Diff(added_edges=(Edge("Ada", " ", "London"),)), "no key": Diff(added_edges=(Edge("Ada", "r", "London", {}, None),)),
+    "an unfit change": Diff(changed_nodes=((ADA, Node("Ada", ("Person",), {"x": math.nan})),)),
+    "a set in what goes": Diff(removed_nodes=(Node("Charles", ("Person",), {"x": {1}}),)), "no pair": Diff(changed_nodes=(ADA,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", UNFIT.values(), ids=UNFIT)
+def test_a_value_that_is_not_json_enters_no_store_wherever_it_stands(filled, value):
+    for properties in ({"x": value}, {"x": [1, {"y": value}]}):
+        for diff in (
+            Diff(added_nodes=(Node("new", (), properties),)),
+            Diff(added_edges=(Edge("Ada", "r", "London", properties),)),
+            Diff(changed_nodes=((ADA, Node("Ada", ("Person",), properties)),)),
+            Diff(changed_edges=((KNOWS, Edge("Ada", "knows", "Charles", properties)),)),
+        ):
+            with pytest.raises(BadInput):
+                filled.apply(diff)
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+
+
+@pytest.mark.parametrize("diff", ODD.values(), ids=ODD)
+def test_what_is_no_node_or_edge_enters_no_store(filled, diff):
+    with pytest.raises(BadInput):
+        filled.apply(diff)
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+
+
+def test_a_caller_who_keeps_what_was_given_or_got_changes_no_graph(home):
+    inside = {"a": [1, {"b": 2}]}
+    node, edge = Node("n", ["L"], inside), Edge("n", "r", "n", inside)
+    sound = (Node("n", ("L",), {"a": [1, {"b": 2}]}), Edge("n", "r", "n", {"a": [1, {"b": 2}]}))
+    with opened(home) as store:
+        store.apply(Diff(added_nodes=(node,), added_edges=(edge,)))
+        inside["a"][1]["b"] = math.nan
+        inside["more"] = {1}
+        node.labels.append("M")
+        assert same(store, *sound)
+        got = [*store.graph().nodes, *store.graph().edges, *store.neighbours("n"), *store.path("n", "n"), *store.search("n")]
+        for element in got:
+            element.properties["a"].append("changed")
+            element.properties["more"] = 1
+        assert same(store, *sound)
+    with opened(home) as store:
+        assert same(store, *sound)
+
+
+def test_six_threads_that_use_a_store_first_lose_nothing(store):
+    together = threading.Barrier(6)
+
+    def write(thread):
+        together.wait()
+        for number in range(5):
+            id = f"{thread} {number}"
+            store.apply(Diff(added_nodes=(Node(id),), added_edges=(Edge(id, "r", id),)))
+            store.neighbours(id)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    assert (len(store.graph()), len(store.graph().edges)) == (30, 30)
+    assert store.schema() == Schema({}, {"r": 30}, 30, 30)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.graph.truth import Truth
+from kgot_lab.stores.chain import line_of
 from kgot_lab.stores.in_memory import InMemory, inverse
-from kgot_lab.stores.log import history
+from kgot_lab.stores.log import chain_on_file, history, salvage
 from kgot_lab.types import Diff, Edge, Node
 
-NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00 \ud800"
+NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00"
 
 
 def some_diffs(count=20, seed=0):
@@ -53,35 +60,231 @@ def test_the_graph_after_every_write_can_be_had_again(tmp_path):
     assert tuple(history(tmp_path / "graph.log")) == tuple(diffs)
 
 
-def test_a_line_torn_anywhere_is_cut_off_and_nothing_before_it_is_lost(tmp_path):
+def killed_while_writing(path, count=4):
+    """The bytes of a log whose writer was killed, and how long it was after each write."""
+    code = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from stores.test_log import InMemory, some_diffs
+store = InMemory(path=sys.argv[1])
+print(os.path.getsize(sys.argv[1]))
+for diff in some_diffs(int(sys.argv[3])):
+    store.apply(diff)
+    print(os.path.getsize(sys.argv[1]))
+os._exit(9)
+"""
+    tests = str(Path(__file__).parents[1])
+    ran = subprocess.run([sys.executable, "-c", code, str(path), tests, str(count)], capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 9, ran.stderr
+    return path.read_bytes(), [int(line) for line in ran.stdout.split()]
+
+
+def test_a_killed_writer_leaves_a_log_that_opens_whole_without_a_word(tmp_path):
     path = tmp_path / "graph.log"
+    _, sizes = killed_while_writing(path)
     with InMemory(path=path) as store:
-        sizes = [path.stat().st_size]
-        for diff in some_diffs(4):
-            store.apply(diff)
-            sizes.append(path.stat().st_size)
-    whole = path.read_bytes()
+        assert len(list(history(path))) == len(sizes) - 1 and len(store.graph()) == 4
+
+
+def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_lost(tmp_path):
+    path = tmp_path / "graph.log"
+    whole, sizes = killed_while_writing(path)
+    for torn in (b"0", b"0123456789abcdef {", b"\0" * 50, b"0123456789abcdef {}\n", b"x" * 5_000):
+        path.write_bytes(whole + torn)
+        with pytest.warns(UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"):
+            store = InMemory(path=path)
+        store.apply(Diff(added_nodes=(Node("new"),)))
+        store.close()
+        assert len(list(history(path))) == len(sizes)
+        assert (tmp_path / "graph.log.damaged-1").read_bytes() == whole + torn
+        (tmp_path / "graph.log.damaged-1").unlink()
+
+
+def test_no_truncation_loses_an_acknowledged_record_in_silence(tmp_path):
+    path = tmp_path / "graph.log"
+    whole, _ = killed_while_writing(path)
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        acknowledged = max((number for number, end in enumerate(sizes) if end <= size), default=0)
-        assert len(list(history(path))) == acknowledged
-        if size % 97 == 0:
-            with InMemory(path=path) as store:
-                store.apply(Diff(added_nodes=(Node("new"),)))
-            assert len(list(history(path))) == acknowledged + 1
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                InMemory(path=path).close()
+            except (StoreDamaged, BadInput) as error:
+                said.append(error)
+                assert path.read_bytes() == whole[:size]
+        assert said, size
 
 
-def test_damage_before_the_end_is_an_error_and_the_file_is_left_alone(tmp_path):
+def test_no_flipped_bit_in_a_record_is_passed_over(tmp_path):
     path = tmp_path / "graph.log"
+    whole, sizes = killed_while_writing(path)
+    chance = random.Random(0)
+    for _ in range(300):
+        place = chance.randrange(sizes[0], len(whole))
+        data = bytearray(whole)
+        data[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        with pytest.raises(StoreDamaged, match=r"of 5 records that were put on the disk only the first \d are whole; nothing was changed"):
+            InMemory(path=path)
+        assert path.read_bytes() == data
+
+
+def test_a_line_that_was_removed_or_moved_is_noticed(tmp_path):
+    path = tmp_path / "graph.log"
+    whole, _ = killed_while_writing(path)
+    lines = whole.splitlines(keepends=True)
+    for changed in (lines[:4] + lines[5:], lines[:-1], [*lines[:4], lines[5], lines[4], *lines[6:]], lines[:5] + lines[4:]):
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(StoreDamaged):
+            InMemory(path=path)
+
+
+def test_what_is_whole_of_a_damaged_log_can_be_kept_and_the_damaged_one_stays_beside(tmp_path):
+    path = tmp_path / "graph.log"
+    whole, sizes = killed_while_writing(path)
+    data = whole[: sizes[3] + 20] + b"?" + whole[sizes[3] + 21 :]
+    path.write_bytes(data)
+    with pytest.raises(StoreDamaged, match=r"kgot-lab doctor --salvage .*graph\.log"):
+        InMemory(path=path)
+    assert salvage(path).read_bytes() == data
     with InMemory(path=path) as store:
-        for diff in some_diffs(6):
-            store.apply(diff)
+        assert len(list(history(path))) == 3
+        store.apply(Diff(added_nodes=(Node("new"),)))
+    assert len(list(history(path))) == 4
+
+
+def old_log(path, diffs):
+    """A log as earlier versions wrote it."""
+    truth, lines = Truth(), [line_of({"format": "kgot_lab diff log", "version": 1}, b"", 1)]
+    for diff in diffs:
+        truth.apply(diff)
+        claims = [[node.id, list(node.labels), dict(node.properties)] for node in diff.added_nodes]
+        lines.append(line_of({"nodes": claims, "edges": []}, b"", 1))
+    path.write_bytes(b"".join(lines))
+
+
+def test_an_old_log_still_opens_and_is_added_to_and_compacting_it_gives_it_the_chain(tmp_path):
+    path = tmp_path / "graph.log"
+    old_log(path, [Diff(added_nodes=(Node(f"n{number}", ("A",), {"n": number}),)) for number in range(3)])
+    with InMemory(path=path) as store:
+        store.apply(Diff(added_nodes=(Node("new"),)))
+    with InMemory(path=path) as store:
+        assert store.graph().ids == ("n0", "n1", "n2", "new") and chain_on_file(path).version == 1
+        store.compact()
+        store.apply(Diff(added_nodes=(Node("newer"),)))
+    assert chain_on_file(path).version == 2 and len(list(history(path))) == 2
+
+
+def test_damage_before_the_end_of_an_old_log_is_an_error_and_the_file_is_left_alone(tmp_path):
+    path = tmp_path / "graph.log"
+    old_log(path, [Diff(added_nodes=(Node(f"n{number}"),)) for number in range(6)])
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(BadInput, match=r"record \d+ is damaged"):
+    with pytest.raises(StoreDamaged, match=r"record \d+ is damaged and others follow"):
         InMemory(path=path)
     assert path.read_bytes() == data
+
+
+# --- locks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_log_is_locked_by_whatever_name_it_is_opened(tmp_path, link):
+    path, other = tmp_path / "graph.log", tmp_path / "elsewhere" / "other.log"
+    other.parent.mkdir()
+    with InMemory(path=path) as store:
+        getattr(other, link)(path)
+        store.apply(Diff(added_nodes=(Node("a"),)))
+        with pytest.raises(StoreUnavailable, match="open already"):
+            InMemory(path=other)
+    with InMemory(path=other) as store:
+        assert store.graph().ids == ("a",)
+        with pytest.raises(StoreUnavailable, match="open already"):
+            InMemory(path=path)
+
+
+def test_compacting_through_a_symbolic_link_leaves_one_log_and_one_lock(tmp_path):
+    path, link = tmp_path / "graph.log", tmp_path / "elsewhere" / "link.log"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    with InMemory(path=link) as store:
+        store.apply(Diff(added_nodes=(Node("a"),)))
+        store.compact()
+        store.apply(Diff(added_nodes=(Node("b"),)))
+        assert link.is_symlink()
+        with pytest.raises(StoreUnavailable, match="open already"):
+            InMemory(path=path)
+    with InMemory(path=path) as store:
+        assert store.graph().ids == ("a", "b")
+
+
+def test_a_log_with_two_names_is_not_compacted_which_would_make_two_of_it(tmp_path):
+    path = tmp_path / "graph.log"
+    with InMemory(path=path) as store:
+        (tmp_path / "other.log").hardlink_to(path)
+        store.apply(Diff(added_nodes=(Node("a"),)))
+        with pytest.raises(StoreUnavailable, match="other names"):
+            store.compact()
+        store.apply(Diff(added_nodes=(Node("b"),)))
+    with InMemory(path=tmp_path / "other.log") as store:
+        assert store.graph().ids == ("a", "b")
+
+
+@pytest.mark.parametrize("act", ["delete", "replace", "write"])
+def test_a_log_that_was_taken_away_while_open_takes_no_write_that_would_be_lost(tmp_path, act):
+    path = tmp_path / "graph.log"
+    with InMemory(path=path) as store:
+        store.apply(Diff(added_nodes=(Node("a"),)))
+        if act == "delete":
+            path.unlink()
+        elif act == "replace":
+            (tmp_path / "copy.log").write_bytes(path.read_bytes())
+            (tmp_path / "copy.log").replace(path)
+        else:
+            with path.open("ab") as file:
+                file.write(b"of somebody else")
+        with pytest.raises(StoreUnavailable, match="the change was not made"):
+            store.apply(Diff(added_nodes=(Node("b"),)))
+
+
+def test_six_threads_that_use_a_store_first_lose_nothing(tmp_path):
+    for attempt in range(3):
+        with InMemory(path=tmp_path / f"{attempt}.log") as store:
+            together = threading.Barrier(6)
+
+            def write(thread, store=store, together=together):
+                together.wait()
+                for number in range(5):
+                    store.write(f"add('t{thread}', 'did', 'n{thread} {number}')")
+
+            with ThreadPoolExecutor(6) as pool:
+                list(pool.map(write, range(6)))
+            assert len(store.graph().edges) == 30
+            assert store.read("result = G.number_of_edges()") == (30,)
+        with InMemory(path=tmp_path / f"{attempt}.log") as store:
+            assert len(store.graph().edges) == 30
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such places")
+def test_a_file_of_somebody_else_is_not_touched_and_nothing_is_left_beside_it(tmp_path):
+    mine = tmp_path / "passwd"
+    mine.write_text("root:x:0:0:root:/root:/bin/bash\n" * 40)
+    before = mine.stat()
+    with pytest.raises(BadInput, match="not a diff log"):
+        InMemory(path=mine)
+    after = mine.stat()
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and list(tmp_path.iterdir()) == [mine]
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", "/dev/zero", tmp_path):
+        with pytest.raises(StoreUnavailable, match="it is no file"):
+            InMemory(path=place)
+
+
+def test_an_empty_file_becomes_a_log_and_that_is_said(tmp_path):
+    (tmp_path / "graph.log").touch()
+    with pytest.warns(UserWarning, match="is empty: a new log is begun"):
+        InMemory(path=tmp_path / "graph.log").close()
 
 
 @pytest.mark.parametrize(

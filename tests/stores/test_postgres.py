@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -907,6 +908,31 @@ def test_a_server_that_was_killed_is_started_again_with_all_that_was_written(own
         return 0
 
     assert until(all_of_it, "the server is back") == 4
+
+
+def test_the_first_to_open_a_server_that_was_killed_finds_all_that_was_written(own_curies, own_server):
+    own_curies.write("INSERT INTO nodes (id) VALUES ('late')")
+    os.kill(int((own_server.data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    it = "from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
+    command = [sys.executable, "-c", f"import sys; {it}", own_server.folder, own_curies.namespace]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"<Postgres {own_curies.namespace}: 4 nodes, 2 edges>\n", "")
+
+
+def test_a_server_that_cannot_finish_is_ended_all_the_same(own_server, monkeypatch):
+    """As one does whose disk is full: its last act before it stops, to write all down, never ends."""
+    monkeypatch.setattr("kgot_lab.stores.postgres.server._STOPPING", 1)
+    ((writer,),) = asked(own_server, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+    os.kill(writer, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        own_server.stop()
+        assert time.monotonic() - begun < AMPLE / 4
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(writer, signal.SIGKILL)
+    own_server.start()
+    assert asked(own_server, "SELECT 1") == [(1,)]
 
 
 def test_a_server_that_is_gone_when_it_is_told_to_end_is_no_error(own_server, monkeypatch):

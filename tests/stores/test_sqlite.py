@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 from support.waiting import AMPLE
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.protocol import Schema, Store, Walkable
+from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
 from kgot_lab.stores.walks import path_between, reached
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -705,3 +709,99 @@ def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_pat
     with Sqlite(path) as store:
         assert [node.id for node in store.search("Curie Irène radium")] == ["Irène"]
         assert store.search("Curie") == ()
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
+    with Sqlite(tmp_path / "graph.db") as store:
+        store.apply(Diff(added_nodes=(Node("old"),)))
+        fresh = tuple(Node(f"name{number}") for number in range(MANY_ROWS))
+        store.apply(Diff(removed_nodes=(Node("old"),), added_nodes=fresh))
+        assert store.search("name0") == (Node("name0"),)
+        store.verify()
+
+
+def test_no_flipped_bit_is_passed_over(tmp_path):
+    path = tmp_path / "graph.db"
+    nodes = tuple(Node(f"n{number}", ("Person",), {"text": f"some text {number}", "n": number}) for number in range(120))
+    edges = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 120}", {"year": number}) for number in range(120))
+    with Sqlite(path) as store:
+        store.apply(Diff(added_nodes=nodes, added_edges=edges))
+        whole = store.graph()
+    data, chance, found = path.read_bytes(), random.Random(0), Counter[str]()
+    for _ in range(200):
+        place = chance.randrange(len(data))
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :])
+        try:
+            with Sqlite(path) as store:
+                assert store.graph() == whole and len(store.search("text 7")) == 10
+            found["whole"] += 1
+        except (StoreUnavailable, BadInput) as error:
+            assert len(str(error)) > 40
+            found[type(error).__name__] += 1
+        for beside in tmp_path.glob("graph.db-*"):
+            beside.unlink()
+    assert found["StoreDamaged"] > 50 and found["whole"] > 50, found
+
+
+def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
+    path = tmp_path / "graph.db"
+    with Sqlite(path) as store:
+        store.apply(ALL)
+        whole = store.graph()
+    older = sqlite3.connect(path, isolation_level=None)
+    for (name,) in older.execute("SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'").fetchall():
+        older.execute(f"DROP TRIGGER {name}")
+    older.execute("DROP TABLE sums")
+    older.execute("PRAGMA user_version = 1")
+    older.close()
+    with Sqlite(path) as store:
+        assert store.graph() == whole
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"1903", b"1904"))
+    with pytest.raises(StoreDamaged, match=r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"):
+        Sqlite(path)
+
+
+def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_beside(tmp_path):
+    path = tmp_path / "graph.db"
+    with Sqlite(path) as store:
+        store.apply(ALL)
+        store.apply(Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 200}) for number in range(200))))
+    data = path.read_bytes()
+    path.write_bytes(damaged := data.replace(b"1867", b"1868"))
+    with pytest.raises(StoreDamaged):
+        Sqlite(path)
+    assert salvage_sqlite(path).read_bytes() == damaged
+    with Sqlite(path) as store:
+        assert len(store.graph()) == 202 and "Marie Curie" not in store.graph() and not store.graph().edges
+
+
+def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
+    path = tmp_path / "graph.db"
+    with Sqlite(path):
+        pass
+    code = "for n in range(6): Sqlite.apply(store, Diff(added_nodes=(Node(f'n{n}'),)))\nimport os; os._exit(9)"
+    begin = "from kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
+    with in_another_process(f"{begin}{code}", path) as process:
+        assert process.wait(AMPLE) == 9
+    left = {file.name: file.read_bytes() for file in tmp_path.iterdir() if not file.name.endswith("-shm")}
+    wal = left["graph.db-wal"]
+    chance, said = random.Random(0), Counter[bool]()
+    for place in (None, *(chance.randrange(32 + 24, len(wal)) for _ in range(40))):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        for name, data in left.items():
+            (tmp_path / name).write_bytes(data)
+        if place is not None:
+            (tmp_path / "graph.db-wal").write_bytes(wal[:place] + bytes([wal[place] ^ 1]) + wal[place + 1 :])
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with Sqlite(path) as store:
+                held = len(store.graph())
+        assert bool(warned) == (held < 6) == (place is not None), (place, held)
+        assert not warned or re.search(rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message))
+        said[bool(warned)] += 1
+    assert said[True] == 40

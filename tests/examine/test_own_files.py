@@ -1,0 +1,87 @@
+"""What the doctor says of a file: whole or broken, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kgot_lab.embedding.cache import CACHE_NAME, Cached
+from kgot_lab.errors import BadInput
+from kgot_lab.examine.own_files import examine_file, salvage_file
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Answered
+from kgot_lab.loop.ledger import Entry, Ledger
+from kgot_lab.loop.trace import save_run
+from kgot_lab.stores import open_store
+from kgot_lab.stores.files import write_graph
+from kgot_lab.types import Diff, Edge, Node
+
+NODES = tuple(Node(f"n{number}", ("Person",), {"text": f"some text of {number}"}) for number in range(20))
+EDGES = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 20}") for number in range(20))
+
+
+class Sines:
+    """An embedder that needs no model."""
+
+    name, digest, dimension = "sines", "1", 8
+
+    def embed(self, texts):
+        rows = [np.sin(np.arange(1, 9) * (1 + len(text))) for text in texts]
+        return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file of each kind, by what the doctor calls it."""
+    for name in ("graph.log", "graph.db"):
+        store = open_store(str(tmp_path / name))
+        for node in NODES:
+            store.apply(Diff(added_nodes=(node,)))
+        store.apply(Diff(added_edges=EDGES))
+        store.close()
+    Cached(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
+    save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
+    Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
+    write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")
+    return {
+        "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache of vectors": tmp_path / CACHE_NAME,
+        "a trace": tmp_path / "run.jsonl", "a ledger": tmp_path / "ledger.jsonl", "a graph file": tmp_path / "graph.graphml",
+    }  # fmt: skip
+
+
+def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
+    for kind, path in files.items():
+        before = path.read_bytes()
+        health = examine_file(path)
+        assert (health.kind, health.whole) == (kind, True), health
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite", "a cache of vectors", "a trace"])
+def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
+    path = files[kind]
+    data = path.read_bytes()
+    place = data.find(b"London" if kind == "a trace" else b"some text") if kind != "a cache of vectors" else len(data) - 100
+    path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == (kind, False) and len(health.said) > 30, health
+
+
+@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite"])
+def test_a_damaged_store_is_salvaged(files, kind):
+    path = files[kind]
+    data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
+    path.write_bytes(data)
+    assert "kgot-lab doctor --salvage" in examine_file(path).said
+    assert salvage_file(path).read_bytes() == data
+    assert examine_file(path).whole
+
+
+def test_a_file_that_is_not_ours_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("notes")
+    for path in (tmp_path / "notes.txt", tmp_path / "absent.log", tmp_path):
+        with pytest.raises(BadInput):
+            examine_file(path)
+    (tmp_path / "graph.graphml").write_text("<graphml>")
+    with pytest.raises(BadInput, match="restore a copy"):
+        salvage_file(tmp_path / "graph.graphml")
