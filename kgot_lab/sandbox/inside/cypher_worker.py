@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.sandbox.inside import seccomp
 from kgot_lab.sandbox.inside.cypher_changes import CypherChanges
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
 from kgot_lab.sandbox.inside.cypher_java import start
@@ -26,7 +25,7 @@ from kgot_lab.sandbox.inside.cypher_names import TypeNames
 from kgot_lab.sandbox.inside.cypher_putting import Known, put
 from kgot_lab.sandbox.inside.cypher_statement import CypherStatements, TimedOut, WrongKind
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
-from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send
+from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, settle
 
 _MAX_MESSAGE = 600
 
@@ -38,8 +37,7 @@ class _TooLong(Exception):
 def main() -> None:
     """Serve statements in Cypher from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        seccomp.hide_memory()
+    settle()
     start(int(os.environ.get("MEMORY_MB", "512")))
     graph = CypherGraph()
     graph.warm_up()

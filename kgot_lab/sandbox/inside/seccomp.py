@@ -93,6 +93,13 @@ def confine(instructions: bytes) -> None:
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(filter))
 
 
+def become(user: int) -> None:
+    """Be another user for good, in no group but that user's own; only root can. Raises OSError."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
 def hide_memory() -> None:
     """Let no other process of this user open this one's memory or trace it; a fork inherits that."""
     _prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0))
