@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.sandbox.inside import seccomp
 from kgot_lab.sandbox.inside.cypher_changes import CypherChanges
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
 from kgot_lab.sandbox.inside.cypher_java import start
@@ -41,6 +42,8 @@ def main() -> None:
     start(int(os.environ.get("MEMORY_MB", "512")))
     graph = CypherGraph()
     graph.warm_up()
+    if sys.platform == "linux":
+        seccomp.confine_threads(seccomp.engine_program())
     send(READY)
     while (request := receive()) is not None:
         if request.get("clear"):
