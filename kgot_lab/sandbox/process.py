@@ -149,7 +149,8 @@ class Sandbox:
             worker = self._ready()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
-                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, self.seconds + _GRACE, self.memory_mb)
+                request = {**_news(pending), "do": do, "statement": statement, **limits}
+                how, payload = worker.ask(request, self.seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
                 raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None

@@ -164,7 +164,7 @@ def talking(answer: str) -> Launch:
 
 def test_processes_that_each_keep_to_their_limit_are_bounded_together():
     hungry = "for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
-    with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match="took more than .* MB of memory"):
+    with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
         sandbox.read("result = 1")
 
 
@@ -173,7 +173,6 @@ def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opene
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------
-
 
 
 def reply_of(nodes: int) -> str:
@@ -198,7 +197,7 @@ def test_as_many_changes_as_one_statement_may_make_are_taken():
 
 def test_commas_in_a_text_are_no_values():
     text = "," * (MOST_VALUES + 10)
-    with Sandbox(talking(f"say(b'=' + b'{{\"nodes\":[[\"a\",[],{{\"t\":\"' + b',' * {len(text)} + b'\"}}]],\"edges\":[]}}')")) as sandbox:
+    with Sandbox(talking(f'say(b\'=\' + b\'{{"nodes":[["a",[],{{"t":"\' + b\',\' * {len(text)} + b\'"}}]],"edges":[]}}\')')) as sandbox:
         (node,) = sandbox.write("G").added_nodes
     assert node.properties["t"] == text
 

@@ -68,9 +68,9 @@ _ALLOW, _KILL, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x80000000, 0x00050001, 0x0005002
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 
-Table = TypeVar("Table")
+_Table = TypeVar("_Table")
 Instruction = tuple[int, int, int, int]
-Judged = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
+JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -94,19 +94,20 @@ def engine_program(machine: str = "") -> bytes:
     ]  # fmt: skip
     threads = [
         (_EQUALS, 0, 1, clone3), (_RETURN, 0, 0, _UNKNOWN),  # its flags cannot be seen; the C library then takes the other one
-        (_EQUALS, 0, 4, clone), (_LOAD, 0, 0, _ARGUMENTS_AT), (_HAS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE),
+        (_EQUALS, 0, 4, clone),
+        (_LOAD, 0, 0, _ARGUMENTS_AT), (_HAS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE),
     ]  # fmt: skip
     return _assembled(architecture, calls | more, judged, threads)
 
 
-def _table(machine: str, tables: Mapping[str, Table]) -> Table:
+def _table(machine: str, tables: Mapping[str, _Table]) -> _Table:
     machine = machine or platform.machine()
     if machine not in tables:
         raise OSError(f"no system-call table for {machine}")
     return tables[machine]
 
 
-def _assembled(architecture: int, calls: Mapping[str, int], judged: Iterable[Judged], more: Iterable[Instruction] = ()) -> bytes:
+def _assembled(architecture: int, calls: Mapping[str, int], judged: Iterable[JudgedCall], more: Iterable[Instruction] = ()) -> bytes:
     """A filter that lets these calls through, and others with some values of one argument."""
     code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),

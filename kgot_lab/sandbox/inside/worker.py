@@ -37,7 +37,7 @@ class Holder(Protocol):
 def serve(holder: Holder) -> None:
     """Serve requests from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    settle()
+    withdraw()
     instructions = seccomp.program() if sys.platform == "linux" else None
     gc.disable()
     send(READY)
@@ -52,7 +52,7 @@ def serve(holder: Holder) -> None:
             send(READY)
 
 
-def settle() -> None:
+def withdraw() -> None:
     """Become the user that the environment names, if it names one, and let no other process look into this one."""
     if user := os.environ.pop("RUN_AS", ""):
         seccomp.become(int(user))
