@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kgot_lab.errors import ToolFailed
+from kgot_lab.llm.bounded import UnusableBody, bounded_client
 
 AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
 _OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
@@ -24,7 +25,10 @@ class Transcriber:
         if path.stat().st_size > _LARGEST:
             raise ToolFailed(f"{path.name} is larger than {_LARGEST // 1_000_000} MB, the most that is transcribed")
         try:  # the client's errors hold the request, and the request the key
-            with openai.OpenAI(api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0) as client:
+            bounded = bounded_client(3 * self._seconds)  # a file is sent, listened to and answered
+            with openai.OpenAI(
+                api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0, http_client=bounded
+            ) as client:
                 text = client.audio.transcriptions.create(model=self.model, file=path).text.strip()
         except openai.APIConnectionError:
             raise ToolFailed(f"the service that transcribes {path.name} cannot be reached", again=True) from None
@@ -32,7 +36,7 @@ class Transcriber:
             again = error.status_code in (408, 429) or error.status_code >= 500
             told = str(error.message).replace(self._key, "…")[:300]
             raise ToolFailed(f"{path.name} was not transcribed: HTTP {error.status_code}: {told}", again=again) from None
-        except openai.APIError as error:
+        except (openai.APIError, UnusableBody) as error:
             raise ToolFailed(f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}") from None
         if not text:
             raise ToolFailed(f"nothing is said in {path.name}")

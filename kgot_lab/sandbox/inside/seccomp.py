@@ -68,7 +68,7 @@ _ALLOW, _KILL, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x80000000, 0x00050001, 0x0005002
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 
-_Table = TypeVar("_Table")
+TableOfCalls = TypeVar("TableOfCalls")
 Instruction = tuple[int, int, int, int]
 JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
 
@@ -100,7 +100,7 @@ def engine_program(machine: str = "") -> bytes:
     return _assembled(architecture, calls | more, judged, threads)
 
 
-def _table(machine: str, tables: Mapping[str, _Table]) -> _Table:
+def _table(machine: str, tables: Mapping[str, TableOfCalls]) -> TableOfCalls:
     machine = machine or platform.machine()
     if machine not in tables:
         raise OSError(f"no system-call table for {machine}")

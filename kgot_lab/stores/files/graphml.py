@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.reading import read_regular
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def read_graphml(path: Path | str) -> PropertyGraph:
     import networkx as nx
 
     try:
-        read = nx.read_graphml(path, force_multigraph=True)
+        read = nx.read_graphml(BytesIO(read_regular(path)), force_multigraph=True)
     except (OSError, nx.NetworkXError, SyntaxError, KeyError, ValueError) as error:  # a ParseError is a SyntaxError
         raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
     for attributes in _attributes(read):
