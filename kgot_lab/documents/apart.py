@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from kgot_lab.documents.converting import FRAME, Converted
+from kgot_lab.documents.converting import MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.converting import main; main()"
@@ -60,7 +60,7 @@ class Converter:
         """What the converter says of a file: its text, or why it has none; raises BadInput where it says nothing within the limits."""
         seconds = self.limits.time_for(len(data))
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
-        request = FRAME.pack(len(head), len(data)) + head + data
+        request = MESSAGE_HEAD.pack(len(head), len(data)) + head + data
         with self._lock:
             try:
                 try:
@@ -128,7 +128,7 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
     try:
         process.stdin.write(request)
         process.stdin.flush()
-        size, _ = FRAME.unpack(process.stdout.read(FRAME.size))
+        size, _ = MESSAGE_HEAD.unpack(process.stdout.read(MESSAGE_HEAD.size))
         reply: Converted = json.loads(process.stdout.read(size))
         return reply
     except (OSError, ValueError, struct.error):

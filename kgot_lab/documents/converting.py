@@ -31,7 +31,7 @@ _OFFICE = {  # the part that makes a zip file one of Office's, and what such a f
 _MOST_UNPACKED = 500_000_000  # bytes of a file of Office
 _HARMLESS, _RATIO = 10_000_000, 200  # bytes that any file may unpack to, and from there on how many times its own size
 _MOST_TEXT = 50_000_000  # characters
-FRAME = struct.Struct(">II")
+MESSAGE_HEAD = struct.Struct(">II")
 _IDLE = 60.0  # seconds without a request after which the process ends
 
 Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is not installed
@@ -42,8 +42,8 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
     _send(replies, {"ready": _prepared()})
-    while _waited(requests) and (head := requests.read(FRAME.size)):
-        told, size = FRAME.unpack(head)
+    while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
+        told, size = MESSAGE_HEAD.unpack(head)
         request = json.loads(requests.read(told))
         _limit(request["memory_mb"])
         _send(replies, converted(requests.read(size), request["extension"]))
@@ -126,5 +126,5 @@ def _waited(requests: BinaryIO) -> bool:
 
 def _send(replies: BinaryIO, reply: Converted) -> None:
     data = json.dumps(reply).encode()
-    replies.write(FRAME.pack(len(data), 0) + data)
+    replies.write(MESSAGE_HEAD.pack(len(data), 0) + data)
     replies.flush()

@@ -73,10 +73,14 @@ class API:
         answer = self._request(texts)
         items = answer.get("data") if isinstance(answer, dict) else None
         held = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-        rows = {item.get("index", place): item.get("embedding") for place, item in enumerate(held) if type(item.get("index", place)) is int}
+        rows: dict[int, Any] = {}
+        for place, item in enumerate(held):
+            index = item.get("index", place)
+            if type(index) is int:
+                rows[index] = item.get("embedding")
         if sorted(rows) != list(range(len(texts))):
             raise LLMError(f"{self.name} sent {len(rows)} vectors for {len(texts)} texts")
-        if not all(isinstance(row, list) and all(type(number) in (int, float) for number in row) for row in rows.values()):
+        if not all(map(_is_vector, rows.values())):
             raise LLMError(f"{self.name} sent vectors that are no lists of numbers")
         expected, lengths = self._seen or len(rows[0]), {len(row) for row in rows.values()}
         if lengths != {expected} or not expected:
@@ -119,6 +123,11 @@ class API:
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"
+
+
+def _is_vector(row: object) -> bool:
+    """Whether something is a list of numbers that an array can take."""
+    return isinstance(row, list) and all(type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row)
 
 
 def _server(model: str) -> tuple[Endpoint, str]:

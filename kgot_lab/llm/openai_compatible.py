@@ -140,7 +140,8 @@ class OpenAICompatible:
         except openai.APITimeoutError as error:
             return Refusal(f"no answer within {self.patience.timeout:g} s", again=True, perhaps_charged=_arrived(error))
         except openai.APIConnectionError as error:
-            return _unusable(error.__cause__) or _broken(error, self.preset.base_url)
+            cause = error.__cause__
+            return _unusable(cause) if isinstance(cause, UnusableBody) else _broken(error, self.preset.base_url)
         except UnusableBody as error:
             return _unusable(error)
         except openai.APIStatusError as error:
@@ -249,10 +250,8 @@ def _arrived(error: Exception) -> bool:
     return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
 
 
-def _unusable(error: BaseException | None) -> Refusal | None:
-    """Why an answer that came is of no use, where its body is what is wrong."""
-    if not isinstance(error, UnusableBody):
-        return None
+def _unusable(error: UnusableBody) -> Refusal:
+    """What an answer that came and cannot be used is to the one who asked: it was perhaps charged."""
     return Refusal(str(error), perhaps_charged=True, advice="Look at the server, or use another one.")
 
 
