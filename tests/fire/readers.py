@@ -30,7 +30,7 @@ from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Edge, Node
 
 LIMITS = ConvertLimits(seconds=5.0, seconds_a_megabyte=0.0)
-_AMPLE = 30.0  # seconds beyond a limit that a busy computer may need
+_AMPLE = 120.0  # seconds beyond a limit that a busy computer may need
 _MOST_MB = 500  # of this process, more than before
 _TRACE = Path(__file__).parents[2] / "data" / "traces" / "winter_storm.jsonl"
 _GRAPH = PropertyGraph.of(

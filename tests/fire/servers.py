@@ -19,7 +19,7 @@ from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),), max_tokens=50)
 TIMEOUT = 1.0  # seconds that a server has for an answer
-_AMPLE = 30.0  # seconds beyond that which a busy computer may need
+_AMPLE = 120.0  # seconds beyond that which a busy computer may need
 _MOST_MB = 400  # of this process, more than before
 
 

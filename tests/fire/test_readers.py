@@ -16,5 +16,5 @@ def test_every_whole_file_is_read():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_damaged_file_is_read_or_refused_in_time_and_stops_no_folder(seed):
-    found = readers.run(5.0, seed)
+    found = readers.run(3.0, seed)
     assert found.faults == {} and found.cases > 0

@@ -19,7 +19,7 @@ def test_whatever_a_server_does_is_a_reply_or_one_clear_error_in_time_and_little
 
 
 def test_several_faults_at_once_are_no_worse():
-    assert servers.run(3.0, seed=1).faults == {}
+    assert servers.run(2.0, seed=1).faults == {}
 
 
 def test_the_ways_that_wait_are_all_known():
