@@ -11,7 +11,7 @@ import kgot_lab
 PACKAGE = Path(kgot_lab.__file__).parent
 FLOORS = [  # lowest first; rooms that stand side by side do not import each other
     [{"errors"}],
-    [{"types", "bundled", "writing"}],
+    [{"types", "bundled", "reading", "writing"}],
     [{"text"}],
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],

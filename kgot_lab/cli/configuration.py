@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.loop.limits import Limits
+from kgot_lab.reading import read_regular_text
 
 
 class _Part(BaseModel):
@@ -138,7 +139,7 @@ def read_configuration(path: Path | None) -> Configuration:
     if path is None:
         return Configuration()
     try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        given = yaml.safe_load(read_regular_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
     if given is None:

@@ -9,6 +9,7 @@ import typer
 
 from kgot_lab.cli import asking, terminal
 from kgot_lab.errors import BadInput
+from kgot_lab.reading import read_regular_text
 from kgot_lab.text.harmless import harmless
 
 
@@ -46,7 +47,7 @@ def fork_run(
         raise BadInput("say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed")
     if change_file is not None:
         try:
-            change = change_file.read_text(encoding="utf-8")
+            change = read_regular_text(change_file)
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import codecs
-import io
+import errno
+import importlib.util
+import os
 import re
-import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.documents.apart import converter_of
+from kgot_lab.documents.converting import CONVERTED
+from kgot_lab.errors import BadInput, NotInstalled, shortly
+from kgot_lab.reading import read_regular
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
-CONVERTED = {
-    ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
-    ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
-}  # fmt: skip
-_OFFICE = {  # the part that makes a zip file one of Office's, and what such a file is called
-    ".docx": ("word/document.xml", "Word file", "a Word document"),
-    ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
-    ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
-}
-_NOT_ASCII = ("utf-16", "utf-32", "iso-2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
-_LARGEST = 50_000_000  # bytes of a file, and ten times that for what a file of Office may unpack to
+_NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
+_NO_CHARSETS = {
+    "idna",
+    "punycode",
+    "undefined",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "mbcs",
+    "oem",
+}  # or never end
+_LARGEST = 50_000_000  # bytes of a file
 _MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
@@ -42,14 +45,14 @@ class Text:
 def text_of(path: Path) -> Text:
     """The text of a file: plain text as it is, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
+    What is converted is so in a process of its own, which has its limits of time and memory.
     Raises BadInput with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the converter.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise BadInput(f"larger than {_LARGEST // 1_000_000} MB")
-        data = path.read_bytes()
+        data = read_regular(path, _LARGEST)
     except OSError as error:
-        raise BadInput(f"cannot be opened ({error.strerror})") from error
+        plain = error.errno in (errno.EFBIG, errno.EINVAL)  # its words are ours
+        raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
     return text_from(data, path.suffix.lower())
 
 
@@ -70,34 +73,14 @@ def _converted(data: bytes, extension: str, charset: str) -> Text:
         data, remark = page.text.encode(), page.remark
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
-    elif extension in _OFFICE:
-        _check_office(data, *_OFFICE[extension])
-    try:
-        from markitdown import MissingDependencyException, StreamInfo, converters
-    except ImportError:
-        raise NotInstalled("lab", "markitdown") from None
-    try:
-        # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            result = getattr(converters, CONVERTED[extension])().convert(io.BytesIO(data), StreamInfo(extension=extension, charset="utf-8"))
-    except MissingDependencyException:
-        raise NotInstalled("lab", f"the {extension} part of markitdown") from None
-    except Exception as error:  # whatever a broken file makes a parser do
-        raise BadInput(f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})") from error
-    notes = [remark, *(str(warning.message)[:200] for warning in said if not issubclass(warning.category, DeprecationWarning))]
-    return Text(result.text_content, (result.title or "").strip(), "; ".join(filter(None, notes)))
-
-
-def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(item.file_size for item in archive.infolist()) > 10 * _LARGEST:
-                raise BadInput(f"unpacks to more than {10 * _LARGEST // 1_000_000} MB")
-            if main_part not in archive.namelist():
-                raise BadInput(f"a zip file without {inside} in it")
-    except zipfile.BadZipFile as error:
-        raise BadInput(f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})") from error
+    if importlib.util.find_spec("markitdown") is None:
+        raise NotInstalled("lab", "markitdown")
+    found = converter_of(os.getpid()).convert(data, extension)
+    if "extra" in found:
+        raise NotInstalled(found["extra"], f"what reads {extension} files")
+    if "error" in found:
+        raise BadInput(found["error"])
+    return Text(found["text"], found["title"], "; ".join(filter(None, (remark, found["notes"]))))
 
 
 def _declared_charset(page: bytes) -> str:
@@ -105,15 +88,27 @@ def _declared_charset(page: bytes) -> str:
     return match[1].decode() if match else ""
 
 
+def _known_charset(declared: str) -> str:
+    """The name of a character set as Python knows it; "" for one that it does not know, or that is none."""
+    try:
+        found = codecs.lookup(declared.strip())
+    except (LookupError, ValueError):
+        return ""
+    is_text = getattr(found, "_is_text_encoding", True)  # base64 and its like make bytes of bytes
+    return found.name if is_text and found.name.replace("-", "_") not in _NO_CHARSETS else ""
+
+
 def _decoded(data: bytes, declared: str = "") -> Text:
     """The text of some bytes: UTF-8, or UTF-16 or UTF-32 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):
             return Text(data.decode(encoding, "replace"))
-    if declared.lower().startswith(_NOT_ASCII):
+    told, declared = declared, _known_charset(declared)
+    unknown = f"{shortly(told)} is no character set; " if told and not declared else ""
+    if declared.startswith(_NOT_ASCII):
         try:
             return Text(data.decode(declared))
-        except (UnicodeDecodeError, LookupError):
+        except UnicodeError:
             pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
@@ -123,11 +118,11 @@ def _decoded(data: bytes, declared: str = "") -> Text:
         pass
     for encoding in filter(None, (declared, "cp1252")):
         try:
-            return Text(data.decode(encoding), remark=f"not UTF-8; read as {encoding}")
-        except (UnicodeDecodeError, LookupError):
+            return Text(data.decode(encoding), remark=f"{unknown}not UTF-8; read as {encoding}")
+        except UnicodeError:
             continue
     text = data.decode("utf-8", "replace")
     gaps = text.count("�")
     if gaps > len(text) / 10:
         raise BadInput("binary, not text")
-    return Text(text, remark=f"not UTF-8; {gaps} characters were replaced")
+    return Text(text, remark=f"{unknown}not UTF-8; {gaps} characters were replaced")

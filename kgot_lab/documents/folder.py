@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kgot_lab.documents.files import CONVERTED, PLAIN, text_of
+from kgot_lab.documents.converting import CONVERTED
+from kgot_lab.documents.files import PLAIN, text_of
 from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, require
 from kgot_lab.text.harmless import harmless
@@ -89,7 +90,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
         folders[:] = [name for name in folders if not _hidden(name)]
-        linked = [name for name in folders if (Path(parent) / name).is_symlink()]
+        linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
         for name in [*linked, *(name for name in files if not _hidden(name))]:
             path = Path(parent) / name
             yield path, _inside(path, folder), _refusal(path, root)
@@ -104,6 +105,15 @@ def _alone(path: Path) -> tuple[Path, str, str]:
 
 
 def _refusal(path: Path, root: Path) -> str:
+    try:
+        return _kind_of_refusal(path, root)
+    except OSError as error:  # a path that is too long, or in a folder that may not be entered
+        return f"cannot be opened ({error.strerror})"
+    except RuntimeError:  # how some versions of Python say it
+        return "a link that leads back to itself"
+
+
+def _kind_of_refusal(path: Path, root: Path) -> str:
     if path.is_symlink():
         inside = path.resolve().is_relative_to(root)
         return "a link to something else in the folder" if inside else "a link that leaves the folder"

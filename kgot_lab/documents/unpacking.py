@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
@@ -18,6 +21,8 @@ from kgot_lab.text.counted import counted
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # devices of Windows, in any folder
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
+_END = 22  # bytes of the end of a zip file, before its comment
+_LONGEST_LIST = 10_000_000  # bytes; each file takes 46 and its name
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,28 @@ def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
     return checksum == info.CRC
 
 
+def require_short_list(file: BinaryIO) -> None:
+    """Raise BadInput for a zip file whose own list of its files is too long to be read, as far as its end tells."""
+    file.seek(0, os.SEEK_END)
+    file.seek(max(0, file.tell() - _END - 65_535))
+    end = file.read()
+    at = end.rfind(b"PK\x05\x06")
+    if at >= 0 and len(end) >= at + _END and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_LIST:
+        raise BadInput(f"the list of its files is longer than {_LONGEST_LIST / 1e6:.0f} MB")
+    file.seek(0)
+
+
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
+        if not path.is_file():
+            raise BadInput("not a regular file" if path.exists() else "it is not there")
+        with path.open("rb") as file:
+            require_short_list(file)
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, BadInput) as error:
         raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
+    except Exception as error:  # a damaged list makes the reader stumble in ways of its own
+        raise BadInput(f"{path.name} is not a zip file that can be read ({type(error).__name__})") from None
 
 
 def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:

@@ -13,7 +13,10 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.llm.bounded import UnusableBody, bounded_client
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
+
+_MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 
 
 class API:
@@ -34,7 +37,10 @@ class API:
             raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
         self.name, self._preset = f"{preset.name}:{self._model}", preset
         self._asked, self._seen, self._batch = dimension, dimension, batch
-        self._client = openai.OpenAI(api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries)
+        self._client = openai.OpenAI(
+            api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries,
+            http_client=bounded_client(timeout, 2_000_000 + batch * _MOST_BYTES),
+        )  # fmt: skip
 
     @cached_property
     def digest(self) -> str:
@@ -64,10 +70,18 @@ class API:
         self._client.close()
 
     def _vectors(self, texts: list[str]) -> list[list[float]]:
-        items = list(getattr(self._request(texts), "data", None) or [])
-        rows = {getattr(item, "index", place): getattr(item, "embedding", None) or [] for place, item in enumerate(items)}
+        answer = self._request(texts)
+        items = answer.get("data") if isinstance(answer, dict) else None
+        held = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        rows: dict[int, Any] = {}
+        for place, item in enumerate(held):
+            index = item.get("index", place)
+            if type(index) is int:
+                rows[index] = item.get("embedding")
         if sorted(rows) != list(range(len(texts))):
-            raise LLMError(f"{self.name} sent {len(items)} vectors for {len(texts)} texts")
+            raise LLMError(f"{self.name} sent {len(rows)} vectors for {len(texts)} texts")
+        if not all(map(_is_vector, rows.values())):
+            raise LLMError(f"{self.name} sent vectors that are no lists of numbers")
         expected, lengths = self._seen or len(rows[0]), {len(row) for row in rows.values()}
         if lengths != {expected} or not expected:
             raise LLMError(f"{self.name} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers where {expected} were expected")
@@ -82,14 +96,16 @@ class API:
         if self._asked:
             body["dimensions"] = self._asked
         try:
-            return self._client.embeddings.create(**body)
+            return self._client.post("/embeddings", body=body, cast_to=object)  # the client's own class costs more time than the request
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
             told = f"no connection to {self._preset.base_url}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
-        except (openai.APIError, ValueError) as error:  # ValueError: no vectors in the answer, or no JSON
+        except UnusableBody as error:
+            told = str(error)
+        except (openai.APIError, ValueError, RecursionError) as error:  # the last two: no vectors in the answer, or no JSON
             told = f"the answer holds no embeddings: {error}"
         raise LLMError(self._keyless(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
 
@@ -107,6 +123,11 @@ class API:
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"
+
+
+def _is_vector(row: object) -> bool:
+    """Whether something is a list of numbers that an array can take."""
+    return isinstance(row, list) and all(type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row)
 
 
 def _server(model: str) -> tuple[Endpoint, str]:

@@ -12,6 +12,7 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.reading import read_regular_text
 from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
@@ -86,7 +87,7 @@ class Plan:
     def load(path: Path) -> Plan:
         """Read what `save` wrote; raises BadInput."""
         try:
-            read = json.loads(path.read_text(encoding="utf-8"))
+            read = json.loads(read_regular_text(path))
         except (OSError, ValueError, RecursionError) as error:
             raise BadInput(f"{path.name} does not hold the plan of a benchmark ({error}); write one with Plan(...).save(path)") from error
         known = {field.name for field in fields(Plan)}

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
+from kgot_lab.reading import read_regular_text
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 # What changes how programs run, or where they connect, is not for a file that may have come with a folder from elsewhere.
@@ -25,7 +26,7 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
     no value is told.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_regular_text(path, "utf-8-sig")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return ()
     except (OSError, UnicodeDecodeError) as error:

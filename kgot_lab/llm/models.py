@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.settings import Patience, Settings
+from kgot_lab.reading import read_regular_text
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode
@@ -131,7 +132,7 @@ def load_models(path: str | Path) -> Models:
             return super().construct_mapping(node, deep)
 
     try:
-        data = yaml.load(Path(path).read_text(encoding="utf-8"), OnceOnly)
+        data = yaml.load(read_regular_text(path), OnceOnly)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the models file {path} cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.llm.bounded import UnusableBody, bounded_client
 from kgot_lab.llm.budget import may_ask_again, may_be_charged, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
@@ -72,8 +73,9 @@ class OpenAICompatible:
         self._lock = threading.Lock()
         key = key_for(preset)
         self._client = openai.OpenAI(
-            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=own_headers(preset, key)
-        )
+            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=own_headers(preset, key),
+            http_client=bounded_client(patience.timeout),
+        )  # fmt: skip
 
     @property
     def cost_known(self) -> bool:
@@ -138,12 +140,15 @@ class OpenAICompatible:
         except openai.APITimeoutError as error:
             return Refusal(f"no answer within {self.patience.timeout:g} s", again=True, perhaps_charged=_arrived(error))
         except openai.APIConnectionError as error:
-            return _broken(error, self.preset.base_url)
+            cause = error.__cause__
+            return _unusable(cause) if isinstance(cause, UnusableBody) else _broken(error, self.preset.base_url)
+        except UnusableBody as error:
+            return _unusable(error)
         except openai.APIStatusError as error:
             return self._status_refusal(error)
         except UnicodeEncodeError as error:  # half of a surrogate pair
             return Refusal(f"the prompt cannot be sent: {error}", advice="Take that letter out of the prompt. Nothing was sent.")
-        except (openai.APIError, ValueError) as error:  # ValueError: the body is not JSON
+        except (openai.APIError, ValueError, RecursionError) as error:  # the last two: the body is not JSON, or nested without end
             return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
         raw = self._wire.read(answer, thinks=self._thinks)
         if isinstance(raw, str):
@@ -243,6 +248,11 @@ def _room(asking: _Asking, manner: Manner) -> int:
 def _arrived(error: Exception) -> bool:
     """Whether a request may have reached the server that did not answer it; the client's classes come from httpx or httpx2."""
     return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
+
+
+def _unusable(error: UnusableBody) -> Refusal:
+    """What an answer that came and cannot be used is to the one who asked: it was perhaps charged."""
+    return Refusal(str(error), perhaps_charged=True, advice="Look at the server, or use another one.")
 
 
 def _broken(error: Exception, address: str) -> Refusal:

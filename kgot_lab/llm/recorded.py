@@ -19,6 +19,7 @@ from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.structured import checked_reply
+from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
@@ -179,7 +180,7 @@ class Recorder:
         """Write the head of a tape that is not there, is empty, or was stopped in its head."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            held = self.path.read_bytes() if self.path.exists() else b""
+            held = read_regular(self.path) if self.path.exists() else b""
             if held.startswith(b'{"tape": 1, ') and not held.endswith((b"}", b"\n")) and b"\n" not in held:
                 self.path.write_bytes(held := b"")
         except OSError as error:
@@ -225,13 +226,13 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 
 def lines_on_file(path: Path) -> list[str]:
     """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but for an end in mid-letter."""
-    before, end, last = path.read_bytes().rpartition(b"\n")
+    before, end, last = read_regular(path).rpartition(b"\n")
     return [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # splitlines would also cut at odd separators
 
 
 def settle_last_line(path: Path) -> None:
     """End the last line of a file if it is whole, or drop it, so that the next stands by itself; a reader counts it just so."""
-    before, end, last = path.read_bytes().rpartition(b"\n")
+    before, end, last = read_regular(path).rpartition(b"\n")
     if not last:
         return
     try:

@@ -191,7 +191,7 @@ def load_run(path: str | Path) -> Trace:
             continue
         try:
             parsed.append(_without_check(json.loads(line)))
-        except ValueError:
+        except (ValueError, RecursionError):
             if number == len(lines):  # no line end after it: the writer was stopped in the middle
                 break
             raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}") from None
@@ -202,7 +202,7 @@ def load_run(path: str | Path) -> Trace:
         try:
             events.append(from_json(data))
         except TraceError as error:
-            raise TraceError(f"{path}, event {number - 1}: {error}") from error
+            raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_start(path, events[0].graph))
     return Trace(str(parsed[0].get("run", "")), str(parsed[0].get("created", "")), tuple(events), parsed[0].get("about", {}))

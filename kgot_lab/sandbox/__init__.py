@@ -16,10 +16,11 @@ _HINT = (
 
 
 def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.bubblewrap import launch, programs
+    from kgot_lab.sandbox.bubblewrap import launches, programs
 
     if sys.platform == "linux":
-        yield from (launch(program, language, memory_mb) for program in programs())
+        for program in programs():
+            yield from launches(program, language, memory_mb)
 
 
 def _dockers(language: Language, memory_mb: int) -> Iterator[Launch]:
@@ -51,7 +52,7 @@ def open_sandbox(
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     spoken = LANGUAGES[language]
-    spoken.folders()
+    spoken.shown()
     if kind == "unsafe" and not unsafe:
         raise BadInput("the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True")
     tried = []

@@ -19,18 +19,37 @@ class Language:
     probe: str  # a read that always gives a row
     extra: str = ""  # what brings the engine
     devices: bool = False  # whether the engine needs /proc, /dev and a folder for its files, which live in memory
+    beside: tuple[str, ...] = ()  # files and folders next to the packages that belong to them, as patterns
+
+    def shown(self) -> list[Path]:
+        """The packages' own files and folders, and nothing that merely stands beside them; raises NotInstalled."""
+        places = [place for name in self.packages if (place := _place(name)) is not None]
+        if not places or _place(self.packages[0]) is None:
+            raise NotInstalled(self.extra, self.packages[0])
+        beside = [path for folder in _folders(places) for pattern in self.beside for path in sorted(folder.glob(pattern))]
+        return [*places, *beside]
 
     def folders(self) -> list[Path]:
-        """The folders that hold the packages; raises NotInstalled."""
-        specs = {name: importlib.util.find_spec(name) for name in self.packages}
-        engine = self.packages[0]
-        if specs[engine] is None:
-            raise NotInstalled(self.extra, engine)
-        found = (Path(spec.origin).parent.parent for spec in specs.values() if spec is not None and spec.origin is not None)
-        return list(dict.fromkeys(found))
+        """The folders that the packages are imported from; raises NotInstalled."""
+        return _folders(self.shown())
 
 
-PYTHON_WORKER = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]")
+def _place(name: str) -> Path | None:
+    """Where a package stands: its folder, or its file where it is only one; None where it is not installed."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return None
+    origin = Path(spec.origin)
+    return origin.parent if spec.submodule_search_locations is not None else origin
+
+
+def _folders(places: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(place.parent for place in places))
+
+
+PYTHON_WORKER = Language("python", "python_worker", ("networkx", "numpy"), "result = [42]", beside=("numpy.libs",))
 SPARQL_WORKER = Language("sparql", "sparql_worker", ("pyoxigraph",), "ASK {}", "stores")
-CYPHER_WORKER = Language("cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "stores", devices=True)
+CYPHER_WORKER = Language(
+    "cypher", "cypher_worker", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "stores", devices=True, beside=("_jpype*", "org.jpype.jar")
+)  # fmt: skip
 LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORKER, CYPHER_WORKER)}

@@ -27,6 +27,7 @@ from typing import IO, Any
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.truth import Truth
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
+from kgot_lab.sandbox.watching import megabytes_of, tree_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
@@ -34,6 +35,8 @@ MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
 _MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
 _REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)  # how Docker, bubblewrap, Go and others begin it
 _GRACE = 2.0  # seconds the worker may take longer than the statement it stops
+_LOOK = 0.1  # seconds between two looks at how much memory a sandbox takes
+_SLACK_MB = 256  # what an engine takes besides what a statement may have
 MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
 
 BOOT = """
@@ -73,7 +76,8 @@ class _Broken(Exception):
 class Sandbox:
     """Runs statements in a worker process, one fork each, against a copy of the graph it was given.
 
-    `seconds` is wall time and `memory_mb` address space for each statement.
+    `seconds` is wall time and `memory_mb` address space for each statement; all processes of the sandbox together may take that
+    on top of twice what they hold between statements.
     """
 
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
@@ -146,13 +150,16 @@ class Sandbox:
             worker = self._ready()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
-                how, payload = worker.ask({**_news(pending), "do": do, "statement": statement, **limits}, seconds + _GRACE)
+                request = {**_news(pending), "do": do, "statement": statement, **limits}
+                how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
                 raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None
             except BaseException:  # an interrupt: the answer would come later and be taken for the next statement's
                 self.close()
                 raise
+        if how == b"=" and len(payload) > most:
+            how = b"o"
         if how != b"=":
             raise QueryFailed(statement, self._why(how, payload, most, seconds))
         return payload
@@ -163,7 +170,7 @@ class Sandbox:
         if how == b"o":
             return f"the statement returned more than {most:,} bytes"
         number = payload.decode("ascii", "replace")
-        if not number.isdigit() or number == "0":
+        if not number.isdigit() or len(number) > 3 or number == "0":
             return "the statement ended the interpreter before it had a result"
         names = {int(each): each.name for each in signal.Signals}
         return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
@@ -220,8 +227,10 @@ class _Worker:
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._in, False)
+        self._most_mb = 0.0  # that its processes may take together while they answer; 0: as much as they like
         try:
             self._receive(time.monotonic() + launch.patience)
+            self._idle = tree_of(self.process.pid)
         except _Broken as error:
             self.errors.seek(0)
             said = _gist(self.errors.read(_MOST_SAID).decode(errors="replace"))
@@ -232,9 +241,10 @@ class _Worker:
     def alive(self) -> bool:
         return self.stop.alive and self.process.poll() is None
 
-    def ask(self, request: Mapping[str, Json], seconds: float) -> tuple[bytes, bytes]:
-        """How a request ended, and what was written; raises _Broken."""
+    def ask(self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None) -> tuple[bytes, bytes]:
+        """How a request ended, and what was written; raises _Broken, also when it takes far more memory than a statement may."""
         deadline = time.monotonic() + seconds
+        self._most_mb = 0.0 if memory_mb is None else 2 * megabytes_of(self._idle) + memory_mb + _SLACK_MB
         data = json.dumps(request).encode()
         self._send(struct.pack(">I", len(data)) + data, deadline)
         return self._receive(deadline)
@@ -242,7 +252,7 @@ class _Worker:
     def _send(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
         while view:
-            _wait(self._in, select.POLLOUT, deadline)
+            self._wait(self._in, select.POLLOUT, deadline)
             try:
                 view = view[os.write(self._in, view[: 1 << 20]) :]
             except BlockingIOError:
@@ -260,13 +270,23 @@ class _Worker:
     def _read(self, size: int, deadline: float) -> bytes:
         chunks = []
         while size:
-            _wait(self._out, select.POLLIN, deadline)
+            self._wait(self._out, select.POLLIN, deadline)
             chunk = os.read(self._out, min(size, 1 << 20))
             if not chunk:
                 raise _Broken("it ended")
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
+
+    def _wait(self, descriptor: int, what: int, deadline: float) -> None:
+        """Wait until a pipe is ready, with an eye on the memory of all who might make it so; raises _Broken."""
+        poll = select.poll()
+        poll.register(descriptor, what)
+        while not poll.poll(1000 * max(0.0, min(_LOOK, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                raise _Broken("it does not answer")
+            if self._most_mb and megabytes_of(tree_of(self.process.pid)) > self._most_mb:
+                raise _Broken(f"it took more than {self._most_mb:,.0f} MB of memory")
 
 
 def _gist(said: str) -> str:
@@ -288,13 +308,6 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, env=environment, start_new_session=True
     )
-
-
-def _wait(descriptor: int, what: int, deadline: float) -> None:
-    poll = select.poll()
-    poll.register(descriptor, what)
-    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        raise _Broken("it does not answer")
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -12,6 +14,9 @@ from kgot_lab.types import Edge, Json, Node
 
 _MAX_DEPTH = 64
 _MAX_MESSAGE = 2_000
+MOST_VALUES = 1_000_000  # values in one reply: what they cost this process is known before they are made
+MOST_CHANGED = 50_000  # nodes and edges that one statement may change
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class Malformed(Exception):
@@ -20,8 +25,9 @@ class Malformed(Exception):
 
 def parsed(payload: bytes) -> dict[str, Json]:
     """The JSON object in a reply; raises Malformed."""
+    _require(_values(payload) <= MOST_VALUES, f"more than {MOST_VALUES:,} values")
     try:
-        value = json.loads(payload.decode(), parse_constant=_refuse)
+        value = json.loads(payload.decode(), parse_constant=_refuse, parse_float=_finite)
         if b"\\u" in payload:
             json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be escaped into JSON, but not written to a file
     except (ValueError, RecursionError) as error:
@@ -34,7 +40,10 @@ def parsed(payload: bytes) -> dict[str, Json]:
 
 def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
     """One part of a reply; raises QueryFailed with the error the statement ended in, or Malformed."""
-    reply = parsed(payload)
+    return _part_of(parsed(payload), name, kind, statement)
+
+
+def _part_of(reply: Mapping[str, Json], name: str, kind: type, statement: str) -> Any:
     if isinstance(reply.get("error"), str):
         raise QueryFailed(statement, reply["error"][:_MAX_MESSAGE])
     _require(isinstance(reply.get(name), kind), f"no {name}")
@@ -43,9 +52,12 @@ def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
 
 def accounts(payload: bytes, statement: str) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
     """What a write says it changed, by id and by identity (None: removed); raises QueryFailed or Malformed."""
-    nodes = [_node(claim) for claim in part(payload, "nodes", list, statement)]
-    edges = [_edge(claim) for claim in part(payload, "edges", list, statement)]
-    return dict(nodes), dict(edges)
+    reply = parsed(payload)
+    nodes, edges = (_part_of(reply, name, list, statement) for name in ("nodes", "edges"))
+    if len(nodes) + len(edges) > MOST_CHANGED:
+        why = f"the statement changes {len(nodes) + len(edges):,} nodes and edges; one may change at most {MOST_CHANGED:,}: divide it"
+        raise QueryFailed(statement, why)
+    return dict(map(_node, nodes)), dict(map(_edge, edges))
 
 
 def _node(claim: Json) -> tuple[str, Node | None]:
@@ -95,6 +107,21 @@ def _shallow(value: Json) -> bool:
         if not level:
             return True
     return False
+
+
+def _values(payload: bytes) -> int:
+    """At most how many values a JSON text holds; its strings are looked into only where they could matter."""
+    marks = (b",", b"[", b"{")
+    if sum(map(payload.count, marks)) > MOST_VALUES:
+        payload = _STRING.sub(b"", payload)
+    return sum(map(payload.count, marks))
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        _refuse(written)
+    return number
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -15,6 +15,8 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
         found = dict.fromkeys(end for id in frontier for end in ends(id) if end not in depth)
         depth.update(dict.fromkeys(found, level))
         frontier = list(found)
+        if not frontier:
+            break
     return depth
 
 

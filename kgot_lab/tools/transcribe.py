@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, OverBudget, ToolFailed, require_amount
+from kgot_lab.llm.bounded import UnusableBody, bounded_client
 from kgot_lab.llm.budget import Spending
 from kgot_lab.types import Usage
 
@@ -99,7 +100,10 @@ class Transcriber:
         import openai
 
         try:  # the client's errors hold the request, and the request the key
-            with openai.OpenAI(api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0) as client:
+            bounded = bounded_client(3 * self._seconds)  # a file is sent, listened to and answered
+            with openai.OpenAI(
+                api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0, http_client=bounded
+            ) as client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
         except openai.APIConnectionError as error:
             if isinstance(error, openai.APITimeoutError):
@@ -109,7 +113,7 @@ class Transcriber:
             again = error.status_code in (408, 429) or error.status_code >= 500
             told = str(error.message).replace(self._key, "…")[:300]
             raise ToolFailed(f"{path.name} was not transcribed: HTTP {error.status_code}: {told}", again=again) from None
-        except openai.APIError as error:
+        except (openai.APIError, UnusableBody) as error:
             raise ToolFailed(f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}") from None
         except KeyboardInterrupt:  # perhaps while the service was listening
             self._unanswered(most)

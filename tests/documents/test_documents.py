@@ -1,11 +1,10 @@
 import codecs
-import io
 import os
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+from support.office import docx, pdf, zipped
 
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import text_of
@@ -14,51 +13,6 @@ from kgot_lab.documents.passages import first_heading, passages
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")
-
-
-def pdf(text: str) -> bytes:
-    """A PDF of one page, by hand."""
-    page = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET".encode() if text else b""
-    parts = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d>>stream\n%s\nendstream" % (len(page), page),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
-    out, offsets = b"%PDF-1.4\n", []
-    for number, part in enumerate(parts, start=1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, part)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    head = b"xref\n0 6\n0000000000 65535 f \n"
-    return out + head + table + b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(out)
-
-
-def docx(*paragraphs: str) -> bytes:
-    """A Word file, by hand: the first paragraph is a heading."""
-    package, office = "http://schemas.openxmlformats.org/package/2006", "http://schemas.openxmlformats.org/officeDocument/2006"
-    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    style = '<w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
-    body = "".join(f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
-        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/word/document.xml" ContentType="{word}"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
-        f'Type="{office}/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
-        f"<w:body>{body}</w:body></w:document>",
-    }
-    return zipped(files)
-
-
-def zipped(files: dict[str, str]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return out.getvalue()
 
 
 HTML = (
@@ -137,12 +91,6 @@ def test_a_file_over_50_megabytes_is_not_opened(tmp_path):
     with (folder / "large.txt").open("wb") as file:
         file.truncate(50_000_001)  # sparse: nothing is written
     assert [str(remark) for remark in read_documents(folder).skipped] == ["large.txt: larger than 50 MB"]
-
-
-def test_a_word_file_that_unpacks_to_something_huge_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("kgot_lab.documents.files._LARGEST", 1_000_000)
-    folder = folder_of(tmp_path, a_DOT_txt=b"A.", bomb_DOT_docx=zipped({"word/document.xml": "0" * 10_000_001}))
-    assert [str(remark) for remark in read_documents(folder).skipped] == ["bomb.docx: unpacks to more than 10 MB"]
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,7 @@ def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):
     edges = [Edge(one.id, "r", other.id) for one in clique for other in clique if one.id < other.id]
     tail = [Edge("c0", "r", "t1"), Edge("t1", "r", "t2"), Edge("t3", "r", "t2")]
     store.apply(Diff(added_nodes=(*clique, Node("t1"), Node("t2"), Node("t3")), added_edges=(*edges, *tail)))
+    assert store.within("c0", 10**9) == store.within("c0", 50), "a walk ends where there is nothing more to reach"
     assert store.within("c0", 3) == {"c0": 0, **{node.id: 1 for node in clique[1:]}, "t1": 1, "t2": 2, "t3": 3}
     assert [edge.identity[:3] for edge in store.path("c5", "t3")] == [("c0", "r", "c5"), *[edge.identity[:3] for edge in tail]]
     assert store.path("c5", "t3", 3) == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kgot_lab.bundled import bundled
@@ -91,3 +93,18 @@ def test_a_graph_of_another_program_is_read(tmp_path):
     )
     graph = read_graph(tmp_path / "other.graphml")
     assert graph.node("n0").properties == {"weight": 1.5} and len(graph.edges) == 1
+
+
+@pytest.mark.parametrize("begins", [b"<?xml version='1.0' encoding='utf-42'?><graphml/>", b"<graphml><node/></graphml>", b""])
+def test_a_damaged_graphml_file_is_refused_in_one_sentence(tmp_path, begins):
+    (tmp_path / "g.graphml").write_bytes(begins)
+    with pytest.raises(BadInput, match=r"g\.graphml: cannot be read as GraphML: ."):
+        read_graph(tmp_path / "g.graphml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize("ending", [".json", ".jsonl", ".graphml", ".ttl"])
+def test_a_pipe_is_no_graph_and_is_not_waited_for(tmp_path, ending):
+    os.mkfifo(tmp_path / f"g{ending}")
+    with pytest.raises(BadInput, match="not a regular file but a pipe"):
+        read_graph(tmp_path / f"g{ending}")

@@ -26,7 +26,7 @@ from kgot_lab.sandbox.inside.cypher_names import TypeNames
 from kgot_lab.sandbox.inside.cypher_putting import Known, put
 from kgot_lab.sandbox.inside.cypher_statement import CypherStatements, TimedOut, WrongKind
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
-from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send
+from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, withdraw
 
 _MAX_MESSAGE = 600
 
@@ -38,11 +38,12 @@ class _TooLong(Exception):
 def main() -> None:
     """Serve statements in Cypher from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        seccomp.hide_memory()
+    withdraw()
     start(int(os.environ.get("MEMORY_MB", "512")))
     graph = CypherGraph()
     graph.warm_up()
+    if sys.platform == "linux":
+        seccomp.confine_threads(seccomp.engine_program())
     send(READY)
     while (request := receive()) is not None:
         if request.get("clear"):

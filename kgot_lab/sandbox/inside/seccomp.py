@@ -1,7 +1,8 @@
 """A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing else.
 
 An allow-list, because a list of what is forbidden ages: every call not named here fails with EPERM. So there are no processes or
-threads, no signals, no sockets, no shared memory, no new files, and no reaching into the worker. The wrong architecture, and the x32
+threads, no signals, no sockets, no shared memory, no new files, and no reaching into the worker. An engine in Java may besides have
+threads and files of its own, and signal itself; it has no processes and no sockets either. The wrong architecture, and the x32
 calls, end the process. Numbers from the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not
 run here, include/uapi/asm-generic/unistd.h.
 Runs inside the sandbox: imports the standard library only.
@@ -13,6 +14,8 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 _X86_64 = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10,
@@ -38,6 +41,21 @@ _AARCH64 = {
     "getgid": 176, "getegid": 177, "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
     "fadvise64": 223, "mprotect": 226, "madvise": 233, "getrandom": 278, "statx": 291, "close_range": 436, "faccessat2": 439,
 }  # fmt: skip
+# what an engine with threads and files of its own needs besides
+_ENGINE_X86_64 = {
+    "msync": 26, "mincore": 27, "flock": 73, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84,
+    "link": 86, "unlink": 87, "chmod": 90, "fchmod": 91, "statfs": 137, "fstatfs": 138, "mkdirat": 258, "unlinkat": 263, "renameat": 264,
+    "linkat": 265, "set_robust_list": 273, "utimensat": 280, "fallocate": 285, "renameat2": 316, "membarrier": 324, "rseq": 334,
+}  # fmt: skip
+_ENGINE_AARCH64 = {
+    "flock": 32, "mkdirat": 34, "unlinkat": 35, "linkat": 37, "renameat": 38, "statfs": 43, "fstatfs": 44, "ftruncate": 46,
+    "fallocate": 47, "fchmod": 52, "fchmodat": 53, "fsync": 82, "fdatasync": 83, "utimensat": 88, "set_robust_list": 99,
+    "msync": 227, "mincore": 232, "renameat2": 276, "membarrier": 283, "rseq": 293,
+}  # fmt: skip
+# clone, clone3, prctl, tgkill; then seccomp
+_ENGINE_MACHINES = {"x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317), "aarch64": (_ENGINE_AARCH64, (220, 435, 167, 131), 277)}
+_PR_SET_NAME, _CLONE_THREAD = 15, 0x00010000
+_LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
 # architecture token, allowed calls, and the numbers of fcntl, ioctl and prlimit64, whose arguments decide
 _MACHINES = {"x86_64": (0xC000003E, _X86_64, (72, 16, 302)), "aarch64": (0xC00000B7, _AARCH64, (25, 29, 261))}
 # DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ; not SETOWN and SETSIG, which could signal the worker
@@ -45,10 +63,14 @@ _FCNTL = (0, 1, 2, 3, 4, 1030, 1032)
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONCLEX, FIOCLEX
 _X32 = 0x40000000
 
-_LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_RET|K
-_ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050001  # the last one is ERRNO with EPERM
+_LOAD, _EQUALS, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF_LD|W|ABS; BPF_JMP and JEQ|K, JGE|K, JSET|K; BPF_RET|K
+_ALLOW, _KILL, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026  # the last two are ERRNO with EPERM, with ENOSYS
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+
+TableOfCalls = TypeVar("TableOfCalls")
+Instruction = tuple[int, int, int, int]
+JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -59,22 +81,49 @@ class _Program(ctypes.Structure):
 
 def program(machine: str = "") -> bytes:
     """The filter as BPF instructions for a machine, this one by default; raises OSError for one without a table."""
+    architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
+    return _assembled(architecture, calls, [(fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))])
+
+
+def engine_program(machine: str = "") -> bytes:
+    """The filter for a process with threads and files of its own, this one, as BPF instructions; raises OSError as program does."""
+    architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
+    more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)
+    judged = [
+        (fcntl, 1, (*_FCNTL, *_LOCKS)), (ioctl, 1, _IOCTL), (prlimit, 0, (0,)), (prctl, 0, (_PR_SET_NAME,)), (tgkill, 0, (os.getpid(),)),
+    ]  # fmt: skip
+    threads = [
+        (_EQUALS, 0, 1, clone3), (_RETURN, 0, 0, _UNKNOWN),  # its flags cannot be seen; the C library then takes the other one
+        (_EQUALS, 0, 4, clone),
+        (_LOAD, 0, 0, _ARGUMENTS_AT), (_HAS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE),
+    ]  # fmt: skip
+    return _assembled(architecture, calls | more, judged, threads)
+
+
+def _table(machine: str, tables: Mapping[str, TableOfCalls]) -> TableOfCalls:
     machine = machine or platform.machine()
-    if machine not in _MACHINES:
+    if machine not in tables:
         raise OSError(f"no system-call table for {machine}")
-    architecture, calls, (fcntl, ioctl, prlimit) = _MACHINES[machine]
-    code = [(_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT)]
-    if machine == "x86_64":
+    return tables[machine]
+
+
+def _assembled(architecture: int, calls: Mapping[str, int], judged: Iterable[JudgedCall], more: Iterable[Instruction] = ()) -> bytes:
+    """A filter that lets these calls through, and others with some values of one argument."""
+    code: list[Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),
+    ]  # fmt: skip
+    if architecture == _MACHINES["x86_64"][0]:
         code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
     for number in calls.values():
         code += [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    for number, argument, allowed in ((fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))):
-        code += _only_with(number, argument, allowed)
+    code += more
+    for call, argument, allowed in judged:
+        code += _only_with(call, argument, allowed)
     code.append((_RETURN, 0, 0, _REFUSE))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
     """Allow one call, but only with these values in the low half of one argument (the kernel reads no more of these)."""
     tests = [step for value in allowed for step in ((_EQUALS, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
     body = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_RETURN, 0, 0, _REFUSE)]
@@ -91,6 +140,24 @@ def confine(instructions: bytes) -> None:
     filter = _Program(len(instructions) // 8, instructions)
     _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(filter))
+
+
+def confine_threads(instructions: bytes) -> None:
+    """Put all threads of this process, for good, under a filter, and those they start; raises OSError."""
+    filter = _Program(len(instructions) // 8, instructions)
+    _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+    call = _table("", _ENGINE_MACHINES)[2]
+    set_filter, for_all_threads = ctypes.c_ulong(1), ctypes.c_ulong(1)
+    if refused := _libc.syscall(ctypes.c_long(call), set_filter, for_all_threads, ctypes.byref(filter)):
+        why = os.strerror(ctypes.get_errno()) if refused < 0 else f"thread {refused} has a filter of its own"
+        raise OSError(f"the filter of system calls was refused: {why}")
+
+
+def become(user: int) -> None:
+    """Be another user for good, in no group but that user's own; only root can. Raises OSError."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
 
 
 def hide_memory() -> None:

@@ -37,10 +37,8 @@ class Holder(Protocol):
 def serve(holder: Holder) -> None:
     """Serve requests from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    instructions = None
-    if sys.platform == "linux":
-        instructions = seccomp.program()
-        seccomp.hide_memory()
+    withdraw()
+    instructions = seccomp.program() if sys.platform == "linux" else None
     gc.disable()
     send(READY)
     while (request := receive()) is not None:
@@ -52,6 +50,14 @@ def serve(holder: Holder) -> None:
             send(*_run_apart(request, holder, instructions))
         else:
             send(READY)
+
+
+def withdraw() -> None:
+    """Become the user that the environment names, if it names one, and let no other process look into this one."""
+    if user := os.environ.pop("RUN_AS", ""):
+        seccomp.become(int(user))
+    if sys.platform == "linux":
+        seccomp.hide_memory()
 
 
 def _run_apart(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 from kgot_lab.writing import write_whole
@@ -20,7 +21,7 @@ def read_turtle(path: Path | str) -> PropertyGraph:
     """The graph in a Turtle file; raises BadInput, naming file and line, or NotInstalled."""
     path, ox = Path(path), oxigraph()
     try:
-        text = path.read_bytes()
+        text = read_regular(path)
         quads = ox.parse(input=text, format=ox.RdfFormat.TURTLE, base_iri=f"file:///{quote(path.name)}")
         return graph_of([triple_of(quad) for quad in quads])
     except SyntaxError as error:

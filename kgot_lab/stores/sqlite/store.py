@@ -209,6 +209,8 @@ class Sqlite:
             for level in range(1, hops + 1):
                 frontier = [end for end in self._next_to(frontier) if end not in depth]
                 depth.update(dict.fromkeys(frontier, level))
+                if not frontier:
+                    break
             return depth
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:

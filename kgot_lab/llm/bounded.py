@@ -1,0 +1,144 @@
+"""The client that asks servers: an exchange has an end and an answer a size, whatever a server does."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+from weakref import WeakSet
+
+MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
+MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
+_REDIRECTS = 5
+_CHUNK = 1 << 16
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}  # headers that say how a body travelled
+
+
+class UnusableBody(Exception):
+    """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
+
+
+def bounded_client(seconds: float, most: int = MOST_BYTES) -> Any:
+    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and brings so many bytes.
+
+    Raises what its library raises, its ReadTimeout at the end of that time, and UnusableBody.
+    """
+    import openai
+
+    library: Any = import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])  # httpx, or what took its place
+
+    class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
+        """Reads answers itself, so that they end."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._streams: WeakSet[Any] = WeakSet()
+
+        def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
+            own: list[Any] = []
+            request.headers["accept-encoding"] = "gzip, deflate"
+            with _ended(own, self._streams, seconds) as late:
+                found, trouble = None, None
+                try:
+                    found = self._followed(request, own, more)
+                except (library.RequestError, UnusableBody) as error:
+                    trouble = error
+            if late.is_set():  # also where the end of the connection was taken for that of the answer
+                raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
+            if trouble is not None:
+                raise trouble
+            return found
+
+        def _followed(self, request: Any, own: list[Any], more: dict[str, Any]) -> Any:
+            for _ in range(_REDIRECTS + 1):
+                request.extensions = {**request.extensions, "trace": lambda name, info: self._note(name, info, own)}
+                with _closed(super().send(request, stream=True, **{**more, "follow_redirects": False})) as response:
+                    data = unpacked_body(response.iter_raw(_CHUNK), response.headers.get("content-encoding", ""), most)
+                    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
+                    asked = response.next_request
+                    if asked is None:
+                        return library.Response(response.status_code, headers=headers, content=data, request=request)
+                    request = asked
+            raise UnusableBody(f"the server redirects more than {_REDIRECTS} times")
+
+        def _note(self, name: str, info: dict[str, Any], own: list[Any]) -> None:
+            """Remember the connections that are made for a request, and those that may serve it again."""
+            if name.startswith("connection.") and name.endswith(".complete") and info.get("return_value") is not None:
+                own.append(info["return_value"])
+                self._streams.add(info["return_value"])
+
+    return BoundedClient()
+
+
+def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so many bytes."""
+    packed = packed.strip().lower()
+    if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise UnusableBody(f"the answer is packed as {packed[:40]!r}, which was not asked for")
+    unpack: Any = None
+    data = bytearray()
+    try:
+        for chunk in chunks:
+            if packed in ("", "identity"):
+                data += chunk
+            else:
+                unpack = unpack or _unpacker(chunk)
+                data += unpack.decompress(chunk, most + 1 - len(data))
+            if len(data) > most:
+                raise UnusableBody(f"the answer is larger than {most / 1e6:,.0f} MB")
+            if unpack is not None and unpack.eof:
+                break
+    except zlib.error as error:
+        raise UnusableBody(f"the answer cannot be unpacked ({error})") from None
+    if unpack is not None and not unpack.eof:
+        raise UnusableBody("the answer ends before its end")
+    if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
+        raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
+    return bytes(data)
+
+
+def _holders(data: bytes | bytearray) -> int:
+    return data.count(b"{") + data.count(b"[")
+
+
+def _unpacker(beginning: bytes) -> Any:
+    """What unpacks a body that begins so: gzip, or deflate, whose head some servers leave out."""
+    headed = beginning[:1] == b"\x1f" or beginning[0] & 15 == 8
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if headed else -zlib.MAX_WBITS)
+
+
+@contextmanager
+def _closed(response: Any) -> Iterator[Any]:
+    try:
+        yield response
+    finally:
+        response.close()
+
+
+@contextmanager
+def _ended(own: list[Any], known: WeakSet[Any], seconds: float) -> Iterator[threading.Event]:
+    """Break the connection of an exchange that takes longer; the event says that this happened.
+
+    Which connection serves a request again nobody tells, so then all that are known are broken: those in use are asked for anew.
+    """
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        for stream in list(own) or list(known):
+            with suppress(Exception):  # it may be gone, or be no socket any more
+                socket.socket.shutdown(stream.get_extra_info("socket"), socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()

@@ -1,0 +1,218 @@
+"""What stands between a worker and this computer: files that are shown, the user it is, system calls, memory, and what it may say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.waiting import AMPLE
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox
+from kgot_lab.sandbox.languages import PYTHON_WORKER
+from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES
+from kgot_lab.sandbox.watching import tree_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+
+SECRET = "KEY=the-secret"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of packages such as pip makes, with a package, and a file of secrets beside it and one above it."""
+    packages = tmp_path / "venv" / "lib" / "site-packages"
+    for place, text in {"toy/__init__.py": "name = 'toy'", "toy/words.txt": "its own", ".env": SECRET, "../../.env": SECRET}.items():
+        (packages / place).parent.mkdir(parents=True, exist_ok=True)
+        (packages / place).resolve().write_text(text)
+    monkeypatch.syspath_prepend(packages)
+    return packages
+
+
+def test_what_stands_beside_a_package_is_not_shown(site):
+    language = replace(PYTHON_WORKER, packages=("networkx", "numpy", "toy"))
+    (program, *_) = bubblewrap.programs()
+    with Sandbox(next(bubblewrap.launches(program, language, 256)), seconds=AMPLE, memory_mb=256) as sandbox:
+        assert sandbox.read("import toy; result = [toy.name, open(toy.__path__[0] + '/words.txt').read()]") == ("toy", "its own")
+        for secret in (site / ".env", site / "../../.env"):
+            assert secret.read_text() == SECRET
+            with pytest.raises(QueryFailed, match="No such file"):
+                sandbox.read(f"result = open({str(secret.resolve())!r}).read()")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_folder_of_packages_is_shown_as_a_whole(language):
+    (program, *_) = bubblewrap.programs()
+    command = bubblewrap.launch(program, LANGUAGES[language], 512).command
+    shown = {Path(command[at + 1]) for at, option in enumerate(command) if option == "--ro-bind"}
+    folders = {Path(path) for path in sys.path if "-packages" in path} | {Path.home(), Path.cwd(), Path("/"), Path("/usr"), Path("/etc")}
+    assert not shown & {each.resolve() for each in folders}
+    assert shown >= set(LANGUAGES[language].shown())
+
+
+def test_packages_that_belong_to_python_itself_are_hidden(opened):
+    within = Path(sysconfig.get_path("stdlib")) / "site-packages"
+    shown = {place.name for place in PYTHON_WORKER.shown()}
+    found = opened.read(f"import os; result = os.listdir({str(within)!r}) if os.path.isdir({str(within)!r}) else []")
+    assert set(found) <= shown
+
+
+# --- who it is, and what it may ask the kernel ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with open_sandbox(seconds=AMPLE, memory_mb=256) as sandbox:
+        yield sandbox
+
+
+def status(pid: int, field: str) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line.partition(":")[2].strip() for line in lines if line.startswith(f"{field}:"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_run_by_root_the_worker_is_nobody_and_cannot_read_what_only_root_may(tmp_path):
+    hidden = tmp_path / "toys" / "hidden.txt"
+    hidden.parent.mkdir()
+    hidden.write_text(SECRET)
+    hidden.chmod(0o600)
+    with open_sandbox(seconds=AMPLE) as sandbox:
+        *before, end = sandbox.launch.command, "--remount-ro"
+        command = list(before[0])
+        at = command.index(end)
+        shown = (*command[:at], "--ro-bind", str(hidden), "/shown.txt", *command[at:])
+        assert sandbox.read("import os; result = [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()]") == (65534, 65534, 65534, [])
+    with Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE) as sandbox, pytest.raises(QueryFailed, match="Permission denied"):
+        sandbox.read("result = open('/shown.txt').read()")
+
+
+def test_every_thread_of_the_engine_in_java_is_under_a_filter():
+    pytest.importorskip("arcadedb_embedded")
+    with open_sandbox(language="cypher", seconds=AMPLE) as sandbox:
+        assert sandbox.read("RETURN 1 AS n") == ({"n": 1},)
+        *_, engine = tree_of(sandbox._worker.process.pid)
+        threads = list(Path(f"/proc/{engine}/task").iterdir())
+        assert len(threads) > 5
+        assert {status(int(thread.name), "Seccomp") for thread in threads} == {"2"}
+
+
+CONFINED = """
+import os, socket, threading, ctypes, sys, tempfile, time
+from kgot_lab.sandbox.inside import seccomp
+go = threading.Event()
+told = []
+def attempt(what):
+    try:
+        what()
+        return "done"
+    except PermissionError:
+        return "refused"
+def thread():
+    go.wait()
+    told.append(attempt(lambda: socket.socket()))
+early = threading.Thread(target=thread)
+early.start()
+seccomp.confine_threads(seccomp.engine_program())
+go.set()
+early.join()
+late = threading.Thread(target=thread)
+late.start()
+late.join()
+told += [attempt(what) for what in (
+    os.fork, lambda: os.execv("/bin/true", ["true"]), lambda: os.kill(os.getppid(), 0), lambda: os.setuid(0),
+    lambda: open(os.path.join(sys.argv[1], "file"), "w").write("x"), lambda: os.unlink(os.path.join(sys.argv[1], "file")),
+    lambda: os.memfd_create("x"), lambda: os.symlink("/", os.path.join(sys.argv[1], "link")),
+)]
+os.write(1, " ".join(told).encode())
+os._exit(0)
+"""
+
+
+def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
+    command = [sys.executable, "-c", CONFINED, str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, timeout=AMPLE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    early, late, fork, execute, signal, user, write, remove, memory, link = said.stdout.decode().split()
+    assert (early, late) == ("refused", "refused"), "a filter is for the threads that were there and for those that come"
+    assert (fork, execute, signal, user, memory, link) == ("refused",) * 6
+    assert (write, remove) == ("done", "done")
+
+
+# --- memory of all its processes --------------------------------------------------------------------------------------
+
+
+def talking(answer: str) -> Launch:
+    code = (
+        "import os, struct, sys, time\n"
+        "def say(b): os.write(1, struct.pack('>I', len(b)) + b)\n"
+        "def request():\n"
+        "    size, got = struct.unpack('>I', os.read(0, 4))[0], 0\n"
+        "    while got < size: got += len(os.read(0, size - got))\n"
+        f"say(b'!')\nrequest()\nsay(b'!')\nrequest()\n{answer}\n"
+    )
+    return Launch("talking", (sys.executable, "-c", code), {}, AMPLE)
+
+
+def test_processes_that_each_keep_to_their_limit_are_bounded_together():
+    hungry = "for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
+    with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
+        sandbox.read("result = 1")
+
+
+def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opened):
+    assert opened.read("x = b'x' * (150 << 20); import time; time.sleep(0.3); result = len(x)") == (150 << 20,)
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def reply_of(nodes: int) -> str:
+    """Code that says that so many nodes came."""
+    made = "b'{\"nodes\":[' + b','.join(b'[\"%d\",[],{}]' % n for n in range(" + str(nodes) + ")) + b'],\"edges\":[]}'"
+    return f"say(b'=' + {made}); time.sleep(1000)"
+
+
+def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_graph():
+    for nodes, why in ((800_000, f"more than {MOST_VALUES:,} values"), (MOST_CHANGED + 1, f"at most {MOST_CHANGED:,}: divide it")):
+        with Sandbox(talking(reply_of(nodes)), seconds=AMPLE) as sandbox:
+            begun = time.process_time()
+            with pytest.raises(QueryFailed, match=why):
+                sandbox.write("G")
+            assert time.process_time() - begun < 5, "seconds of this process's own work"
+
+
+def test_as_many_changes_as_one_statement_may_make_are_taken():
+    with Sandbox(talking(reply_of(MOST_CHANGED)), seconds=AMPLE) as sandbox:
+        assert len(sandbox.write("G").added_nodes) == MOST_CHANGED
+
+
+def test_commas_in_a_text_are_no_values():
+    text = "," * (MOST_VALUES + 10)
+    with Sandbox(talking(f'say(b\'=\' + b\'{{"nodes":[["a",[],{{"t":"\' + b\',\' * {len(text)} + b\'"}}]],"edges":[]}}\')')) as sandbox:
+        (node,) = sandbox.write("G").added_nodes
+    assert node.properties["t"] == text
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("say(b'=' + b'{\"rows\":[\"' + b'x' * 1_000_001 + b'\"]}')", "returned more than 1,000,000 bytes"),
+        ("say(b'={\"rows\":[1e400]}')", "not JSON"),
+        ("say(b'={\"rows\":[NaN]}')", "not JSON"),
+        ("say(b'={\"rows\":' + b'[' * 400_000 + b']' * 400_000 + b'}')", "not JSON|nested too deeply"),
+        ("say(b'={\"rows\":[' + b'9' * 5000 + b']}')", "not JSON"),
+        ("say(b'x' + b'9' * 10_000)", "ended the interpreter"),
+    ],
+)
+def test_what_no_honest_statement_says_is_refused_in_one_sentence(said, why):
+    with Sandbox(talking(said), seconds=AMPLE) as sandbox, pytest.raises(QueryFailed, match=why):
+        sandbox.read("result = 1")
