@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -311,7 +311,8 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
-    process.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # its session: where no wall ends them with it, what it started would stay
     process.wait()
     for pipe in (process.stdin, process.stdout, errors):
         if pipe is not None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.waiting import AMPLE
+from support.waiting import AMPLE, until
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox
@@ -162,10 +162,15 @@ def talking(answer: str) -> Launch:
     return Launch("talking", (sys.executable, "-c", code), {}, AMPLE)
 
 
-def test_processes_that_each_keep_to_their_limit_are_bounded_together():
-    hungry = "for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
+def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_together(tmp_path):
+    hungry = (
+        f"os.mkfifo({str(tmp_path / 'held')!r})\nheld = os.open({str(tmp_path / 'held')!r}, os.O_RDWR)\n"
+        "for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
+    )
     with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
         sandbox.read("result = 1")
+    with (tmp_path / "held").open("rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as held:
+        until(lambda: held.read(1) == b"", "nobody holds the other end any more, so all of them have ended")
 
 
 def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opened):
