@@ -163,14 +163,13 @@ def talking(answer: str) -> Launch:
 
 
 def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_together(tmp_path):
-    hungry = (
-        f"os.mkfifo({str(tmp_path / 'held')!r})\nheld = os.open({str(tmp_path / 'held')!r}, os.O_RDWR)\n"
-        "for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
-    )
+    pipe = tmp_path / "held"
+    hold = f"os.mkfifo({str(pipe)!r}); held = os.open({str(pipe)!r}, os.O_RDWR)\n"
+    hungry = f"{hold}for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
     with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
         sandbox.read("result = 1")
-    with (tmp_path / "held").open("rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as held:
-        until(lambda: held.read(1) == b"", "nobody holds the other end any more, so all of them have ended")
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as end:
+        until(lambda: end.read(1) == b"", "nobody holds the pipe any more, so all of them have ended")
 
 
 def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opened):
