@@ -168,7 +168,7 @@ def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_to
     hungry = f"{hold}for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
     with Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
         sandbox.read("result = 1")
-    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as end:
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as end:
         until(lambda: end.read(1) == b"", "nobody holds the pipe any more, so all of them have ended")
 
 
