@@ -20,6 +20,7 @@ from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
+from kgot_lab.stores.lost import LostStatements
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -68,6 +69,7 @@ class CypherServer:
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
         self._looking = Looking(self._ask)
+        self._lost = LostStatements()
         try:
             self._take(wipe)
         except BaseException:
@@ -97,7 +99,7 @@ class CypherServer:
         """
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
-        with self._refusing(sent, statement):
+        with self._lost.minded(statement), self._refusing(sent, statement):
             try:
                 diff, places = self._link.again(partial(self._added, statement, sent))
             except NotOnlyAdded:
@@ -114,7 +116,7 @@ class CypherServer:
             raise NotOnlyAdded
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
             self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds):
+            with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
             diff, places = added(self._asking(transaction), counters)
             _keep(transaction, statement, diff)
@@ -124,7 +126,7 @@ class CypherServer:
         before = dump(self._ask)
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
             self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds):
+            with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
             after = settle_ids(self._asking(transaction), before, self.namespace)
             if self._counts and not _explains(counters, before, after):
@@ -138,10 +140,10 @@ class CypherServer:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
-        with self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
+        with self._lost.minded(statement), self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
             try:
                 self._require_closed(transaction, statement, sent)
-                with self._link.within(self._seconds + GRACE):
+                with self._link.within(self._seconds + GRACE, statement):
                     return tuple(bolt_rows(transaction, sent.text, self.namespace))
             except (TooMuch, NotOurs) as error:
                 raise QueryFailed(statement, str(error)) from None
