@@ -1,4 +1,4 @@
-"""How large a statement may be that is sent to an engine: engines read and plan statements by recursion, and some end with all that they hold.
+"""How large a statement may be that is sent to an engine: engines read and plan by recursion, and some end with all that they hold.
 
 Bounds are counted over the words of a statement, so that one that breaks them is not parsed by anybody.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST_CHARACTERS = 250_000
+LONGEST_STATEMENT = 250_000
 OPEN, CLOSE = "open", "close"
 Mark = str | int  # OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
 
@@ -18,8 +18,8 @@ class TooLarge(Exception):
 
 def require_length(statement: str) -> None:
     """Raise TooLarge for a statement of more characters than are looked at."""
-    if len(statement) > MOST_CHARACTERS:
-        raise TooLarge(f"the statement has {len(statement):,} characters; {MOST_CHARACTERS:,} is the most: write several smaller ones")
+    if len(statement) > LONGEST_STATEMENT:
+        raise TooLarge(f"the statement has {len(statement):,} characters; {LONGEST_STATEMENT:,} is the most: write several smaller ones")
 
 
 def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:

@@ -10,7 +10,7 @@ from support import large_statements as large
 from support.store_kinds import CYPHER, HERE, SPARQL, opened
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.bounds import MOST_CHARACTERS
+from kgot_lab.stores.bounds import LONGEST_STATEMENT
 from kgot_lab.stores.cypher import dialect as cypher
 from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.sparql import dialect as sparql
@@ -63,7 +63,7 @@ def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kin
     reads, writes = (large.CYPHER_READS, large.CYPHER_WRITES) if kind.statements is CYPHER else (large.SPARQL_READS, large.SPARQL_WRITES)
     with opened(kind.open(tmp_path, request)) as store:
         for act, makes in ((store.read, reads), (store.write, writes)):
-            for statement in (makes["+"](8000), kind.statements.add + " " * MOST_CHARACTERS):
+            for statement in (makes["+"](8000), kind.statements.add + " " * LONGEST_STATEMENT):
                 with pytest.raises(QueryFailed, match="is the most") as caught:
                     act(statement)
                 assert caught.value.statement == statement

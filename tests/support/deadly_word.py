@@ -1,4 +1,4 @@
-"""A line to a server that breaks, for everybody, when a certain word comes through: as if the statement with the word had ended the server."""
+"""A line to a server that breaks, for everybody, when a certain word comes through: as if the statement had ended the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 class DeadlyWord:
-    """Passes bytes on to a server's port on this machine, until it hears the word: then nobody is connected, and nobody gets in until `back`."""
+    """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and nobody gets in until `back`."""
 
     def __init__(self, port: int, word: str):
         self.server, self.word = port, word.encode()

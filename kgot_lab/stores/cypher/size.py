@@ -10,9 +10,20 @@ from collections.abc import Iterator, Sequence
 from kgot_lab.stores.bounds import CLOSE, OPEN, Mark, require_few, require_flat
 from kgot_lab.stores.cypher.tokens import CLAUSES, CypherToken, is_name
 
-BRACKETS, DEPTH, PARTS = 50, 100, 750
+_BRACKETS, _DEPTH, _PARTS = 50, 100, 750
 _BINDING = {
-    "OR": 1, "XOR": 2, "AND": 3, "NOT": 4, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "^": 8, ".": 9, "[": 9,
+    "OR": 1,
+    "XOR": 2,
+    "AND": 3,
+    "NOT": 4,
+    "+": 6,
+    "-": 6,
+    "*": 7,
+    "/": 7,
+    "%": 7,
+    "^": 8,
+    ".": 9,
+    "[": 9,
     **dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5),
 }
 _CLOSING = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
@@ -21,13 +32,12 @@ _NONE = CypherToken("sign", "")
 
 def require_small(tokens: Sequence[CypherToken]) -> None:
     """Raise TooLarge for a statement that an engine might not survive."""
-    around = [_NONE, _NONE, *tokens, _NONE]
     read = [
-        CypherToken(token.kind, "") if token.kind == "word" and is_name(*around[at : at + 2], around[at + 3]) else token
-        for at, token in enumerate(tokens)
+        CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
+        for two_before, before, token, after in zip([_NONE, _NONE, *tokens], [_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False)
     ]
-    require_flat(_marks(read), brackets=BRACKETS, depth=DEPTH)
-    require_few(_parts(read), PARTS, "clauses and patterns")
+    require_flat(_marks(read), brackets=_BRACKETS, depth=_DEPTH)
+    require_few(_parts(read), _PARTS, "clauses and patterns")
 
 
 def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:

@@ -14,7 +14,7 @@ from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.bounds import CLOSE, OPEN, Mark, TooLarge, require_few, require_flat, require_length
 from kgot_lab.stores.given import require_statement
 
-BRACKETS, DEPTH, PARTS = 100, 250, 100
+_BRACKETS, _DEPTH, _PARTS = 100, 250, 100
 _BINDING = {
     "||": 2,
     "&&": 3,
@@ -41,8 +41,8 @@ def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
         found = checked_statement(do, statement)
         for reading in readings("".join(token.text for token in found)):
             placed = list(_placed([token for token in reading if token.kind != "space"]))
-            require_flat(_marks(placed), brackets=BRACKETS, depth=DEPTH)
-            require_few(_parts(placed), PARTS, "patterns to join")
+            require_flat(_marks(placed), brackets=_BRACKETS, depth=_DEPTH)
+            require_few(_parts(placed), _PARTS, "patterns to join")
         return found
     except (TooLarge, RefusedValue) as refusal:
         raise QueryFailed(statement, str(refusal)) from None
