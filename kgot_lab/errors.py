@@ -13,6 +13,7 @@ LabError
 ├── StoreUnavailable  a store's server or file cannot be reached, or another process has it
 │   └── StoreDamaged  a file of ours lost something, or was changed by something else
 ├── QueryFailed       a store refused a statement; the engine's own message is kept
+│   └── ServerLost    its server went away over a statement, which is not sent again
 ├── SandboxError      the sandbox itself failed, not the code in it
 │   └── NoSandbox     no sandbox works on this machine
 ├── ToolFailed        a tool could not do its work
@@ -101,6 +102,15 @@ class QueryFailed(LabError):
     def __init__(self, statement: str, reason: str):
         self.statement, self.reason = statement, reason
         super().__init__(reason)
+
+
+class ServerLost(QueryFailed):
+    """A server went away while it answered a statement, which changed nothing and is not sent again: it would end the server once more."""
+
+    SAID = "the server went away while it answered this statement, which is not sent again"
+
+    def __init__(self, statement: str, detail: str = ""):
+        super().__init__(statement, self.SAID + (f" ({detail})" if detail else ""))
 
 
 class SandboxError(LabError):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, LLMError, QueryFailed
+from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.structured import checked_reply, mending, parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
@@ -158,7 +158,7 @@ def repairing(
         try:
             return statement, act(statement)
         except QueryFailed as error:
-            if repairs == run.limits.repairs:
+            if repairs == run.limits.repairs or isinstance(error, ServerLost):  # nothing can be asked until the server is back
                 raise
             graph = yield from rendered_graph(run, reader)
             messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)

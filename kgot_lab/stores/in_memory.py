@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.kept import Kept
@@ -25,13 +26,25 @@ def _kinds(node: Node) -> str:
     return f" ({', '.join(node.labels)})" if node.labels else ""
 
 
+_ARGUMENTS = ("subject", "relation", "object", "subject_label", "object_label")
+
+
 def _adds(facts: Sequence[Fact]) -> str:
     return "\n".join(_add(*fact) for fact in facts)
 
 
+def _is_plain(name: str) -> bool:
+    """Whether a property can be told as an argument of add."""
+    return name.isidentifier() and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
+
+
 def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
-    told = "".join(f", {name}={value!r}" for name, value in properties.items())
-    return f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{told})"
+    """One call, and what no argument can be called beside it; a property named like the edge's type has an underscore in the graph."""
+    plain = {name: value for name, value in properties.items() if _is_plain(name)}
+    told = "".join(f", {name}={value!r}" for name, value in plain.items())
+    line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{told})"
+    odd = {f"{name}_" if name.rstrip("_") == "relation" else name: value for name, value in properties.items() if name not in plain}
+    return f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({odd!r})" if odd else line
 
 
 PYTHON = Dialect(

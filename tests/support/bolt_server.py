@@ -26,8 +26,10 @@ PATIENCE = 300.0  # seconds until the server must be ready
 class BoltServer:
     """A server on 127.0.0.1; it ends when its standard input does, that is with this process at the latest."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *, longest: float | None = None):
+        """`longest` is how many seconds the server lets a statement go on; it heeds no limit that comes with a statement."""
         self.folder, self.user, self.password = folder, USER, PASSWORD
+        self.java = JAVA + (f" -Darcadedb.command.timeout={longest * 1000:.0f}" if longest else "")
         self.port = 0
         self.start()
 
@@ -44,7 +46,7 @@ class BoltServer:
             **os.environ,
             "PYTHONPATH": own,
             "ARCADEDB_JVM_ERROR_FILE": str(self.folder / "jvm-errors.log"),
-            "ARCADEDB_JVM_ARGS": JAVA,
+            "ARCADEDB_JVM_ARGS": self.java,
         }
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=self.folder, env=environment

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
-from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ToolFailed
+from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
@@ -36,6 +36,7 @@ class Recording:
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
+    lost: dict[str, ServerLost] = field(default_factory=dict)  # statements over which a server went away, whatever the graph was
     outputs: dict[Key, Computed] = field(default_factory=dict)
     edits: dict[Key, str] = field(default_factory=dict)  # statements that a person has put in the place of those asked for
     turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
@@ -88,6 +89,8 @@ class Recording:
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
+        if reason.startswith(ServerLost.SAID):
+            self.lost[statement] = ServerLost(statement)
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
 
@@ -237,6 +240,8 @@ class RememberedStore:
     def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
         """What a statement gave when it was recorded, or gives now."""
         try:
+            if statement in self.recording.lost:
+                raise self.recording.lost[statement]
             if isinstance(known, QueryFailed):
                 raise known
             return act(statement) if known is None else cast(_Value, known)

@@ -2,11 +2,13 @@
 
 A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last parts it says "this one is gone".
 In the graph, a label is the attribute `label` (several: also `labels`), and an edge's key is its type, which it repeats as `relation`.
+A property that has one of these names gets an underscore at its end.
 Runs inside the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -15,11 +17,22 @@ from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, jso
 
 TYPE_NAMES = ("relation", "relationship", "label", "type")  # where models put an edge's type, in order of trust
 DEFAULT_TYPE = "related_to"
+_NODE_NAMES, _EDGE_NAMES = ("label", "labels"), ("relation",)
+_LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
 
 
 def edge_key(type: str, key: str) -> str:
-    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need it."""
-    return f"{type}#{key}" if key else type
+    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need it.
+
+    A type that holds a # itself, where that could be taken for one with a key, is percent-encoded.
+    """
+    if key:
+        return f"{_encoded(type) if '#' in type or _LIKE_A_KEYED_ONE.search(type) else type}#{key}"
+    return _encoded(type) if _LIKE_A_KEYED_ONE.search(type) else type
+
+
+def _encoded(type: str) -> str:
+    return type.replace("%", "%25").replace("#", "%23")
 
 
 def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
@@ -34,11 +47,15 @@ def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Acco
     for claim in nodes:
         if len(claim) == 3:
             id, labels, properties = claim
-            plant_node(journal, id, {**properties, **_label_attributes(labels)})
+            plant_node(journal, id, {**_escaped(properties, _NODE_NAMES), **_label_attributes(labels)})
     for claim in edges:
         if len(claim) == 5:
             source, type, target, key, properties = claim
-            plant_edge(journal, (source, target, edge_key(type, key)), {**properties, "relation": type})
+            plant_edge(journal, (source, target, edge_key(type, key)), {**_escaped(properties, _EDGE_NAMES), "relation": type})
+
+
+def _escaped(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
 
 
 def _label_attributes(labels: list[str]) -> dict[str, Any]:
@@ -112,16 +129,19 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before) -> tup
 
 
 def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
-    relation = attributes.get("relation", key)
-    return (relation, key[len(relation) + 1 :]) if key.startswith(f"{relation}#") else (key, "")
+    relation = str(attributes.get("relation", key))
+    before_key = edge_key(relation, "1")[:-1]
+    if key == edge_key(relation, ""):
+        return relation, ""
+    return (relation, key[len(before_key) :]) if key.startswith(before_key) and key != before_key else (key, "")
 
 
 def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
     if after is None:
         return [id] if before is not None else None
     name, old = node_id(id), before or {}
-    claim = [name, _labels(name, old, after), _properties(after, f"of {name!r}", ("label", "labels"))]
-    was = [name, _labels(name, {}, old), _properties(old, "before", ("label", "labels"))]
+    claim = [name, _labels(name, old, after), _properties(after, f"of {name!r}", _NODE_NAMES)]
+    was = [name, _labels(name, {}, old), _properties(old, "before", _NODE_NAMES)]
     return None if before is not None and canonical(claim) == canonical(was) else claim
 
 
@@ -150,8 +170,8 @@ def _edge_claim(source: Hashable, target: Hashable, key: Hashable, before: Befor
     if after is None:
         return [source, *_between(str(key), before, target)] if before is not None else None
     ends, what = [node_id(source), *_between(str(key), after, node_id(target))], f"of {source} -> {target}"
-    properties = _properties(after, what, ("relation",))
-    if before is not None and canonical(properties) == canonical(_properties(before, what, ("relation",))):
+    properties = _properties(after, what, _EDGE_NAMES)
+    if before is not None and canonical(properties) == canonical(_properties(before, what, _EDGE_NAMES)):
         return None
     return [*ends, properties]
 
@@ -166,4 +186,5 @@ def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...
     for name in kept:
         if not isinstance(name, str | int | float):
             raise RefusedValue(f"a property's name must be text, not {type(name).__name__} ({of})")
-    return {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in kept.items()}
+    named = {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in kept.items()}
+    return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in named.items()}

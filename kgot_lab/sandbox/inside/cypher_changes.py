@@ -1,7 +1,7 @@
 """From the records that a statement touched to what it claims to have changed: nodes by their id, edges by their identity.
 
 A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it makes there. A node that
-loses its id keeps it.
+loses its id keeps it. Nothing depends on the order in which an engine lists what is new: a server's statement leads to the same graph.
 Runs inside the sandbox: imports the standard library and its sisters only.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, free_id, labels_of, node_properties
+from kgot_lab.sandbox.inside.cypher_mapping import clash, edge_properties, free_id, free_key, labels_of, node_properties, own_id, own_key
 from kgot_lab.sandbox.inside.cypher_putting import Between, Known
 from kgot_lab.sandbox.inside.cypher_statement import Touched
-from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
+from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value
 
 _Identity = tuple[str, str, str, str]
 
@@ -26,7 +26,10 @@ class CypherChanges:
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
         self._ids: dict[str, str] = {}  # the ids that nodes have now, by record number, where they are not as before
-        self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there
+        self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
+        self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
+        self._again: set[str] = set()  # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._bases: dict[str, list[str]] = {}  # the labels that nodes had before new ones of their id added theirs
         self.nodes: dict[str, Account] = {}
         self.edges: dict[_Identity, Account] = {}
         renamed = self._find_nodes()
@@ -50,27 +53,36 @@ class CypherChanges:
         renamed = []
         for node in old:
             before = self._known.ids[node.rid]
-            id = self._text(node.stored) or before
+            id = own_id(node.stored) or before
             if id != before:
                 if self._there(id):
                     raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
                 self.nodes[before] = [before]
                 renamed.append(node.rid)
             self._claim(id, node, before)
-        for node in self._touched.nodes:
-            if node.rid in self._touched.new:
-                id = self._text(node.stored) or free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
-                self._claim(id, node, id, adds=self._there(id))
+        new = [node for node in self._touched.nodes if node.rid in self._touched.new]
+        for node in new:
+            if id := own_id(node.stored):
+                self._make(id, node)
+        nameless = (node for node in new if not own_id(node.stored))
+        for node in sorted(nameless, key=lambda node: canonical([self._labels(node, ""), node_properties(node.stored)])):
+            id = free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
+            self._claim(id, node, id)
         return renamed
 
-    def _text(self, stored: dict[str, Any]) -> str:
-        """The id that a node has of its own, or nothing."""
-        id = stored.get("id")
-        if id is None or (isinstance(id, str) and not id.strip()):
-            return ""
-        if isinstance(id, bool) or not isinstance(id, str | int | float):
-            raise RefusedValue(f"a node's id must be text, not {id!r}")
-        return str(id)
+    def _make(self, id: str, node: NodeRecord) -> None:
+        """Claim a new node under an id of its own."""
+        said, own = self._said.setdefault(id, {}), node_properties(node.stored)
+        if name := clash(said, own):
+            raise RefusedValue(f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once")
+        said.update(own)
+        there, made = self._there(id), self._made.setdefault(id, [])
+        made.append(node.rid)
+        if there:
+            self._again.update(made)
+        else:
+            self._bases[id] = []
+        self._claim(id, node, id, adds=there)
 
     def _there(self, id: str) -> bool:
         return len(self.nodes[id]) > 1 if id in self.nodes else id in self._known.rids
@@ -83,9 +95,9 @@ class CypherChanges:
     def _claim(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
         labels, properties = self._labels(node, before), _checked(node_properties(node.stored), f"of {id!r}")
         if adds:
-            self._again.add(node.rid)
             _, old_labels, old = self.nodes.get(id) or self._as_before(id)
-            labels, properties = list(dict.fromkeys([*old_labels, *labels])), {**old, **properties}
+            kept = self._bases.setdefault(id, old_labels)
+            labels, properties = [*kept, *sorted({*old_labels, *labels} - set(kept))], {**old, **properties}
         self.nodes.pop(id, None)  # so that it comes after the removal of what had the id before
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id
@@ -118,22 +130,25 @@ class CypherChanges:
         before = self._known.keys.get(between, ())
         new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
         old = [edge for edge in there if edge not in new]
+        new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
         alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
-        left = list(before[len(gone) :]) if alone else [key for key in before if key not in [_key(edge) for edge in gone]]
-        given = {_key(edge): edge for edge in old if alone or "_key" in edge.stored}
+        left = list(before[len(gone) :]) if alone else [key for key in before if key not in [own_key(edge.stored) for edge in gone]]
+        if alone and any(self._between(edge, before=True) == between for edge in old):
+            left = []  # it is there, perhaps under another key
+        given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
         if old and not alone:  # a statement may have changed keys, or replaced all properties, the key among them
             rids = {edge.rid for edge in there}
             found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
-            others = {_key(edge) for edge in found if edge.rid not in rids}
+            others = {own_key(edge.stored) for edge in found if edge.rid not in rids}
             free = [key for key in left if key not in others and key not in given]
             given.update(zip(free, [edge for edge in old if edge not in given.values()], strict=False))
             left = [key for key in left if key in others or key in given]
         for edge in new:
-            key = _key(edge)
+            key = own_key(edge.stored)
             if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):  # it could not see what it repeats
                 given[key] = replace(edge, stored={**(given.get(key) or self._edge_before(between, edge.type, key)).stored, **edge.stored})
             else:
-                given[_free(key, {*left, *given})] = edge
+                given[free_key(key, {*left, *given})] = edge
         source, type, target = between
         for key in before:
             if key not in left and key not in given:
@@ -145,7 +160,7 @@ class CypherChanges:
     def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
         """An edge that was there and still is."""
         found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
-        return next(edge for edge in found if _key(edge) == key)
+        return next(edge for edge in found if own_key(edge.stored) == key)
 
 
 class _Taken:
@@ -156,18 +171,6 @@ class _Taken:
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self._taken(id)
-
-
-def _key(edge: EdgeRecord) -> str:
-    key = edge.stored.get("_key", "")
-    return key if isinstance(key, str) else str(key)
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    number = 2
-    while wanted in taken:
-        wanted, number = str(number), number + 1
-    return wanted
 
 
 def _checked(properties: dict[str, Any], of: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A node's id is its property `id`. An edge's own key, where it has one, is `_key`
 `_labels`. A value that Cypher cannot store (a map, a mixed or nested list, null, a large integer) is the text `json:` and its JSON, as is
 a text that begins so. On a server, `_run` says which namespace it all belongs to, and `_kept` that a node is known to the store. A property
 that has one of these names, or none at all, which servers refuse, gets an underscore at its end.
-Runs inside the sandbox too: imports the standard library only.
+Runs inside the sandbox too: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import count
 from typing import Any
+
+from kgot_lab.sandbox.inside.values import RefusedValue, canonical
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
@@ -46,6 +49,33 @@ def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
 def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     """An edge's own properties again."""
     return _properties(stored, _EDGE_NAMES)
+
+
+def own_id(stored: Mapping[str, Any]) -> str:
+    """The id that a node has of its own, a number as text, or "" for none; raises Refused for what is no id."""
+    id = stored.get("id")
+    if id is None or (isinstance(id, str) and not id.strip()):
+        return ""
+    if isinstance(id, bool) or not isinstance(id, str | int | float):
+        raise RefusedValue(f"a node's id must be text, not {id!r}")
+    return str(id)
+
+
+def own_key(stored: Mapping[str, Any]) -> str:
+    """The key that an edge has of its own, a number as text, or "" for none."""
+    key = stored.get("_key", "")
+    return str(key) if isinstance(key, str | int | float) and not isinstance(key, bool) else ""
+
+
+def free_key(wanted: str, taken: Container[str]) -> str:
+    """A key, not among those taken, for an edge that would like to have one."""
+    numbered = (f"{wanted}.{number}" if wanted else str(number) for number in count(2))
+    return wanted if wanted not in taken else next(key for key in numbered if key not in taken)
+
+
+def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The name of a property that two sets of them have with different values; "" for none."""
+    return next((name for name in sorted(one.keys() & other.keys()) if canonical(one[name]) != canonical(other[name])), "")
 
 
 def plain_value(value: Any) -> Any:

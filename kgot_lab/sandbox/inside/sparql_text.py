@@ -84,12 +84,16 @@ def checked_statement(do: str, statement: str) -> list[SparqlToken]:
 
 
 def _checked(do: str, statement: str) -> list[SparqlToken]:
-    found = _tokens(statement)
-    _check(do, found)
+    found = readings(statement)
+    for reading in found:
+        _check(do, reading)
+    return found[0]
+
+
+def readings(statement: str) -> list[list[SparqlToken]]:
+    """The pieces of a statement, as it stands and, where that is another, with its escapes resolved; raises Refused."""
     resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
-    if resolved != statement:
-        _check(do, _tokens(resolved))
-    return found
+    return [_tokens(each) for each in dict.fromkeys((statement, resolved))]
 
 
 def _tokens(text: str, *, mending: bool = False) -> list[SparqlToken]:

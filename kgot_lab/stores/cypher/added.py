@@ -48,6 +48,7 @@ def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
     _require(counters.properties_set == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges))
     ids = ids_of(rows, {})
+    _require(len(set(ids.values())) == len(ids))
     ends = {place: id for edge in edges for place, id in (edge[:2], edge[4:6])} | ids
     _mark_nodes(ask, ids)
     nodes = [StoredNode(ids[row.place], row.place, row.labels, row.properties).node() for row in rows]

@@ -9,7 +9,15 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.truth import Identity, Truth
-from kgot_lab.sandbox.inside.cypher_mapping import backticked, edge_properties, labels_of, node_properties, stored_edge, stored_node
+from kgot_lab.sandbox.inside.cypher_mapping import (
+    backticked,
+    edge_properties,
+    labels_of,
+    node_properties,
+    own_key,
+    stored_edge,
+    stored_node,
+)
 from kgot_lab.stores.cypher.dump import check_texts
 from kgot_lab.stores.cypher.link import Ask, bolt_reason
 from kgot_lab.stores.cypher.rows import timeless
@@ -88,7 +96,7 @@ class Application:
 
     def _learn(self, known: Truth, row: list[Any]) -> None:
         source, type, target, stored, place = row
-        edge = Edge(source, type, target, edge_properties(timeless(stored)), stored.get("_key", ""))
+        edge = Edge(source, type, target, edge_properties(timeless(stored)), own_key(stored))
         self._edge_places[edge.identity] = place
         known.edges[edge.identity] = edge
         for end in (source, target):

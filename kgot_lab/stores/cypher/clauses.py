@@ -1,35 +1,16 @@
 """Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words, without a parser.
 
 Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a clause: it must be one we know.
-What a string, a comment or backticks hold is no word. Where servers read a text in different ways (escapes, line ends), it is refused.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from kgot_lab.errors import QueryFailed
+from kgot_lab.stores.bounds import TooLarge, require_length
+from kgot_lab.stores.cypher.size import require_small
+from kgot_lab.stores.cypher.tokens import READS, WRITES, CypherToken, RefusedClause, cypher_tokens, is_name
+from kgot_lab.stores.given import require_statement
 
-_TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
-      | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
-      | (?P<quoted>(?:`[^`]*`)+)
-      | (?P<number>\d\w*)
-      | (?P<word>\w+)
-      | (?P<sign>\.\.|::|\+=|\S)""",
-    re.VERBOSE | re.DOTALL,
-)
-_NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
-_ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")  # some servers resolve it before they look at the language, and some do not
-_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
-_LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
-
-_READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
-_WRITES = frozenset("CREATE MERGE ON SET REMOVE DELETE DETACH FOREACH".split())
-CLAUSES = _READS | _WRITES
 _NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
 _OPERATORS = frozenset(
     "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
@@ -49,58 +30,28 @@ _FUNCTIONS = frozenset(
 _SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())  # date.truncate and the like
 
 
-@dataclass(frozen=True)
-class CypherToken:
-    """A piece of a statement, and where it stands."""
-
-    kind: str  # text, quoted, number, word, sign
-    text: str  # a word in upper case; of a text or a quoted name nothing
-    start: int = 0
-    end: int = 0
-
-
-class RefusedClause(Exception):
-    """The statement holds what it may not; the message says what."""
-
-
 def refuse_unless_cypher_read(statement: str) -> None:
     """Raise QueryFailed, naming the clause, unless a statement only reads the graph."""
-    _check(statement, "read", _READS)
+    _check(statement, "read", READS)
 
 
 def refuse_unless_cypher_write(statement: str) -> None:
     """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no schema, no servers."""
-    _check(statement, "write", _READS | _WRITES)
+    _check(statement, "write", READS | WRITES)
 
 
 def _check(statement: str, what: str, clauses: frozenset[str]) -> None:
+    require_statement(statement)
     try:
+        require_length(statement)
         tokens = list(cypher_tokens(statement))
+        require_small(tokens)
         _check_ends(tokens)
         _check_words(tokens, what, clauses)
+    except TooLarge as refusal:
+        raise QueryFailed(statement, str(refusal)) from None
     except RefusedClause as refusal:
         raise QueryFailed(statement, f"{refusal}. A {what} may use {_listed(clauses)}.") from None
-
-
-def cypher_tokens(statement: str) -> Iterator[CypherToken]:
-    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in different ways."""
-    for found in _TOKEN.finditer(statement):
-        kind, text = str(found.lastgroup), found[0]
-        if text == "\\" or any(kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)):
-            raise RefusedClause("an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself")
-        if kind == "comment":
-            if _LINE_ENDS.search(text) or "/*" in text[2:]:
-                raise RefusedClause("a comment holds another comment or an odd line end; leave the comment out")
-        elif kind == "word":
-            yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
-        elif kind == "number" and not _NUMBER.fullmatch(text):
-            raise RefusedClause(f"put a space after the number in {text[:40]!r}")
-        elif text in ("'", '"', "`"):
-            raise RefusedClause(f"a text that begins with {text} has no end")
-        elif kind == "sign" and unicodedata.category(text[0]) in ("Cc", "Cf"):
-            raise RefusedClause(f"the invisible character U+{ord(text):04X} stands outside of a text")
-        else:
-            yield CypherToken(kind, text if kind in ("sign", "number") else "", *found.span())
 
 
 def _check_ends(tokens: list[CypherToken]) -> None:
@@ -121,7 +72,7 @@ def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) 
     for at, token in enumerate(tokens):
         following = tokens[at + 1] if at + 1 < len(tokens) else after
         if token.kind == "word" and not is_name(before, previous, following):
-            if token.text in _NEVER | _WRITES and token.text not in clauses:
+            if token.text in _NEVER | WRITES and token.text not in clauses:
                 raise RefusedClause(f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause")
             if _ends_operand(before, previous) and token.text not in known:
                 raise RefusedClause(f"no clause or operator {_clause(token, following)} may stand here")
@@ -134,18 +85,11 @@ def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) 
         before, previous = previous, token
 
 
-def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
-    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot open a clause."""
-    if previous.text == "." and before.kind == "number":
-        raise RefusedClause("put a space or a digit after a number's point")
-    return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
-
-
 def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
     if previous.text == "*":  # all columns, or a multiplication
-        return before.text in (",", "(") or (before.kind == "word" and before.text in _READS | {"DISTINCT"})
+        return before.text in (",", "(") or (before.kind == "word" and before.text in READS | {"DISTINCT"})
     if previous.kind == "word":
-        return before.text in (".", ":", "$") or previous.text not in _READS | _WRITES | _OPERATORS or previous.text in _ENDS
+        return before.text in (".", ":", "$") or previous.text not in READS | WRITES | _OPERATORS or previous.text in _ENDS
     return previous.kind != "sign" or previous.text in (")", "]", "}")
 
 

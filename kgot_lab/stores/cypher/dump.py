@@ -5,15 +5,17 @@ A statement knows nothing of our ids, keys and marks: what it made is given them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import changes, same_value
-from kgot_lab.graph.truth import Identity
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, free_id, labels_of, node_properties
+from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.sandbox.inside.cypher_mapping import clash, edge_properties, free_id, free_key, labels_of, node_properties, own_id, own_key
+from kgot_lab.sandbox.inside.values import RefusedValue, canonical
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.types import Diff, Edge, Node
@@ -26,6 +28,10 @@ MARK_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n +=
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r += row[2]"
 
 _Stored = dict[str, Any]  # properties as the database has them
+
+
+class MadeAgain(Exception):
+    """A statement made a node under an id that another one has."""
 
 
 class StoredNode(NamedTuple):
@@ -55,6 +61,8 @@ class StoredEdge(NamedTuple):
 
 
 class BoltRow(NamedTuple):
+    """A node as a server tells it, with the edges that leave it."""
+
     place: str
     labels: list[str]
     properties: _Stored
@@ -68,6 +76,11 @@ class Dump:
     nodes: Mapping[str, StoredNode]
     edges: Mapping[Identity, StoredEdge]
 
+    @cached_property
+    def at_place(self) -> dict[str, Identity]:
+        """Which edge is where."""
+        return {edge.place: edge.identity for edge in self.edges.values()}
+
     def places(self) -> dict[str, str]:
         """Where each node is."""
         return {id: node.place for id, node in self.nodes.items()}
@@ -75,24 +88,28 @@ class Dump:
 
 def dump(ask: Ask) -> Dump:
     """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was opened."""
-    rows = _rows(ask)
+    rows = rows_of(ask)
     foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
     ids = {row.place: row.properties["id"] for row in rows} if not foreign else {}
     if foreign or len(set(ids.values())) < len(rows):
         what = f"{foreign} nodes of others" if foreign else "several nodes of one id"
         raise StoreUnavailable(f"the namespace now holds {what}: somebody else writes to it, and this store needs one for itself")
-    edges = ((StoredEdge((ids[row.place], type, ids[end], _key(own)), place, own)) for row, place, type, end, own in _edges(rows))
+    edges = ((StoredEdge((ids[row.place], type, ids[end], own_key(own)), place, own)) for row, place, type, end, own in _edges(rows))
     return Dump(
         {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows},
         {edge.identity: edge for edge in edges},
     )
 
 
-def settle_ids(ask: Ask, before: Dump, namespace: str) -> Dump:
-    """Read the namespace after a statement of a transaction, and give what is new ids, marks and, where edges are parallel, keys."""
-    rows = _rows(ask)
+def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
+    """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a statement of a transaction.
+
+    Raises MadeAgain where it made nodes under ids that others have.
+    """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)
+    if len(set(ids.values())) < len(ids):
+        raise MadeAgain
     marks = []
     for row in rows:
         id = ids[row.place]
@@ -104,6 +121,50 @@ def settle_ids(ask: Ask, before: Dump, namespace: str) -> Dump:
         ask(MARK_NODES, {"rows": marks})
     nodes = {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows}
     return Dump(nodes, _keyed(ask, rows, ids, before, namespace))
+
+
+def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
+    """What a statement changed where a node that it made under an id that is there is that node, and adds to it, as do its edges.
+
+    Raises Refused where it made a node twice with different values.
+    """
+    was = {node.place: node for node in before.nodes.values()}
+    ids = ids_of(rows, was)
+    nodes = {id: _merged(id, [row for row in rows if ids[row.place] == id], was) for id in dict.fromkeys(ids.values())}
+    times = Counter(ids.values())
+    again = {row.place for row in rows if row.place not in was and times[ids[row.place]] > 1}
+    edges: dict[Identity, Edge] = {}
+    for source, place, type, end, own in _by_identity(rows, ids, before):
+        bare, properties = (ids[source.place], type, ids[end]), edge_properties(timeless(own))
+        key = _key_now(place, bare, own, before)
+        if (*bare, key) in edges and not again.isdisjoint((source.place, end)):
+            edges[(*bare, key)] = Edge(*bare, {**edges[(*bare, key)].properties, **properties}, key)
+        else:
+            key = free_key(key, {identity[3] for identity in edges if identity[:3] == bare})
+            edges[(*bare, key)] = Edge(*bare, properties, key)
+    old = Truth((stored.node() for stored in before.nodes.values()), (stored.edge() for stored in before.edges.values()))
+    return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
+
+
+def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> Node:
+    """One node of all that a statement left under one id."""
+    labels: list[str] = []
+    properties: dict[str, Any] = {}
+    for row in rows:
+        if row.place in was:
+            labels, properties = (
+                labels_of(row.labels, {**_lost_labels(row, was[row.place]), **row.properties}),
+                node_properties(timeless(row.properties)),
+            )
+    said: dict[str, Any] = {}
+    for row in rows:
+        if row.place not in was:
+            own = node_properties(timeless(row.properties))
+            if name := clash(said, own):
+                raise RefusedValue(f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once")
+            said.update(own)
+    new = {label for row in rows if row.place not in was for label in row.labels}
+    return Node(id, (*labels, *sorted(new - set(labels))), {**properties, **said})
 
 
 def dump_difference(before: Dump, after: Dump) -> Diff:
@@ -130,7 +191,8 @@ def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
             raise BadInput(f"the type of an edge must be a text that is not blank, and its key a text: {edge}"[:300])
 
 
-def _rows(ask: Ask) -> list[BoltRow]:
+def rows_of(ask: Ask) -> list[BoltRow]:
+    """All nodes of a namespace with the edges that leave them."""
     return [BoltRow(*row) for row in ask(_ALL, {})]
 
 
@@ -144,31 +206,23 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _key(properties: _Stored) -> str:
-    key = properties.get("_key", "")
-    return key if isinstance(key, str) else ""
-
-
 def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, str]:
-    """An id for each node, by its place: those that kept theirs come first, then those that were ours before, then new ones with one."""
+    """An id for each node, by its place: its own, which a new node may share with others, or the one it lost, or else a free one.
 
-    def trust(row: BoltRow) -> int:
-        own = row.properties.get("id")
-        if not _is_name(own):
-            return 0
-        kept = row.place in was and was[row.place].id == own
-        return 3 if kept else 2 if "_kept" in row.properties else 1
-
-    ids: dict[str, str] = {}
-    taken: set[str] = set()
-    for row in sorted(rows, key=trust, reverse=True):
-        own, before = row.properties.get("id"), was[row.place].id if row.place in was else ""
-        if trust(row) and own not in taken:
-            id = str(own)
-        elif not trust(row) and before and before not in taken:  # a statement replaced all properties: it is the same node still
-            id = before
-        else:
-            id = free_id(sorted(row.labels), timeless(row.properties), taken)
+    Raises Refused for what is no id, and where two nodes that were there would have the same.
+    """
+    rows = list(rows)
+    ids = {row.place: own for row in rows if (own := own_id(timeless(row.properties)))}
+    taken = set(ids.values())
+    for id, times in Counter(id for place, id in ids.items() if place in was).items():
+        if times > 1:
+            raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
+    nameless = [row for row in rows if row.place not in ids]
+    for row in sorted(
+        nameless, key=lambda row: (row.place not in was, canonical([sorted(row.labels), node_properties(timeless(row.properties))]))
+    ):
+        before = was[row.place].id if row.place in was else ""  # a statement replaced all properties: it is the same node still
+        id = before if before and before not in taken else free_id(sorted(row.labels), timeless(row.properties), taken)
         ids[row.place] = id
         taken.add(id)
     return ids
@@ -180,28 +234,39 @@ def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
     return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
 
 
-def _keyed(ask: Ask, rows: list[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str) -> dict[Identity, StoredEdge]:
+def _by_identity(rows: Iterable[BoltRow], ids: Mapping[str, str], before: Dump) -> list[tuple[BoltRow, str, str, str, _Stored]]:
+    """The edges, those that are what they were first and new ones last, in an order that does not depend on the server's."""
+
+    def place_of(each: tuple[BoltRow, str, str, str, _Stored]) -> tuple[int, str]:
+        row, place, type, end, own = each
+        bare = (ids[row.place], type, ids[end])
+        old = before.at_place.get(place)
+        newness = 2 if old is None or old[:3] != bare else int((*bare, _key_now(place, bare, own, before)) != old)
+        return newness, canonical(edge_properties(timeless(own)))
+
+    return sorted(_edges(rows), key=place_of)
+
+
+def _key_now(place: str, bare: tuple[str, str, str], own: _Stored, before: Dump) -> str:
+    """The key of an edge: its own, or the one that it had; the place of one that is gone may have been taken by another edge."""
+    old = before.at_place.get(place)
+    return old[3] if old is not None and "_key" not in own and old[:3] == bare else own_key(own)
+
+
+def _keyed(ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str) -> dict[Identity, StoredEdge]:
     """Every edge by its identity; a new one that would be another's double gets a key, and one that lost its key has it again."""
-    was = {edge.place: edge.identity for edge in before.edges.values()}
     edges: dict[Identity, StoredEdge] = {}
+    taken: dict[tuple[str, str, str], set[str]] = {}
     marks = []
-
-    def identified(source: BoltRow, place: str, type: str, end: str, own: _Stored) -> Identity:
-        bare = (ids[source.place], type, ids[end])
-        old = was.get(place, ("", "", "", ""))  # a place may have been taken by another edge
-        return (*bare, old[3] if "_key" not in own and old[:3] == bare else _key(own))
-
-    for each in sorted(_edges(rows), key=lambda each: identified(*each) != was.get(each[1])):
-        row, place, _, _, own = each
-        identity = identified(*each)
-        key = identity[3]
-        others = (f"{key}.{number}" if key else str(number) for number in count(2))
-        while identity in edges:
-            identity = (*identity[:3], next(others))
-        if identity[3] != own.get("_key", "") or own.get("_run") != namespace:
-            own |= {"_key": identity[3], "_run": namespace}
-            marks.append([row.place, place, {"_key": identity[3] or None, "_run": namespace}])
-        edges[identity] = StoredEdge(identity, place, own)
+    for row, place, type, end, own in _by_identity(rows, ids, before):
+        bare = (ids[row.place], type, ids[end])
+        keys = taken.setdefault(bare, set())
+        key = free_key(_key_now(place, bare, own, before), keys)
+        keys.add(key)
+        if key != own.get("_key", "") or own.get("_run") != namespace:
+            own |= {"_key": key, "_run": namespace}
+            marks.append([row.place, place, {"_key": key or None, "_run": namespace}])
+        edges[(*bare, key)] = StoredEdge((*bare, key), place, own)
     if marks:
         ask(_MARK_EDGES, {"rows": marks})
     return edges

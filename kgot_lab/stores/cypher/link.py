@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
 
 if TYPE_CHECKING:
@@ -111,11 +111,13 @@ class BoltLink:
                 ) from None
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Cut the connections when what happens here takes longer; raises Late.
+    def within(self, seconds: float, statement: str) -> Iterator[None]:
+        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server goes away over it.
 
         Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as long as they let it.
         """
+        from neo4j.exceptions import ServiceUnavailable, SessionExpired
+
         late = threading.Event()
 
         def cut() -> None:
@@ -127,9 +129,11 @@ class BoltLink:
         timer.start()
         try:
             yield
-        except Exception:
+        except Exception as error:
             if late.is_set():
                 raise Late(f"it took longer than {seconds:g} s") from None
+            if isinstance(error, ServiceUnavailable | SessionExpired):
+                raise ServerLost(statement) from None
             raise
         finally:
             timer.cancel()

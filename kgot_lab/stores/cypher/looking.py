@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties
+from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, own_key
 from kgot_lab.stores.cypher.link import Ask
 from kgot_lab.stores.cypher.rows import timeless
 from kgot_lab.stores.looking_up import scalars_in
@@ -90,7 +90,7 @@ class Looking:
         for id, leaves, type, other, stored, place in rows:
             if type is not None:
                 ends = (id, type, other) if leaves else (other, type, id)
-                edges[id].append(Edge(*ends, edge_properties(timeless(stored)), stored.get("_key", "")))
+                edges[id].append(Edge(*ends, edge_properties(timeless(stored)), own_key(stored)))
                 self.places[other] = place
         return edges
 
@@ -127,7 +127,7 @@ class Looking:
         """The edges whose two ends are both among some nodes."""
         places = [list(each) for each in self.locate(self._ask, ids).items()]
         rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
-        return tuple(Edge(one, type, other, edge_properties(timeless(own)), own.get("_key", "")) for one, type, other, own in rows)
+        return tuple(Edge(one, type, other, edge_properties(timeless(own)), own_key(own)) for one, type, other, own in rows)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, with the least number of hops, level by level."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kgot_lab.stores.cypher.clauses import CypherToken, RefusedClause, cypher_tokens
+from kgot_lab.stores.cypher.tokens import CypherToken, RefusedClause, cypher_tokens
 
 OWN_PROPERTIES = ("_run", "_kept")  # the properties that say of a node which namespace it is in, and that its store knows it
 OPENING = {"(": ")", "[": "]", "{": "}"}

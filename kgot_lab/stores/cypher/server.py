@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -12,16 +12,18 @@ from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
 from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.cypher.added import NotOnlyAdded, added, counts_truly
 from kgot_lab.stores.cypher.apply import Application
 from kgot_lab.stores.cypher.confined import Confined, confined
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.cypher.dump import Dump, check_texts, dump, dump_difference, settle_ids
+from kgot_lab.stores.cypher.dump import BoltRow, Dump, MadeAgain, check_texts, dump, dump_difference, merged_difference, rows_of, settle_ids
 from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
 from kgot_lab.stores.given import require_statement, require_words
+from kgot_lab.stores.lost import LostStatements
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -70,6 +72,7 @@ class CypherServer:
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
         self._looking = Looking(self._ask)
+        self._lost = LostStatements()
         try:
             self._take(wipe)
         except BaseException:
@@ -100,11 +103,14 @@ class CypherServer:
         require_statement(statement)
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
-        with self._refusing(sent, statement):
+        with self._lost.minded(statement), self._refusing(sent, statement):
             try:
-                diff, places = self._link.again(partial(self._added, statement, sent))
-            except NotOnlyAdded:
-                diff, places = self._link.again(partial(self._compared, statement, sent))
+                try:
+                    diff, places = self._link.again(partial(self._added, statement, sent))
+                except NotOnlyAdded:
+                    diff, places = self._link.again(partial(self._compared, statement, sent))
+            except (RefusedValue, BadInput) as refusal:
+                raise QueryFailed(statement, str(refusal)) from None
         self._looking.places.update(places)
         return diff
 
@@ -117,7 +123,7 @@ class CypherServer:
             raise NotOnlyAdded
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
             self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds):
+            with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
             diff, places = added(self._asking(transaction), counters)
             _keep(transaction, statement, diff)
@@ -127,25 +133,35 @@ class CypherServer:
         before = dump(self._ask)
         with self._link.writing(self._seconds + ALLOWANCE) as transaction:
             self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds):
+            with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            after = settle_ids(self._asking(transaction), before, self.namespace)
-            if self._counts and not _explains(counters, before, after):
+            rows = rows_of(self._asking(transaction))
+            if self._counts and not _explains(counters, before, rows):
                 raise QueryFailed(statement, "it made or removed what is not in this graph, perhaps a node for a variable that is null")
-            diff = dump_difference(before, after)
-            _keep(transaction, statement, diff)
-        self._looking.places.clear()
-        return diff, (after if diff else before).places()
+            try:
+                after = settle_ids(self._asking(transaction), rows, before, self.namespace)
+            except MadeAgain:
+                transaction.rollback()
+            else:
+                diff = dump_difference(before, after)
+                _keep(transaction, statement, diff)
+                self._looking.places.clear()
+                return diff, (after if diff else before).places()
+        diff = merged_difference(rows, before)
+        _require_holdable(statement, diff)
+        application, places = self._applied(diff)
+        self._looking.moved(application.moved, {})
+        return diff, places
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
         require_statement(statement)
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
-        with self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
+        with self._lost.minded(statement), self._refusing(sent, statement), self._link.reading(self._seconds) as transaction:
             try:
                 self._require_closed(transaction, statement, sent)
-                with self._link.within(self._seconds + GRACE):
+                with self._link.within(self._seconds + GRACE, statement):
                     return tuple(bolt_rows(transaction, sent.text, self.namespace))
             except (TooMuch, NotOurs) as error:
                 raise QueryFailed(statement, str(error)) from None
@@ -286,14 +302,21 @@ def _link(uri: str, user: str = "neo4j", password: str = "", database: str | Non
     return BoltLink(uri, user, password, database)
 
 
-def _explains(counters: SummaryCounters, before: Dump, after: Dump) -> bool:
+def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
     """Whether the namespace grew by as many nodes and edges as the server made, so that it made none elsewhere."""
     nodes, edges = counters.nodes_created - counters.nodes_deleted, counters.relationships_created - counters.relationships_deleted
-    return (nodes, edges) == (len(after.nodes) - len(before.nodes), len(after.edges) - len(before.edges))
+    return (nodes, edges) == (len(rows) - len(before.nodes), sum(len(row.edges) for row in rows) - len(before.edges))
 
 
 def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
     """Take a statement back that changed nothing; raise QueryFailed when it made what no graph of ours may hold."""
+    _require_holdable(statement, diff)
+    if not diff:
+        transaction.rollback()
+
+
+def _require_holdable(statement: str, diff: Diff) -> None:
+    """Raise QueryFailed when a statement made what no graph of ours may hold."""
     nodes = [*diff.added_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:
@@ -303,5 +326,3 @@ def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
         raise QueryFailed(statement, str(error)) from None
     except ValueError:
         raise QueryFailed(statement, "a property must be a finite number, not nan or infinity") from None
-    if not diff:
-        transaction.rollback()

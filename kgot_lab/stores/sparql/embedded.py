@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.sparql.dialect import SPARQL
+from kgot_lab.stores.sparql.size import refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import require_holdable
-from kgot_lab.types import Diff
+from kgot_lab.types import Diff, Rows
 
 
 class SparqlEmbedded(Kept):
@@ -16,6 +17,16 @@ class SparqlEmbedded(Kept):
 
     dialect = SPARQL
     language = "sparql"
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        refuse_unless_sparql("write", statement)
+        return super().write(statement)
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        refuse_unless_sparql("read", statement)
+        return super().read(statement)
 
     def _keep(self, diff: Diff) -> None:
         require_holdable(diff)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
 from kgot_lab.sandbox.inside.sparql_text import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
@@ -67,7 +67,7 @@ class SparqlLink:
         return cls(query_url, update_url, httpx.Client(headers=headers), token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
-        """What a query finds, in one named graph only if one is given; raises QueryFailed or StoreUnavailable."""
+        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or StoreUnavailable."""
         limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
         kind, body = self._ask(self.query_url, "query", text, parameters, limits)
@@ -99,10 +99,12 @@ class SparqlLink:
         try:
             with self.client.stream("POST", target, content=text.encode(), headers=headers, timeout=limits.seconds) as reply:
                 body = b"".join(_within(limits, reply.iter_bytes()))
-        except (httpx.TimeoutException, TimeoutError):
-            raise QueryFailed(text, f"the statement took longer than {limits.seconds:g} seconds") from None
         except OverflowError:
             raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
+        except (httpx.ReadTimeout, httpx.WriteTimeout, TimeoutError):
+            raise QueryFailed(text, f"the statement took longer than {limits.seconds:g} seconds") from None
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:  # it was connected, so the statement was on its way
+            raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = self._safe(str(error)) or type(error).__name__
             raise StoreUnavailable(f"{self._safe(url)} cannot be reached ({reason}): start the server or check its URL") from None

@@ -8,20 +8,22 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
-from kgot_lab.sandbox.inside.sparql_text import checked_statement, has_word, with_prefixes
+from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.given import require_statement, require_words
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.looking_up import edges_among
+from kgot_lab.stores.lost import LostStatements
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.link import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
 from kgot_lab.stores.sparql.namespaces import VERSION_IRI, VERSIONS_GRAPH, delete_sparql_namespace, graph_iri, sparql_namespaces
+from kgot_lab.stores.sparql.size import refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -75,6 +77,7 @@ class SparqlServer(Kept):
         self._graph = graph_iri(namespace)
         self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
+        self._lost = LostStatements()
         self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
         try:
             self._claim(adopt=adopt, wipe=wipe)
@@ -91,6 +94,7 @@ class SparqlServer(Kept):
     def write(self, statement: str) -> Diff:
         """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
         require_statement(statement)
+        refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
     def apply(self, diff: Diff) -> None:
@@ -99,12 +103,12 @@ class SparqlServer(Kept):
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
-        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query."""
+        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query, and ServerLost."""
         require_statement(statement)
+        found = refuse_unless_sparql("read", statement)
         try:
-            found = checked_statement("read", statement)
-            text = with_prefixes(found)
-            answer = self._server.query(text, graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT))
+            with self._lost.minded(statement):
+                answer = self._server.query(with_prefixes(found), graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT))
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
             if answer.truth is not None:
@@ -112,6 +116,8 @@ class SparqlServer(Kept):
             return tuple(solution_rows(answer.variables, answer.solutions, in_order=has_word(found, "ORDER")))
         except RefusedValue as refusal:
             raise QueryFailed(statement, str(refusal)) from None
+        except ServerLost:
+            raise
         except QueryFailed as error:
             raise QueryFailed(statement, error.reason) from None
 

@@ -1,0 +1,96 @@
+"""A statement over which a server went away is sent once: not again by the store, not by the run, and not by the run that is resumed."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+
+import pytest
+from support.deadly_word import DeadlyWord
+from support.loop_script import ADA, FEW, call, of, scripted, votes
+from support.store_kinds import CYPHER, NUMBERS, SPARQL
+
+from kgot_lab.errors import QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.loop.again.replay import Resources, resume
+from kgot_lab.loop.events import Refused
+from kgot_lab.loop.trace import record
+from kgot_lab.loop.walk import think
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.stores import open_store
+from kgot_lab.tools.search import search
+
+WORD = "deadlyword"
+READS = {"cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id", "sparql_server": "SELECT ?p { :deadlyword ?p ?o }"}
+
+
+@pytest.fixture(params=READS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def line(kind, request):
+    server = request.getfixturevalue("bolt_server" if kind == "cypher_server" else "oxigraph_server")
+    with DeadlyWord(server.port, WORD) as line:
+        yield line
+
+
+@pytest.fixture
+def open_it(kind, line, request):
+    name = f"lost {next(NUMBERS)}"
+    if kind == "cypher_server":
+        server = request.getfixturevalue("bolt_server")
+        login = {"user": server.user, "password": server.password, "database": server.database("lost")}
+        return partial(open_store, kind, at=f"bolt://127.0.0.1:{line.port}", namespace=name, **login)
+    return partial(open_store, kind, at=f"http://127.0.0.1:{line.port}/query", namespace=name)
+
+
+def test_a_store_sends_it_once_and_says_what_became_of_it(kind, line, open_it):
+    with closing(open_it()) as store:
+        for _ in range(2):
+            with pytest.raises(ServerLost, match="went away while it answered this statement, which is not sent again") as caught:
+                store.read(READS[kind])
+            assert caught.value.statement == READS[kind] and isinstance(caught.value, QueryFailed)
+        with pytest.raises(StoreUnavailable):
+            store.schema()
+        line.back()
+        with pytest.raises(ServerLost):
+            store.read(READS[kind])
+        assert store.schema().nodes == 0 and line.heard == 1
+
+
+def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_sent_again(line, open_it, kind):
+    if kind != "cypher_server":
+        pytest.skip("a write in SPARQL runs in the sandbox, and only what it changed is sent")
+    with closing(open_it()) as store:
+        store.write("CREATE ({id: 'before'})")
+        for _ in range(2):
+            with pytest.raises(ServerLost):
+                store.write("CREATE ({id: 'deadlyword'})")
+            line.back()
+        assert store.graph().ids == ("before",) and line.heard == 1
+
+
+def test_a_run_records_it_as_refused_and_the_resumed_run_goes_past_it(kind, line, open_it, tmp_path):
+    said = CYPHER if kind == "cypher_server" else SPARQL
+    deadly, fine = ({"choice": "RETRIEVE", "text": text} for text in (READS[kind], said.where))
+    answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}, "merge": {"reason": "more"}}
+    llm = scripted(
+        vote=[*votes("I", "I", "I"), deadly, deadly, deadly, fine],
+        write={"statements": [said.add]},
+        tools=call(),
+        mend={"statement": READS[kind]},
+        reread=[{"statement": READS[kind]}, {"statement": said.where}],
+        **answer,
+    )
+    tools = [search(ADA, bm25(ADA), k=2)]
+    path = tmp_path / "run.jsonl"
+    with closing(open_it()) as store, pytest.raises(StoreUnavailable):
+        for _ in record(think("Where was Ada born?", llm, store, tools, FEW), path):
+            pass
+    line.back()
+    with closing(open_it()) as store:
+        store.apply(store.graph().diff(store.graph().of()))
+        events = list(resume(path, store, Resources(tools, llm)))
+    assert [event.statement for event in of(Refused, events)][:1] == [READS[kind]]
+    assert events[-1].text == "London" and line.heard == 1
