@@ -48,6 +48,11 @@ def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path:
     """Warn where SQLite, having just opened the file, takes less from its log than was there before: a page of it is damaged."""
     if before is None or not before.ends:
         return
+    try:
+        connection.execute("BEGIN IMMEDIATE")  # waits for a process that has written its pages and not yet said so to the others
+        connection.execute("ROLLBACK")
+    except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
+        return
     taken = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     now = wal_frames(path)
     if taken < 0 or now is None or now.salts != before.salts:  # another process begun it anew in the meantime
