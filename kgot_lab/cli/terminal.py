@@ -35,8 +35,10 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password."""
-    typer.echo("\n".join(map(harmless, without_secrets(text).split("\n"))), err=True)
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password or key."""
+    from kgot_lab.llm.keys import without_known_keys
+
+    typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from time import sleep
 
 from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, QueryFailed, ToolFailed
 from kgot_lab.llm.budget import charged_account
+from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines, relevance
@@ -152,7 +153,7 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
         try:
             result = _called(run, call, noted)
         except ToolFailed as error:
-            told = whole(str(error))
+            told = without_known_keys(whole(str(error)))  # an address or a header that it shows may hold one
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -165,7 +166,7 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             yield from _inside(run, call, "", _charged(run, told_of, noted), lost=True)
             raise
         else:
-            text = whole(result.text)
+            text = without_known_keys(whole(result.text))
             yield from _inside(run, call, text, _charged(run, result.usage, noted))
             returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
             yield returned
@@ -216,8 +217,8 @@ def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lo
 
 
 def readable(document: Document) -> Document:
-    """A document whose texts every file and model can take."""
-    return Document(whole(document.id), whole(document.text), whole(document.title))
+    """A document whose texts every file and model can take, without the keys of this environment."""
+    return Document(*(without_known_keys(whole(part)) for part in (document.id, document.text, document.title)))
 
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:

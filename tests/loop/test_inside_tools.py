@@ -15,7 +15,7 @@ from kgot_lab.loop.walk import think
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.types import Message, Prompt, Reply, Usage
+from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
 ONCE = FEW.but(steps=1, votes=1, tool_wait=0, forced_reads=1, rereads=0)
 SCRIPT = {"vote": votes("I"), "tools": call(tool="own"), "write": WRITE, "forced": {"statement": "result = facts()"}}
@@ -152,3 +152,19 @@ def test_a_result_that_is_none_is_the_tools_mistake_and_no_stack_trace(tmp_path,
 def test_a_plain_text_is_a_result(tmp_path):
     events, _ = stopped(tmp_path, own(lambda query: "Ada Lovelace was born in London."))
     assert (returned := of(ToolReturned, events)[0]).text == "Ada Lovelace was born in London." and not returned.failed
+
+
+KEY = "zx81-spectrum-key"
+
+
+@pytest.mark.parametrize("how", [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), ConnectionError(KEY), KEY])
+def test_a_key_that_comes_back_from_a_tool_is_not_on_file(tmp_path, monkeypatch, how):
+    monkeypatch.setenv("SPECTRUM_API_KEY", KEY)
+
+    def run(query: str) -> Result:
+        if isinstance(how, Exception):
+            raise how
+        return Result(f"Ada Lovelace has {how}.", (Document(how, f"Ada has {how.upper()}."),))
+
+    events, _ = stopped(tmp_path, own(run))
+    assert "…" in of(ToolReturned, events)[0].text and KEY not in (tmp_path / "run.jsonl").read_text().lower()
