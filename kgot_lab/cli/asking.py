@@ -139,7 +139,7 @@ def graph_in(where: str) -> PropertyGraph:
     """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.stores import open_store
-    from kgot_lab.stores.files import read_graph
+    from kgot_lab.stores.files import read_named_graph
 
     path = Path(where)
     if not path.is_file():
@@ -154,7 +154,10 @@ def graph_in(where: str) -> PropertyGraph:
             return store.graph()
         finally:
             store.close()
-    return read_graph(path)
+    read = read_named_graph(path)
+    if read.note:
+        terminal.say(f"note: {where}: {read.note}")
+    return read.graph
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Event]:

@@ -338,3 +338,15 @@ def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot
     limits = begun("x.jsonl").limits
     assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about["configuration"]
     assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err
+
+
+def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_lab, here):
+    from kgot_lab.graph.naming import SOURCE_ID
+
+    nodes = '{"type":"node","id":"0","properties":{"name":"Ada Lovelace"}}\n{"type":"node","id":"1","properties":{"name":"London"}}\n'
+    (here / "neo4j.json").write_text(f'{nodes}{{"type":"relationship","id":"0","label":"BORN_IN","start":{{"id":"0"}},"end":{{"id":"1"}}}}\n')
+    with openai_server(*replies(*READ)) as model:
+        told = ["--graph", "neo4j.json", "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl"]
+        ran = kgot_lab("ask", QUESTION, *told)
+    assert ran.code == 0 and ran.err.count("note: neo4j.json: the graph of another program: 2 of 2 nodes by their names") == 1, ran.err
+    assert begun("run.jsonl").start.node("Ada Lovelace").properties[SOURCE_ID] == "0"
