@@ -113,12 +113,14 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
 
     Those to `leave_out`, by name, are neither made nor listed.
 
-    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there.
+    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there, and for a folder that cannot stand in for the web.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
     if at_hand.attachments:
         at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
+    if at_hand.mirror is not None:
+        Mirror(at_hand.mirror)  # likewise
     for name, make in MAKERS.items():
         if name in leave_out:
             continue

@@ -172,7 +172,7 @@ def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, se
 
 def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
-    assert stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command goes on" in stopped.err
+    assert stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command with a larger --max-calls goes on" in stopped.err
     assert len(server.answered) == 20 == recorded_calls()
     still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
     assert still.code == 1 and len(server.answered) == 20  # what earlier sittings spent counts

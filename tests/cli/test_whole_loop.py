@@ -149,8 +149,9 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
     Path("models.yaml").write_text(f"planner: {{model: '{server.url}#m', temperature: 0.3}}")
     ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--steps", "4", "--trace", "run.jsonl")
     assert ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3, ran.err
-    printed = ran.err.partition("configuration:\n")[2]
-    told = yaml.safe_load("\n".join(line for line in printed.splitlines() if line.startswith("  ")))
+    Path("again.yaml").write_text("\n".join(line for line in ran.err.splitlines() if line.startswith("  ")))
+    told = yaml.safe_load(Path("again.yaml").read_text())
+    assert "  # configuration\n" in ran.err and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
     assert told["model"] == "planner" and told["limits"] == {"steps": 4, "votes": 3} and told["budget"] == {"calls": 40}
     assert yaml.safe_load(load_run("run.jsonl").about["configuration"]) == told
     assert all(body["temperature"] == 0.3 for body in server.bodies)
@@ -295,16 +296,26 @@ def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_mo
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--save-graph", "my papers/ada.md"], "holds no graph, and would be lost"),
+        (["--save-graph", "my papers/ada.md"], "unknown ending of a graph file '.md'"),
+        (["--save-graph", "notes.json"], "holds no graph, and would be lost"),
         (["--snapshots", "my papers"], "not an empty folder"),
         (["--snapshots", "my papers/ada.md"], "not an empty folder"),
         (["--set", "steps=["], "the value of the limit steps cannot be read"),
         (["--set", "preset=local"], "the preset is no single limit"),
+        (["--set", "pool=maybe"], "limits.pool is true or false, not a str ('maybe')"),
+        (["--set", "merge=3"], "limits.merge is true or false, not 3"),
+        (["--mirror", "nowhere"], "nowhere is not a folder"),
+        (["--mirror", "my papers/ada.md"], "ada.md is not a folder"),
+        (["--mirror", "nowhere", "--set", "steps=1", "--preset", "local"], "nowhere is not a folder"),
+        (["--save-graph", "out.csv"], "unknown ending of a graph file '.csv'"),
+        (["--save-graph", "out.sqlite"], "unknown ending of a graph file '.sqlite'"),
+        (["--save-graph", "out"], "unknown ending of a graph file 'out'"),
         (["--store", "sparql_server", "--at", "http://lab:s3cret@127.0.0.1:1/query"], "KGOT_SPARQL_TOKEN"),
     ],
 )
 def test_what_would_be_lost_or_means_nothing_is_refused(kgot_lab, server, words, says):
     before = Path("my papers/ada.md").read_text()
+    Path("notes.json").write_text("[1]")
     ran = kgot_lab(*asking(server, *words))
     assert ran.code == 1 and says in ran.err and "s3cret" not in ran.err and "Traceback" not in ran.err, ran.err
     assert Path("my papers/ada.md").read_text() == before and not server.bodies
@@ -350,3 +361,12 @@ def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_la
         ran = kgot_lab("ask", QUESTION, *told)
     assert ran.code == 0 and ran.err.count("note: neo4j.json: the graph of another program: 2 of 2 nodes by their names") == 1, ran.err
     assert begun("run.jsonl").start.node("Ada Lovelace").properties[SOURCE_ID] == "0"
+
+
+@pytest.mark.parametrize(("ending", "begins"), [(".graphml", b"<?xml"), (".ttl", b"@prefix"), (".json", b'{"type"')])
+def test_a_graph_is_kept_in_the_form_of_its_ending(kgot_lab, server, ending, begins):
+    from kgot_lab.stores.files import read_graph
+
+    ran = kgot_lab(*asking(server, "--save-graph", f"learnt{ending}"))
+    assert ran.code == 0 and Path(f"learnt{ending}").read_bytes().startswith(begins), ran.err
+    assert {edge.identity[:3] for edge in read_graph(f"learnt{ending}").edges} == {("Ada Lovelace", "born in", "London")}

@@ -45,7 +45,7 @@ def test_nodes_and_relations_of_turtle_go_by_their_names_where_those_mean_one_th
 def test_a_name_never_takes_the_place_of_another_node():
     nodes = [Node("1", (), {"name": "Paris"}), Node("Paris"), Node("2", (), {"name": "Rome"}), Node("3", (), {"name": "Rome (2)"})]
     assert with_names_as_ids(PropertyGraph.of([*nodes, Node("4", (), {"name": "Rome"})])).graph.ids == (
-        "Paris (1)", "Paris", "2", "Rome (2)", "Rome (4)",
+        "Paris (1)", "Paris", "Rome (2)′", "Rome (2)", "Rome (4)",
     )  # fmt: skip
 
 

@@ -73,7 +73,8 @@ def test_the_web_is_not_asked_unless_it_is_allowed_but_a_folder_can_stand_in_for
     offline = offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
     assert names(offline) == ["ask_search_agent", "llm_query"]
     (tmp_path / "page.html").unlink()
-    assert "holds no files" in reasons(offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=()))["ask_search_agent"]
+    with pytest.raises(BadInput, match="holds no files"):
+        offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
 
 
 def test_a_missing_key_or_package_is_named(monkeypatch):
