@@ -292,7 +292,7 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
             "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
             "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
-            "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+            "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         typer.echo(json.dumps(result))
         return
@@ -310,7 +310,12 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         typer.echo(
             "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)
         )
-    spent = f"{total.prompt_tokens} + {total.completion_tokens} tokens, {total.seconds:.0f} s, ${total.cost:.4f}"
+    tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
+    if costs.untold:
+        told = f"{tokens} and those" if total.prompt_tokens else "tokens"
+        tokens = f"{told} that the server does not tell for {costs.untold} of them"
+        dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
+    spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 
 

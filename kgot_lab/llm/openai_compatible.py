@@ -67,6 +67,7 @@ class OpenAICompatible:
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
+        self._untold = False  # whether it was said that the server tells no tokens
         self._sleep, self._say = sleep, say
         self._wire = WIRES[preset.wire]
         self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
@@ -153,13 +154,21 @@ class OpenAICompatible:
         except (openai.APIError, ValueError) as error:  # ValueError: the body is not JSON
             return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
         if told := _error_in(answer):
-            return self._refused_in_answer(*told, asking, manner)
+            return _refused_in_answer(*told)
         raw = self._wire.read(answer, thinks=self._thinks)
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
         if not raw.read + raw.written:  # it does not say, which is not the same as nothing
             self._count_worst(asking, manner)
+            self._say_untold()
         return self._reply(raw, room, asking)
+
+    def _say_untold(self) -> None:
+        """Say once that this server tells no tokens."""
+        with self._lock:
+            said, self._untold = self._untold, True
+        if not said:
+            self._say(f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known")
 
     def _count_worst(self, asking: _Asking, manner: Manner) -> None:
         """Count in budgets what a request may have cost that nobody told the cost of."""
@@ -186,13 +195,6 @@ class OpenAICompatible:
             return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
         again = not spent and (error.status_code in _PASSING or error.status_code >= 500)
         return Refusal(reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS)
-
-    def _refused_in_answer(self, reason: str, status: int, asking: _Asking, manner: Manner) -> Refusal:
-        """Why an answer with the status 200 is none: a gateway told the error of the server behind it, whose status is its code."""
-        if not status:
-            self._count_worst(asking, manner)
-        again = status in _PASSING or status >= 500
-        return Refusal(f"HTTP {status}, told within an answer: {reason}" if status else f"the answer is an error: {reason}", status, again)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
         """Whether something the server does not take was found and will not be sent again; another call may have found it first."""
@@ -252,6 +254,14 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
     told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
     status = int(code) if str(code).isascii() and str(code).isdigit() else 0
     return str(told or error), status if 400 <= status < 600 else 0
+
+
+def _refused_in_answer(reason: str, status: int) -> Refusal:
+    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose status is the error's code."""
+    if not status:
+        return Refusal(f"the answer is an error: {reason}", advice="Try again later or use another model.", perhaps_charged=True)
+    again = status in _PASSING or status >= 500
+    return Refusal(f"HTTP {status}, told within an answer: {reason}", status, again, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
 def _why_empty(raw: RawReply, room: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -355,7 +356,9 @@ def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_la
     from kgot_lab.graph.naming import SOURCE_ID
 
     nodes = '{"type":"node","id":"0","properties":{"name":"Ada Lovelace"}}\n{"type":"node","id":"1","properties":{"name":"London"}}\n'
-    (here / "neo4j.json").write_text(f'{nodes}{{"type":"relationship","id":"0","label":"BORN_IN","start":{{"id":"0"}},"end":{{"id":"1"}}}}\n')
+    (here / "neo4j.json").write_text(
+        f'{nodes}{{"type":"relationship","id":"0","label":"BORN_IN","start":{{"id":"0"}},"end":{{"id":"1"}}}}\n'
+    )
     with openai_server(*replies(*READ)) as model:
         told = ["--graph", "neo4j.json", "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl"]
         ran = kgot_lab("ask", QUESTION, *told)
@@ -370,3 +373,11 @@ def test_a_graph_is_kept_in_the_form_of_its_ending(kgot_lab, server, ending, beg
     ran = kgot_lab(*asking(server, "--save-graph", f"learnt{ending}"))
     assert ran.code == 0 and Path(f"learnt{ending}").read_bytes().startswith(begins), ran.err
     assert {edge.identity[:3] for edge in read_graph(f"learnt{ending}").edges} == {("Ada Lovelace", "born in", "London")}
+
+
+def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
+    untold = [replace(answer, body={**answer.body, "usage": None}) for answer in replies(*FIRST, *REST)]
+    with openai_server(*untold) as model:
+        ran = kgot_lab(*asking(model))
+    assert ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out, ran.out
+    assert "dollars not told" in ran.out and "$0.0000" not in ran.out and ran.err.count("does not tell how many tokens") == 1
