@@ -438,3 +438,22 @@ def test_dollars_that_a_server_does_not_tell_are_no_zeros_in_the_table(kgot_lab,
     with openai_server(says("London", usage=None)) as model:
         ran = kgot_lab(*asking(model, "--system", "zero-shot"))
     assert ran.code == 0 and "not told" in ran.out and "0.0000" not in ran.out, ran.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "name", "more", "says"),
+    [
+        ([{"question": "Where?", "answer": ["London", "Paris"]}], "born.jsonl", [], 'what else is right stands under "aliases"'),
+        ([{"question": "Where?", "answer": " "}], "born.jsonl", [], "the right answer is a text or a number"),
+        ([], "nosuch.jsonl", [], "there is no file nosuch.jsonl"),
+        ([], "hotpotqq", [], "did you mean 'hotpotqa'?"),
+        (
+            [{"question": "Where?", "answer": "x", "documents": [{"text": "London"}]}, {"id": "two", "question": "When?", "answer": "y"}],
+            "born.jsonl", ["--system", "rag"], "question 'two' of born has none: name a folder",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_set_is_said_in_its_words(kgot_lab, server, rows, name, more, says):
+    write_set(rows)
+    ran = kgot_lab("questions", name, "--model", f"{server.url}#m", "--folder", RUN, *more)
+    assert ran.code == 1 and says in ran.err and not server.answered, ran.err
