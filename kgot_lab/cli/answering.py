@@ -74,6 +74,8 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, execution, at_hand.vision)
     alone = begins and not (documents or attached) and chosen == type(chosen)()  # nothing to fetch with: the graph is asked as it is
+    if alone and graph is not None and not len(graph):
+        raise BadInput(f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR")
     tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
     store = asking.begun_store(choice, graph)
     if named := getattr(store, "namespace", None):

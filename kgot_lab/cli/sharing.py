@@ -13,7 +13,9 @@ from kgot_lab.text.harmless import harmless
 
 
 def export(
-    source: Annotated[Path, typer.Argument(help="a graph: a snapshot (JSON lines, as `extract` writes), GraphML or Turtle; or the trace of a run")],
+    source: Annotated[
+        Path, typer.Argument(help="a graph: a snapshot (JSON lines, as `extract` writes), GraphML or Turtle; or the trace of a run")
+    ],
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
@@ -35,7 +36,7 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password or key."""
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no password or key is shown."""
     from kgot_lab.llm.keys import without_known_keys
 
     typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
@@ -228,6 +229,11 @@ def check_writable(path: Path | None) -> None:
         raise BadInput(f"cannot write {path}: {error}") from error
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise BadInput(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}")
+    try:
+        with TemporaryFile(dir=path.parent):  # rights do not tell of a file system that takes no files
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
 def check_new(path: Path | None) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.text.counted import counted
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Json, Node
 
 SOURCE_ID = "source_id"  # the property that keeps the id a node had
 _NAMES = ("name", "label", "title", "prefLabel")  # what most vocabularies call a name, rdfs:label and foaf:name among them
@@ -91,7 +91,7 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
 
 def _name(properties: Mapping[str, Json]) -> str:
     """The name among properties, whatever vocabulary they are of; "" where there is none."""
-    by_word = {(_local(word) if _is_iri(word) else word): value for word, value in reversed(properties.items())}
+    by_word = {(_local(word) if _is_iri(word) else word): value for word, value in reversed(list(properties.items()))}
     for word in _NAMES:
         value = by_word.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value

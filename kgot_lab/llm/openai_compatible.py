@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import ssl
 import threading
 import time
@@ -252,7 +253,7 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
     if not error:
         return None
     told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
-    status = int(code) if str(code).isascii() and str(code).isdigit() else 0
+    status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
     return str(told or error), status if 400 <= status < 600 else 0
 
 

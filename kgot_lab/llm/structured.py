@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -188,6 +188,38 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             broken = broken or f"the JSON breaks at character {where} of {len(text)}: {getattr(error, 'msg', 'too deep')}"
             start = opening.start() + 1
     return found, broken
+
+
+def field_problem(error: ValidationError) -> tuple[str, str]:
+    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words without the value."""
+    problems = error.errors(include_url=False, include_input=False)
+    first = problems[0]
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types
+    if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
+        wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
+        return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"
+    told = _wanted(first)
+    return ".".join(steps), f"it is {told}" if told else str(first["msg"]).removeprefix("Value error, ")
+
+
+def _wanted(problem: Mapping[str, Any]) -> str:
+    """What a field should be, "" where only pydantic's own words say it."""
+    kind, more = str(problem["type"]), problem.get("ctx", {})
+    if kind == "literal_error":
+        return str(more["expected"]).replace("'", "")
+    bounds = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "or less")}
+    if kind in bounds:
+        name, words = bounds[kind]
+        return f"{more[name]:g} {words}"
+    if kind == "greater_than":
+        return f"more than {more['gt']:g}"
+    return next((words for begins, words in _KINDS.items() if kind.startswith(begins)), "")
+
+
+_KINDS = {
+    "missing": "missing", "int": "a whole number", "float": "a number", "finite_number": "a finite number", "bool": "true or false",
+    "string": "a text", "tuple": "a list", "list": "a list", "dict": "a set of fields with values", "model": "a set of fields with values",
+}  # fmt: skip
 
 
 def _reason(error: ValidationError) -> str:

@@ -113,7 +113,8 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
 
     Those to `leave_out`, by name, are neither made nor listed.
 
-    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there, and for a folder that cannot stand in for the web.
+    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there, and for a
+    folder that cannot stand in for the web.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
@@ -140,7 +141,8 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
         except Exception as error:  # whatever another package's code does
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(without_known_keys(without_secrets(str(error)), at_hand.environment)[:200])})"
+            told = without_known_keys(without_secrets(str(error)), at_hand.environment)
+            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(told[:200])})"
             missing.append(NotOffered(entry.name, why))
     shown = (NotOffered(each.name, without_known_keys(each.why, at_hand.environment)) for each in missing)
     return Offered(tuple(tools.values()), tuple(shown))

@@ -161,6 +161,10 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 @pytest.mark.parametrize(
     ("page", "says"),
     [
+        ("tools: {names: 3}", "lab.yaml: tools.names: it is auto or all or a list\n"),
+        ("budget: {calls: many}", "lab.yaml: budget.calls: it is a whole number\n"),
+        ("budget: 3", "lab.yaml: budget: it is a set of fields with values\n"),
+        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it is 0 or more\n"),
         ("modle: x", "there is no field 'modle'; there are: model,"),
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be 1 or more"),
@@ -308,6 +312,8 @@ def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_mo
         (["--mirror", "nowhere"], "nowhere is not a folder"),
         (["--mirror", "my papers/ada.md"], "ada.md is not a folder"),
         (["--mirror", "nowhere", "--set", "steps=1", "--preset", "local"], "nowhere is not a folder"),
+        (["--html", "/proc/page.html"], "cannot write /proc/page.html"),
+        (["--save-graph", "/proc/learnt.ttl"], "cannot write /proc/learnt.ttl"),
         (["--save-graph", "out.csv"], "unknown ending of a graph file '.csv'"),
         (["--save-graph", "out.sqlite"], "unknown ending of a graph file '.sqlite'"),
         (["--save-graph", "out"], "unknown ending of a graph file 'out'"),
@@ -381,3 +387,18 @@ def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
         ran = kgot_lab(*asking(model))
     assert ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out, ran.out
     assert "dollars not told" in ran.out and "$0.0000" not in ran.out and ran.err.count("does not tell how many tokens") == 1
+
+
+def test_an_empty_graph_is_said_to_be_empty(kgot_lab, server):
+    Path("empty.jsonl").touch()
+    ran = kgot_lab("ask", QUESTION, "--graph", "empty.jsonl", "--model", f"{server.url}#m")
+    assert ran.code == 1 and "the graph in empty.jsonl is empty" in ran.err and not server.bodies
+
+
+@pytest.mark.parametrize("ending", [".graphml", ".ttl"])
+def test_a_graph_of_any_form_is_exported(kgot_lab, here, ending):
+    from kgot_lab.stores.files import write_graph
+
+    write_graph(GRAPH, f"graph{ending}")
+    ran = kgot_lab("export", f"graph{ending}", "--out", "graph.html")
+    assert ran.code == 0 and "Ada Lovelace" in Path("graph.html").read_text(), ran.err

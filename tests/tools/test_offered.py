@@ -181,7 +181,8 @@ def refused(at_hand):
     raise BadInput("401 for header Bearer " + at_hand.environment.get("TOLD_API_KEY", ""))
 '''
 ENTRIES = ["tides = lab_tides:Tides", "echo = lab_tides:echo", "again = lab_tides:search", "nothing = lab_tides:nothing",
-           "broken = lab_tides:broken", "told = lab_tides:told", "refused = lab_tides:refused", "gone = lab_tides:gone", "missing = lab_no_such_module:Tool"]  # fmt: skip
+           "broken = lab_tides:broken", "told = lab_tides:told", "refused = lab_tides:refused",
+           "gone = lab_tides:gone", "missing = lab_no_such_module:Tool"]  # fmt: skip
 
 
 @pytest.fixture

@@ -29,8 +29,9 @@ def tides():
 
 def test_the_tool_of_the_page_is_called_by_the_loop(tides):
     chosen = {"calls": [{"tool": "tides", "arguments": {"port": "Oslo"}}]}
-    script = scripted(vote=votes("I"), tools=chosen, write={"statements": []}, forced={"statement": "result = facts()"}, guess={"answer": "x"},
-                      reread={"statement": "result = facts()"}, parse={"answer": "x"}, choose={"answer": "x"})  # fmt: skip
+    read, answer = {"statement": "result = facts()"}, {"answer": "x"}
+    told = {"forced": read, "reread": read, "guess": answer, "parse": answer, "choose": answer}
+    script = scripted(vote=votes("I"), tools=chosen, write={"statements": []}, **told)
     limits = FEW.but(steps=1, votes=1, forced_reads=1, rereads=0)
     events = list(think("When is high tide in Oslo?", script, InMemory(), [tides], limits))
     assert of(ToolReturned, events)[0].text == "In Oslo the tide is high at noon."
