@@ -74,6 +74,8 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, execution, at_hand.vision)
     alone = begins and not (documents or attached) and chosen == type(chosen)()  # nothing to fetch with: the graph is asked as it is
+    if alone and graph is not None and not len(graph):
+        raise BadInput(f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR")
     tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
     store = asking.begun_store(choice, graph)
     if named := getattr(store, "namespace", None):
@@ -106,7 +108,6 @@ def _given_again(configuration: Configuration, attached: Sequence[Path], outputs
 
 def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
     """Walk the loop, on file and on screen; the store is closed in the end."""
-    from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
 
@@ -121,8 +122,7 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
             kept = asking.with_snapshots(kept, configuration.snapshots)
         finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
         if configuration is not None and configuration.store.save:
-            write_snapshot(opened.graph(), configuration.store.save, variant="networkx")
-            terminal.say(f"{opened.graph()} written to {configuration.store.save}")
+            asking.keep_graph(opened.graph(), configuration.store.save)
 
 
 def go_on(
@@ -135,7 +135,6 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
-    from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.stores import store_again
 
@@ -184,5 +183,4 @@ def go_on(
         walk = resume(trace, store, Resources(tools, planning, executing))
         finish(walk, trace, again, html=outputs.html, as_json=outputs.as_json)
         if choice.save:
-            write_snapshot(store.graph(), choice.save, variant="networkx")
-            terminal.say(f"{store.graph()} written to {choice.save}")
+            asking.keep_graph(store.graph(), choice.save)

@@ -241,7 +241,10 @@ def resume(
     namespace: options.Namespace = None,
     unsafe: options.Unsafe = False,
 ) -> None:
-    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began."""
+    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began.
+
+    A tool that was under way begins again, and so do the calls of models in it; what they cost before the stop counts.
+    """
     from kgot_lab.cli.configuration import configuration_of
 
     terminal.budget_of(max_calls, max_seconds, max_dollars)

@@ -77,9 +77,12 @@ def at_hand(
     """What there is to make tools of."""
     from kgot_lab.sandbox.calculator import Calculator
     from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.web.mirror import Mirror
 
     chosen = configuration.tools
     check_engine(chosen)
+    if chosen.mirror:
+        Mirror(chosen.mirror)
     seeing = terminal.connect_model(chosen.vision_model, spending, models=configuration.models) if chosen.vision_model else None
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)  # opens its sandbox when it is first used
     return AtHand(
@@ -139,7 +142,7 @@ def graph_in(where: str) -> PropertyGraph:
     """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.stores import open_store
-    from kgot_lab.stores.files import read_graph
+    from kgot_lab.stores.files import read_named_graph
 
     path = Path(where)
     if not path.is_file():
@@ -154,7 +157,10 @@ def graph_in(where: str) -> PropertyGraph:
             return store.graph()
         finally:
             store.close()
-    return read_graph(path)
+    read = read_named_graph(path)
+    if read.note:
+        terminal.say(f"note: {where}: {read.note}")
+    return read.graph
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Event]:
@@ -181,12 +187,14 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
 
 def check_kept(saved: Path | None, snapshots: str | None) -> None:
     """See now that the graph can be kept where it is told, over nothing but a graph; raises BadInput."""
-    from kgot_lab.graph.snapshots import read_snapshot
+    from kgot_lab.stores.files import check_graph_file, read_graph
 
     terminal.check_writable(saved)
+    if saved is not None:
+        check_graph_file(saved)
     if saved is not None and saved.exists():
         try:
-            read_snapshot(saved)
+            read_graph(saved)
         except BadInput:
             raise BadInput(f"--save-graph {saved} is there and holds no graph, and would be lost: name another file") from None
     if snapshots is not None:
@@ -194,6 +202,15 @@ def check_kept(saved: Path | None, snapshots: str | None) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"--snapshots {folder} is there and not an empty folder: name a new one")
         terminal.check_writable(folder / "snapshot_1.json")
+
+
+def keep_graph(graph: PropertyGraph, path: Path | str) -> None:
+    """Write the graph of a run in the form of the file's ending: JSON lines, GraphML or Turtle."""
+    from kgot_lab.stores.files import write_graph
+
+    lines = Path(path).suffix.lower() in {".json", ".jsonl"}
+    write_graph(graph, path, "networkx" if lines else None)
+    terminal.say(f"{graph} written to {path}")
 
 
 def check_engine(chosen: ToolChoice) -> None:
@@ -216,7 +233,7 @@ def used_by(command: str, configuration: Configuration, fields: Collection[str])
 def told_configuration(configuration: Configuration, limits: Limits) -> str:
     """The configuration as YAML, printed back."""
     page = configuration.told(limits)
-    terminal.say("".join(f"  {line}\n" for line in ["configuration:", *page.splitlines()]).rstrip())
+    terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
     return page
 
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.llm.structured import field_problem
 from kgot_lab.loop.limits import Limits
 from kgot_lab.reading import read_regular_text
 
@@ -169,7 +170,7 @@ def _checked(given: Mapping[str, Any], where: str) -> Configuration:
         field = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(f"{where}: there is no field {field!r}; there are: {', '.join(_fields())}") from None
-        raise BadInput(f"{where}: {field}: {first['msg']}") from None
+        raise BadInput(f"{where}: {': '.join(field_problem(error))}") from None
 
 
 def _fields() -> list[str]:

@@ -20,20 +20,21 @@ EXTRACTS = ("model", "models", "preset", "limits", "budget")  # what an extracti
 def extract_graph(
     documents: Path, configuration: Configuration, out: Path, trace: Path | None, again: Mapping[str, object], *, go_on: bool
 ) -> None:
-    """Write the facts of all documents into a snapshot file, every event on file; `again` is what the same command is given to go on."""
-    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+    """Write the facts of all documents into a graph file, every event on file; `again` is what the same command is given to go on."""
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.extract import extract
     from kgot_lab.loop.forecast import forecast_of_texts
     from kgot_lab.loop.trace import append, load_run, made_by, record
     from kgot_lab.stores import InMemory
+    from kgot_lab.stores.files import check_graph_file, read_graph
 
     path, model = trace or terminal.new_trace(), configuration.model
     terminal.check_apart(trace=path, out=out, model=model)
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
+    check_graph_file(out)
     if out.exists():
-        read_snapshot(out)  # what is no graph is not written over
+        read_graph(out)  # what is no graph is not written over
     terminal.check_writable(out)
     terminal.check_new(None if go_on else path)
     limits = configuration.limits_for(terminal.own_name(model, configuration.models))
@@ -52,5 +53,5 @@ def extract_graph(
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
         for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
             terminal.show_event(event, begun)
-        write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
+        asking.keep_graph(store.graph(), out)
+        terminal.say(f"the run is in {path}")

@@ -13,7 +13,7 @@ import typer
 
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.terminal import bar
-from kgot_lab.errors import BadInput, LabError, LLMError, require_count, shortly
+from kgot_lab.errors import BadInput, LabError, LLMError, OverBudget, require_count, shortly
 from kgot_lab.text.harmless import harmless
 from kgot_lab.writing import write_whole
 
@@ -205,10 +205,17 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
         terminal.say(f"\nStopped. {kept}")
         raise typer.Exit(terminal.INTERRUPTED) from None
     except LLMError as error:
+        if isinstance(error, OverBudget) and (limits := _limits_of(spending.budget)):
+            kept = f"Everything so far is in {run.folder}; the same command with a larger {limits} goes on from there."
         raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
     finally:
         note_untraced(run.folder, spending)
         write_totals(run.folder)
+
+
+def _limits_of(budget: Budget) -> str:
+    """The options that a budget was given by, which hold for all sittings together."""
+    return " or ".join(f"--max-{name}" for name in ("calls", "tokens", "seconds", "dollars") if getattr(budget, name) is not None)
 
 
 def _line(receipt: QuestionReceipt) -> str:

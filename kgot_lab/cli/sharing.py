@@ -13,13 +13,16 @@ from kgot_lab.text.harmless import harmless
 
 
 def export(
-    source: Annotated[Path, typer.Argument(help="a graph snapshot (JSON lines, as `extract` writes), or the trace of a run")],
+    source: Annotated[
+        Path, typer.Argument(help="a graph: a snapshot (JSON lines, as `extract` writes), GraphML or Turtle; or the trace of a run")
+    ],
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.errors import TraceError
     from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.loop.trace import graph_after, load_run
+    from kgot_lab.stores.files import read_graph
     from kgot_lab.viz import export as exporting
 
     if not source.is_file():
@@ -30,7 +33,7 @@ def export(
     try:
         graph = graph_after(load_run(source).events)
     except TraceError:
-        graph = read_snapshot(source)
+        graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl"} else read_snapshot(source)
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
@@ -35,8 +36,10 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, an address shows no password."""
-    typer.echo("\n".join(map(harmless, without_secrets(text).split("\n"))), err=True)
+    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no password or key is shown."""
+    from kgot_lab.llm.keys import without_known_keys
+
+    typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------
@@ -226,6 +229,11 @@ def check_writable(path: Path | None) -> None:
         raise BadInput(f"cannot write {path}: {error}") from error
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise BadInput(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}")
+    try:
+        with TemporaryFile(dir=path.parent):  # rights do not tell of a file system that takes no files
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
 def check_new(path: Path | None) -> None:
@@ -290,7 +298,7 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
             "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
             "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
-            "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+            "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         typer.echo(json.dumps(result))
         return
@@ -308,7 +316,12 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         typer.echo(
             "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)
         )
-    spent = f"{total.prompt_tokens} + {total.completion_tokens} tokens, {total.seconds:.0f} s, ${total.cost:.4f}"
+    tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
+    if costs.untold:
+        told = f"{tokens} and those" if total.prompt_tokens else "tokens"
+        tokens = f"{told} that the server does not tell for {costs.untold} of them"
+        dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
+    spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.structured import checked_reply
+from kgot_lab.llm.structured import checked_reply, noted_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
@@ -91,6 +91,19 @@ class Reckons(Protocol):
     """A model that may ask more than once for one reply, and knows the most that takes."""
 
     def worst(self, prompt: Prompt) -> Usage: ...
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """A model whose calls are charged to an account, as those of a Budgeted one are; None where there is none."""
+
+    @property
+    def spending(self) -> Spending | None: ...
+
+
+def charged_account(llm: LLM | None) -> Spending | None:
+    """The account that the calls of a model are charged to, through whatever is wrapped around it; None where there is none."""
+    return llm.spending if isinstance(llm, Accountable) else None
 
 
 def price_asked(llm: LLM) -> Price | None:
@@ -173,7 +186,8 @@ class Spending:
             self._running.append(worst)
         used: list[Usage] = []
         try:
-            yield used.append
+            with noted_once(self) as used:
+                yield used.append
         finally:
             with self._changed:
                 self._running.remove(worst)

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +18,7 @@ from kgot_lab.llm.presets import Endpoint
 NO_KEY = "none"  # what a server that needs no key is sent
 _PIECE = 8  # letters of a key that are not shown in a row: servers tell the beginning of a wrong one
 _WORD = 4  # a key of so few letters is found inside many a word, which does not show it
+_HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _MOST = 6_000  # letters of a message that are looked at
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # unlike lower(), it leaves every letter in its place
 
@@ -54,6 +55,17 @@ def with_key_masked(text: str, key: str) -> str:
         return text
     spelt = "|".join(re.escape(form) for form in sorted(set(_spellings(key)), key=len, reverse=True))
     return re.sub(spelt, "…", text, flags=re.IGNORECASE | re.ASCII)
+
+
+def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """A text in which the values of the environment's variables that hold keys by their names (…_KEY, …_TOKEN, …) are three dots."""
+    seen = text.translate(_LOWER)
+    for name, value in (os.environ if environment is None else environment).items():
+        key = value.strip()
+        if _HOLDS_KEY.search(name) and len(key) >= _PIECE and any(form in seen for form in _spellings(key)):
+            text = with_key_masked(text, key)
+            seen = text.translate(_LOWER)
+    return text
 
 
 def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.settings import Patience, Settings
+from kgot_lab.llm.structured import field_problem
 from kgot_lab.reading import read_regular_text
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _entry(told: object, place: str) -> ModelEntry:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         known = "" if "." in where else f"; those there are: {', '.join(ModelEntry.model_fields)}"
-        wrong = f"there is no such field{known}" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        wrong = f"there is no such field{known}" if first["type"] == "extra_forbidden" else field_problem(error)[1]
         raise BadInput(f"{place}.{where}: {wrong}") from None
     try:
         check_spec(entry.model)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,8 @@ from kgot_lab.types import Json, Prompt, Reply, Usage
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Settings", "server_at"]
 
 _PATIENT, _AS_PROMPTED = Patience(), Settings()
+_EMPTY = "the reply is empty"
+_PASSING = {408, 409, 429}  # below 500, what another try may mend
 _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
 
@@ -66,6 +69,7 @@ class OpenAICompatible:
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
+        self._untold = False  # whether it was said that the server tells no tokens
         self._sleep, self._say = sleep, say
         self._wire = WIRES[preset.wire]
         self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
@@ -121,10 +125,15 @@ class OpenAICompatible:
                 raise LLMError(self._advice(outcome, asking))
             may_ask_again()
             wait = self._wait(outcome, asking.attempt)
-            count = f"request {asking.attempt} of {self.patience.attempts}"
+            count = f"request {asking.attempt} of {self._most(asking, outcome)}"
             self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
             self._sleep(wait)
             asking.attempt += 1
+
+    def _most(self, asking: _Asking, refusal: Refusal) -> int:
+        """How many requests there are at most for a call, if each fails as this one did."""
+        empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY)
+        return min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty) if empty else self.patience.attempts
 
     def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
         """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the key."""
@@ -150,12 +159,22 @@ class OpenAICompatible:
             return Refusal(f"the prompt cannot be sent: {error}", advice="Take that letter out of the prompt. Nothing was sent.")
         except (openai.APIError, ValueError, RecursionError) as error:  # the last two: the body is not JSON, or nested without end
             return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
+        if told := _error_in(answer):
+            return _refused_in_answer(*told)
         raw = self._wire.read(answer, thinks=self._thinks)
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
         if not raw.read + raw.written:  # it does not say, which is not the same as nothing
             self._count_worst(asking, manner)
+            self._say_untold()
         return self._reply(raw, room, asking)
+
+    def _say_untold(self) -> None:
+        """Say once that this server tells no tokens."""
+        with self._lock:
+            said, self._untold = self._untold, True
+        if not said:
+            self._say(f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known")
 
     def _count_worst(self, asking: _Asking, manner: Manner) -> None:
         """Count in budgets what a request may have cost that nobody told the cost of."""
@@ -166,13 +185,13 @@ class OpenAICompatible:
         """The reply, or what an empty one lacks; its tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
-        if raw.said.strip():
+        if raw.said.strip() and not raw.declined:
             return Reply(with_key_masked(raw.said, self._client.api_key), usage, cut=raw.ended == "length")
         asking.spent += usage
         if raw.declined:
-            return Refusal(f"the reply is empty: {raw.declined}")
+            return Refusal(f"it declined: {raw.declined}", advice="Ask in other words, or another model.")
         asking.empty += 1
-        return Refusal(f"the reply is empty: {_why_empty(raw, room)}", again=True)
+        return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
     def _status_refusal(self, error: Any) -> Refusal:
         spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
@@ -180,7 +199,7 @@ class OpenAICompatible:
         wait = asked_wait(error.response.headers)
         if wait is not None and wait > self.patience.longest_asked:
             return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-        again = not spent and (error.status_code in {408, 409, 429} or error.status_code >= 500)
+        again = not spent and (error.status_code in _PASSING or error.status_code >= 500)
         return Refusal(reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
@@ -231,6 +250,24 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
+
+
+def _error_in(answer: Json) -> tuple[str, int] | None:
+    """The message and the status of an error that an answer holds, 0 where its code is no status; None where it holds none."""
+    error = answer.get("error") if isinstance(answer, Mapping) else None
+    if not error:
+        return None
+    told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
+    status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
+    return str(told or error), status if 400 <= status < 600 else 0
+
+
+def _refused_in_answer(reason: str, status: int) -> Refusal:
+    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose status is the error's code."""
+    if not status:
+        return Refusal(f"the answer is an error: {reason}", advice="Try again later or use another model.", perhaps_charged=True)
+    again = status in _PASSING or status >= 500
+    return Refusal(f"HTTP {status}, told within an answer: {reason}", status, again, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
 def _why_empty(raw: RawReply, room: int) -> str:

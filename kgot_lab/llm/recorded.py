@@ -16,9 +16,9 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
-from kgot_lab.llm.budget import price_asked, worst_of
+from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.structured import checked_reply
+from kgot_lab.llm.structured import checked_reply, note_recorded
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
@@ -161,6 +161,11 @@ class Recorder:
         """What the live model charges."""
         return price_asked(self._llm)
 
+    @property
+    def spending(self) -> Spending | None:
+        """The account of the live model."""
+        return charged_account(self._llm)
+
     def worst(self, prompt: Prompt) -> Usage:
         """The most that one call of the live model can take."""
         return worst_of(self._llm, prompt)
@@ -169,6 +174,8 @@ class Recorder:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
             self._keep(key, prompt, checked_reply(self._llm, prompt))
+        else:
+            note_recorded(self._tape.replies[key].usage)
         return self._tape.replies[key]
 
     def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,16 +20,63 @@ OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of th
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
+@dataclass(frozen=True)
+class NotedCall:
+    """What one call of a model cost, and the accounts that it was charged to; `recorded` if it was paid in an earlier sitting."""
+
+    usage: Usage
+    accounts: tuple[object, ...] = ()
+    recorded: bool = False
+
+
+_NOTED: ContextVar[list[NotedCall] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting_calls(noted: list[NotedCall]) -> Iterator[None]:
+    """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other threads."""
+    before = _NOTED.set(noted)
+    try:
+        yield
+    finally:
+        _NOTED.reset(before)
+
+
+def note_recorded(usage: Usage) -> None:
+    """Note a call that was paid before, and is only walked again."""
+    if (noted := _NOTED.get()) is not None:
+        noted.append(NotedCall(usage, recorded=True))
+
+
+@contextmanager
+def noted_once(account: object = None) -> Iterator[list[Usage]]:
+    """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it is made of."""
+    noted, used = _NOTED.get(), list[Usage]()
+    start = len(noted or ())
+    try:
+        yield used
+    finally:
+        if noted is not None and (account is not None or len(noted) == start):
+            accounts = [each for call in noted[start:] for each in call.accounts]
+            noted[start:] = [NotedCall(Usage.total(used), (*accounts, account))] if used else noted[start:]
+
+
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
     """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name and what came instead."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
         whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
         raise LLMError(f"{whose}: a name is a text, which goes into traces. Nothing was sent.")
-    reply: object = llm(prompt)
-    if wrong := _wrong_in(reply):
-        raise LLMError(f"{name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
-    assert isinstance(reply, Reply)
+    with noted_once() as used:
+        try:
+            reply: object = llm(prompt)
+        except LLMError as error:
+            used += [] if error.spent is None else [error.spent]
+            raise
+        if wrong := _wrong_in(reply):
+            raise LLMError(f"{name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+        assert isinstance(reply, Reply)
+        used.append(reply.usage)
     return reply
 
 
@@ -40,11 +89,22 @@ def _wrong_in(reply: object) -> str:
     ):  # fmt: skip
         if not isinstance(value, kind):
             return f"a Reply whose {name} is {described_value(value)}"
-    for name, value in vars(reply.usage).items():
+    wrong = wrong_in_usage(reply.usage)
+    return wrong and f"a Reply whose {wrong}"
+
+
+def wrong_in_usage(usage: Usage) -> str:
+    """What keeps a usage from being one, numbers of 0 or more, or ""."""
+    for name, value in vars(usage).items():
         kinds = (int, float) if name in {"seconds", "cost"} else int
         if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value < 0:
-            return f"a Reply whose usage.{name} is {described_value(value)}"
+            return f"usage.{name} is {described_value(value)}"
     return ""
+
+
+def is_usage(value: object) -> TypeGuard[Usage]:
+    """Whether a value is a usage, numbers of 0 or more."""
+    return isinstance(value, Usage) and not wrong_in_usage(value)
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
@@ -128,6 +188,38 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             broken = broken or f"the JSON breaks at character {where} of {len(text)}: {getattr(error, 'msg', 'too deep')}"
             start = opening.start() + 1
     return found, broken
+
+
+def field_problem(error: ValidationError) -> tuple[str, str]:
+    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words without the value."""
+    problems = error.errors(include_url=False, include_input=False)
+    first = problems[0]
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types
+    if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
+        wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
+        return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"
+    told = _wanted(first)
+    return ".".join(steps), f"it is {told}" if told else str(first["msg"]).removeprefix("Value error, ")
+
+
+def _wanted(problem: Mapping[str, Any]) -> str:
+    """What a field should be, "" where only pydantic's own words say it."""
+    kind, more = str(problem["type"]), problem.get("ctx", {})
+    if kind == "literal_error":
+        return str(more["expected"]).replace("'", "")
+    bounds = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "or less")}
+    if kind in bounds:
+        name, words = bounds[kind]
+        return f"{more[name]:g} {words}"
+    if kind == "greater_than":
+        return f"more than {more['gt']:g}"
+    return next((words for begins, words in _KINDS.items() if kind.startswith(begins)), "")
+
+
+_KINDS = {
+    "missing": "missing", "int": "a whole number", "float": "a number", "finite_number": "a finite number", "bool": "true or false",
+    "string": "a text", "tuple": "a list", "list": "a list", "dict": "a set of fields with values", "model": "a set of fields with values",
+}  # fmt: skip
 
 
 def _reason(error: ValidationError) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from time import sleep
 
-from kgot_lab.errors import BadReply, LabError, QueryFailed, ToolFailed, described_value
+from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, QueryFailed, ToolFailed
+from kgot_lab.llm.budget import charged_account
+from kgot_lab.llm.keys import without_known_keys
+from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines, relevance
-from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.loop.supports import Support, note, noted, sentence_of
@@ -19,8 +22,9 @@ from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
-from kgot_lab.tools.tool import Result, Tool, sought_by
-from kgot_lab.types import Document, Edge, Message, Prompt, Triple
+from kgot_lab.tools.metered import costs_told
+from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.types import Document, Edge, Message, Prompt, Triple, Usage
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
 _FEW = 400  # edges of the graph that a run began with up to which their names are looked at
@@ -145,32 +149,41 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
     """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
+        noted: list[NotedCall] = []
         try:
-            result = _called(run, call)
+            result = _called(run, call, noted)
         except ToolFailed as error:
-            told = whole(str(error))
-            yield from _inside(run, call, told, error.usage)
+            told = without_known_keys(whole(str(error)))  # an address or a header that it shows may hold one
+            yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
             if not error.again or attempt == run.limits.tool_attempts:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
+        except BaseException as error:  # the run stops within the tool: what it cost until then is kept, and the tool begins again
+            told_of = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
+            yield from _inside(run, call, "", _charged(run, told_of, noted), lost=True)
+            raise
         else:
-            text = whole(result.text)
-            yield from _inside(run, call, text, result.usage)
+            text = without_known_keys(whole(result.text))
+            yield from _inside(run, call, text, _charged(run, result.usage, noted))
             returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
             yield returned
             return returned
     raise AssertionError("unreachable")
 
 
-def _called(run: Loop, call: ToolCall) -> Result:
-    """What a tool returns; raises ToolFailed, also for whatever is wrong with the tool itself. Errors of models and the sandbox go on."""
+def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
+    """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is wrong with the tool itself.
+
+    Errors of models and the sandbox go on.
+    """
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
-        result = run.tools[call.tool](**call.arguments)
+        with noting_calls(noted):
+            result = run.tools[call.tool](**call.arguments)
     except LabError:
         raise
     except TimeoutError as error:
@@ -179,21 +192,33 @@ def _called(run: Loop, call: ToolCall) -> Result:
         raise ToolFailed(f"{call.tool}: {error or type(error).__name__}", again=True) from error
     except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
         raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error}") from error
-    if not isinstance(result, Result) or not isinstance(result.text, str):
-        raise ToolFailed(f"{call.tool} is broken: a tool returns a Result with a text, not {described_value(result)}")
-    return result
+    try:
+        return checked_result(result)
+    except BadInput as error:
+        raise ToolFailed(f"{call.tool} is broken: {error}") from error
 
 
-def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[object]) -> Steps[None]:
-    """What models behind a tool cost."""
+def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[NotedCall]) -> list[Usage]:
+    """What models behind a tool cost, once the budgets of the run know of what they did not see themselves."""
+    accounts = {account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None}
+    costs = costs_told(reported, noted)
+    for cost in costs:
+        for account in accounts:
+            if not cost.recorded and account not in cost.accounts:
+                account.charge(cost.usage)
+    return [cost.usage for cost in costs]
+
+
+def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False) -> Steps[None]:
+    """What models behind a tool cost, call by call; `lost` where the tool did not come to its end."""
     for usage in usages:
-        prompt = Prompt((Message("user", str(call)),))
-        yield run.happened(Asked, role=f"inside {call.tool}", model=call.tool, prompt=prompt, reply=text, usage=usage)
+        role, prompt = f"inside {call.tool}{LOST_CALL if lost else ''}", Prompt((Message("user", str(call)),))
+        yield run.happened(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 
 def readable(document: Document) -> Document:
-    """A document whose texts every file and model can take."""
-    return Document(whole(document.id), whole(document.text), whole(document.title))
+    """A document whose texts every file and model can take, without the keys of this environment."""
+    return Document(*(without_known_keys(whole(part)) for part in (document.id, document.text, document.title)))
 
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:

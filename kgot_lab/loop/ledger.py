@@ -39,6 +39,11 @@ class Ledger:
         """All of it."""
         return Usage.total(_usage(entry) for entry in self.entries)
 
+    @property
+    def untold(self) -> int:
+        """How many replies came from a server that tells no tokens: no reply with words in it takes none."""
+        return sum(bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ") for entry in self.entries)
+
     def by_role(self) -> dict[str, tuple[int, Usage]]:
         """For each role, how many calls and what they cost together."""
         roles = dict.fromkeys(entry.role for entry in self.entries)
@@ -68,6 +73,10 @@ def _entry(event: Asked, run: str) -> Entry:
     return Entry(
         run, event.step, event.role, event.model, prompt, event.reply, used.prompt_tokens, used.completion_tokens, used.seconds, used.cost
     )
+
+
+def _tells(entry: Entry) -> bool:
+    return bool(entry.prompt_tokens or entry.completion_tokens or entry.cost)
 
 
 def _usage(entry: Entry) -> Usage:

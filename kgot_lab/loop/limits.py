@@ -73,6 +73,8 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
+        for name in ("pool", "merge", "open_with_question", "stop_when_stuck"):
+            require(getattr(self, name), bool, f"limits.{name} is true or false")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)

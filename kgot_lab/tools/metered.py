@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import isclose
+
 from kgot_lab.errors import LLMError
+from kgot_lab.llm.structured import NotedCall, checked_reply
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 
 
@@ -23,9 +28,30 @@ class Metered:
 
     def __call__(self, prompt: Prompt) -> Reply:
         try:
-            reply = self._llm(prompt)
+            reply = checked_reply(self._llm, prompt)
         except LLMError as error:
             error.spent = Usage.total([*self.usage, error.spent or Usage()])
             raise
         self.usage = (*self.usage, reply.usage)
         return reply
+
+
+def costs_told(reported: Iterable[Usage], noted: Sequence[NotedCall]) -> tuple[NotedCall, ...]:
+    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them is, nor all together."""
+    left, more = list(noted), []
+    for usage in reported:
+        same = next((call for call in left if call.usage == usage), None)
+        if same is None:
+            more.append(usage)
+        else:
+            left.remove(same)
+    if _is_all(Usage.total(more), Usage.total(call.usage for call in noted)) or _is_all(
+        Usage.total(more), Usage.total(call.usage for call in left)
+    ):
+        more = []
+    return (*noted, *map(NotedCall, more))
+
+
+def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
+    """Whether two sums are of the same calls; dollars are added in another order."""
+    return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(sum_told.cost, sum_noted.cost, abs_tol=1e-9)

@@ -14,8 +14,9 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError
+from kgot_lab.errors import BadInput, LabError, without_secrets
 from kgot_lab.llm.budget import Spending
+from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.text.harmless import harmless
@@ -112,12 +113,15 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
 
     Those to `leave_out`, by name, are neither made nor listed.
 
-    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there.
+    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there, and for a
+    folder that cannot stand in for the web.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
     if at_hand.attachments:
         at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
+    if at_hand.mirror is not None:
+        Mirror(at_hand.mirror)  # likewise
     for name, make in MAKERS.items():
         if name in leave_out:
             continue
@@ -137,9 +141,11 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
         except Exception as error:  # whatever another package's code does
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(str(error)[:200])})"
+            told = without_known_keys(without_secrets(str(error)), at_hand.environment)
+            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(told[:200])})"
             missing.append(NotOffered(entry.name, why))
-    return Offered(tuple(tools.values()), tuple(missing))
+    shown = (NotOffered(each.name, without_known_keys(each.why, at_hand.environment)) for each in missing)
+    return Offered(tuple(tools.values()), tuple(shown))
 
 
 def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, ToolFailed
+from kgot_lab.errors import BadInput, ToolFailed, described_value
+from kgot_lab.llm.structured import wrong_in_usage
 from kgot_lab.types import Document, Json, Usage
 
 
@@ -17,6 +18,21 @@ class Result:
     text: str
     sources: tuple[Document, ...] = ()
     usage: tuple[Usage, ...] = ()
+
+
+def checked_result(result: object) -> Result:
+    """What a tool returned, once it is sure that it is one; a text is a Result of that text. Raises BadInput."""
+    if isinstance(result, str):
+        return Result(result)
+    if not isinstance(result, Result) or not isinstance(result.text, str):
+        raise BadInput(f"a tool returns a text, or a Result with a text, not {described_value(result)}")
+    for what, given, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
+        odd = [given] if not isinstance(given, tuple | list) else [each for each in given if not isinstance(each, kind)]
+        if odd:
+            raise BadInput(f"the {what} of a Result are a tuple of {kind.__name__}, not {described_value(odd[0])}")
+    if wrong := next(filter(None, map(wrong_in_usage, result.usage)), ""):
+        raise BadInput(f"a Result whose {wrong}")
+    return result
 
 
 class Tool(Protocol):

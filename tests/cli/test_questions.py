@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.answering_server import BORN, answering_server, birthplace_questions, told_birthplaces
 from support.command_line import FIRST, REST, replies
-from support.openai_server import openai_server
+from support.openai_server import openai_server, says
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import TraceError
@@ -172,7 +172,9 @@ def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, se
 
 def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
-    assert stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command goes on" in stopped.err
+    assert (
+        stopped.code == 1 and "of 20 calls are spent" in stopped.err and "the same command with a larger --max-calls goes on" in stopped.err
+    )
     assert len(server.answered) == 20 == recorded_calls()
     still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
     assert still.code == 1 and len(server.answered) == 20  # what earlier sittings spent counts
@@ -429,3 +431,29 @@ def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, s
     limits = json.loads((RUN / "plan.json").read_text())["limits"]
     assert (limits["steps"], limits["votes"], limits["answer_format"]) == (2, 3, "gaia")
     assert "unknown search engine 'gogle'" in kgot_lab(*asking(server, "--engine", "gogle", "--folder", "other")).err
+
+
+def test_dollars_that_a_server_does_not_tell_are_no_zeros_in_the_table(kgot_lab, here):
+    write_set([{"id": "a", "question": "Where?", "answer": "London"}])
+    with openai_server(says("London", usage=None)) as model:
+        ran = kgot_lab(*asking(model, "--system", "zero-shot"))
+    assert ran.code == 0 and "not told" in ran.out and "0.0000" not in ran.out, ran.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "name", "more", "says"),
+    [
+        ([{"question": "Where?", "answer": ["London", "Paris"]}], "born.jsonl", [], 'what else is right stands under "aliases"'),
+        ([{"question": "Where?", "answer": " "}], "born.jsonl", [], "the right answer is a text or a number"),
+        ([], "nosuch.jsonl", [], "there is no file nosuch.jsonl"),
+        ([], "hotpotqq", [], "did you mean 'hotpotqa'?"),
+        (
+            [{"question": "Where?", "answer": "x", "documents": [{"text": "London"}]}, {"id": "two", "question": "When?", "answer": "y"}],
+            "born.jsonl", ["--system", "rag"], "question 'two' of born has none: name a folder",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_set_is_said_in_its_words(kgot_lab, server, rows, name, more, says):
+    write_set(rows)
+    ran = kgot_lab("questions", name, "--model", f"{server.url}#m", "--folder", RUN, *more)
+    assert ran.code == 1 and says in ran.err and not server.answered, ran.err

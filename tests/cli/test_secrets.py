@@ -81,5 +81,11 @@ def test_every_error_of_ours_shows_no_password_and_keeps_the_rest():
     with pytest.raises(BadInput) as caught:
         open_store("bolt://host", at=f"bolt://neo4j:{SECRET}@host")
     assert SECRET not in str(caught.value) and "bolt://…@host" in str(caught.value)
-    for text in ("https://medium.com/@author", "http://127.0.0.1:8000/@me", "reply_tokens.vote=500", "ada@example.org", "http://h/q?page=2"):
+    for text in (
+        "https://medium.com/@author",
+        "http://127.0.0.1:8000/@me",
+        "reply_tokens.vote=500",
+        "ada@example.org",
+        "http://h/q?page=2",
+    ):
         assert without_secrets(text) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,8 +150,9 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
     Path("models.yaml").write_text(f"planner: {{model: '{server.url}#m', temperature: 0.3}}")
     ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--steps", "4", "--trace", "run.jsonl")
     assert ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3, ran.err
-    printed = ran.err.partition("configuration:\n")[2]
-    told = yaml.safe_load("\n".join(line for line in printed.splitlines() if line.startswith("  ")))
+    Path("again.yaml").write_text("\n".join(line for line in ran.err.splitlines() if line.startswith("  ")))
+    told = yaml.safe_load(Path("again.yaml").read_text())
+    assert "  # configuration\n" in ran.err and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
     assert told["model"] == "planner" and told["limits"] == {"steps": 4, "votes": 3} and told["budget"] == {"calls": 40}
     assert yaml.safe_load(load_run("run.jsonl").about["configuration"]) == told
     assert all(body["temperature"] == 0.3 for body in server.bodies)
@@ -159,6 +161,10 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 @pytest.mark.parametrize(
     ("page", "says"),
     [
+        ("tools: {names: 3}", "lab.yaml: tools.names: it is auto or all or a list\n"),
+        ("budget: {calls: many}", "lab.yaml: budget.calls: it is a whole number\n"),
+        ("budget: 3", "lab.yaml: budget: it is a set of fields with values\n"),
+        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it is 0 or more\n"),
         ("modle: x", "there is no field 'modle'; there are: model,"),
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be 1 or more"),
@@ -295,16 +301,28 @@ def test_no_limit_in_dollars_is_taken_where_a_price_is_missing_for_any_of_the_mo
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--save-graph", "my papers/ada.md"], "holds no graph, and would be lost"),
+        (["--save-graph", "my papers/ada.md"], "unknown ending of a graph file '.md'"),
+        (["--save-graph", "notes.json"], "holds no graph, and would be lost"),
         (["--snapshots", "my papers"], "not an empty folder"),
         (["--snapshots", "my papers/ada.md"], "not an empty folder"),
         (["--set", "steps=["], "the value of the limit steps cannot be read"),
         (["--set", "preset=local"], "the preset is no single limit"),
+        (["--set", "pool=maybe"], "limits.pool is true or false, not a str ('maybe')"),
+        (["--set", "merge=3"], "limits.merge is true or false, not 3"),
+        (["--mirror", "nowhere"], "nowhere is not a folder"),
+        (["--mirror", "my papers/ada.md"], "ada.md is not a folder"),
+        (["--mirror", "nowhere", "--set", "steps=1", "--preset", "local"], "nowhere is not a folder"),
+        (["--html", "/proc/page.html"], "cannot write /proc/page.html"),
+        (["--save-graph", "/proc/learnt.ttl"], "cannot write /proc/learnt.ttl"),
+        (["--save-graph", "out.csv"], "unknown ending of a graph file '.csv'"),
+        (["--save-graph", "out.sqlite"], "unknown ending of a graph file '.sqlite'"),
+        (["--save-graph", "out"], "unknown ending of a graph file 'out'"),
         (["--store", "sparql_server", "--at", "http://lab:s3cret@127.0.0.1:1/query"], "KGOT_SPARQL_TOKEN"),
     ],
 )
 def test_what_would_be_lost_or_means_nothing_is_refused(kgot_lab, server, words, says):
     before = Path("my papers/ada.md").read_text()
+    Path("notes.json").write_text("[1]")
     ran = kgot_lab(*asking(server, *words))
     assert ran.code == 1 and says in ran.err and "s3cret" not in ran.err and "Traceback" not in ran.err, ran.err
     assert Path("my papers/ada.md").read_text() == before and not server.bodies
@@ -338,3 +356,49 @@ def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot
     limits = begun("x.jsonl").limits
     assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about["configuration"]
     assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err
+
+
+def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_lab, here):
+    from kgot_lab.graph.naming import SOURCE_ID
+
+    nodes = '{"type":"node","id":"0","properties":{"name":"Ada Lovelace"}}\n{"type":"node","id":"1","properties":{"name":"London"}}\n'
+    (here / "neo4j.json").write_text(
+        f'{nodes}{{"type":"relationship","id":"0","label":"BORN_IN","start":{{"id":"0"}},"end":{{"id":"1"}}}}\n'
+    )
+    with openai_server(*replies(*READ)) as model:
+        told = ["--graph", "neo4j.json", "--model", f"{model.url}#m", "--set", "forced_reads=1", "--trace", "run.jsonl"]
+        ran = kgot_lab("ask", QUESTION, *told)
+    assert ran.code == 0 and ran.err.count("note: neo4j.json: the graph of another program: 2 of 2 nodes by their names") == 1, ran.err
+    assert begun("run.jsonl").start.node("Ada Lovelace").properties[SOURCE_ID] == "0"
+
+
+@pytest.mark.parametrize(("ending", "begins"), [(".graphml", b"<?xml"), (".ttl", b"@prefix"), (".json", b'{"type"')])
+def test_a_graph_is_kept_in_the_form_of_its_ending(kgot_lab, server, ending, begins):
+    from kgot_lab.stores.files import read_graph
+
+    ran = kgot_lab(*asking(server, "--save-graph", f"learnt{ending}"))
+    assert ran.code == 0 and Path(f"learnt{ending}").read_bytes().startswith(begins), ran.err
+    assert {edge.identity[:3] for edge in read_graph(f"learnt{ending}").edges} == {("Ada Lovelace", "born in", "London")}
+
+
+def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
+    untold = [replace(answer, body={**answer.body, "usage": None}) for answer in replies(*FIRST, *REST)]
+    with openai_server(*untold) as model:
+        ran = kgot_lab(*asking(model))
+    assert ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out, ran.out
+    assert "dollars not told" in ran.out and "$0.0000" not in ran.out and ran.err.count("does not tell how many tokens") == 1
+
+
+def test_an_empty_graph_is_said_to_be_empty(kgot_lab, server):
+    Path("empty.jsonl").touch()
+    ran = kgot_lab("ask", QUESTION, "--graph", "empty.jsonl", "--model", f"{server.url}#m")
+    assert ran.code == 1 and "the graph in empty.jsonl is empty" in ran.err and not server.bodies
+
+
+@pytest.mark.parametrize("ending", [".graphml", ".ttl"])
+def test_a_graph_of_any_form_is_exported(kgot_lab, here, ending):
+    from kgot_lab.stores.files import write_graph
+
+    write_graph(GRAPH, f"graph{ending}")
+    ran = kgot_lab("export", f"graph{ending}", "--out", "graph.html")
+    assert ran.code == 0 and "Ada Lovelace" in Path("graph.html").read_text(), ran.err

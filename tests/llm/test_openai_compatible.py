@@ -516,3 +516,49 @@ def test_requests_without_an_answer_cannot_pass_a_budget_by_being_sent_again() -
             kept(HELLO)
     assert 1 <= len(server.bodies) < 6
     assert kept.spending.spent.cost <= 0.0006
+
+
+# --- odd answers ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_told_in_an_answer_with_the_status_200_is_that_error() -> None:
+    busy = Answer({"error": {"message": "Provider is overloaded", "code": 429}})
+    with asking(busy, says("Hi.")) as (llm, server, waits):
+        assert llm(HELLO).text == "Hi." and len(server.bodies) == 2 and len(waits) == 1
+    keyless = Answer({"error": {"message": "No credentials", "code": 401}, "choices": []})
+    with (
+        asking(keyless) as (llm, server, _),
+        pytest.raises(LLMError, match=r"HTTP 401, told within an answer: No credentials.*Check the key"),
+    ):
+        llm(HELLO)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("error", [{"message": "Out of luck", "code": "luck"}, "Out of luck"])
+def test_an_error_without_a_status_is_told_in_its_own_words(error: object) -> None:
+    with (
+        asking(Answer({"error": error})) as (llm, server, _),
+        pytest.raises(LLMError, match="the answer is an error: Out of luck") as caught,
+    ):
+        llm(HELLO)
+    assert len(server.bodies) == 1 and "Is this the address" not in str(caught.value)
+
+
+def test_empty_replies_are_counted_by_the_limit_that_is_at_work() -> None:
+    said: list[str] = []
+    with openai_server(says("")) as server:
+        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), patience=Patience(6, empty=2), sleep=lambda _: None, say=said.append)
+        with pytest.raises(LLMError, match="after 2 requests"):
+            llm(HELLO)
+        llm.close()
+    assert [line.partition(";")[2].partition(",")[0] for line in said] == [" request 1 of 2"]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -1, "completion_tokens": -5}, {"prompt_tokens": None}])
+def test_a_server_that_tells_no_tokens_is_named_once(usage: object) -> None:
+    said: list[str] = []
+    with openai_server(says("Hi.", usage=usage)) as server:
+        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), say=said.append)
+        assert llm(HELLO).usage.prompt_tokens == llm(HELLO).usage.prompt_tokens == 0
+        llm.close()
+    assert len(said) == 1 and "does not tell how many tokens" in said[0]

@@ -80,12 +80,13 @@ def test_a_second_request_with_twice_the_room_may_do() -> None:
     [
         says("", choices=[{"message": {"content": None, "refusal": "I will not."}, "finish_reason": "stop"}]),
         says("", choices=[{"message": {"content": ""}, "finish_reason": "content_filter"}]),
+        says("", choices=[{"message": {"content": "Half of"}, "finish_reason": "content_filter"}]),
     ],
 )
 def test_a_model_that_declines_is_not_asked_again(answer: Answer) -> None:
     with asking(answer) as (llm, server), pytest.raises(LLMError, match=r"I will not|a filter withheld it") as caught:
         llm(HELLO)
-    assert len(server.bodies) == 1
+    assert len(server.bodies) == 1 and "Ask in other words, or another model." in str(caught.value)
     assert caught.value.spent.completion_tokens == 500
 
 

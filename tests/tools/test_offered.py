@@ -73,7 +73,8 @@ def test_the_web_is_not_asked_unless_it_is_allowed_but_a_folder_can_stand_in_for
     offline = offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
     assert names(offline) == ["ask_search_agent", "llm_query"]
     (tmp_path / "page.html").unlink()
-    assert "holds no files" in reasons(offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=()))["ask_search_agent"]
+    with pytest.raises(BadInput, match="holds no files"):
+        offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
 
 
 def test_a_missing_key_or_package_is_named(monkeypatch):
@@ -170,9 +171,18 @@ def nothing(at_hand):
 
 def broken(at_hand):
     raise RuntimeError("boom\\x1b[31m")
+
+
+def told(at_hand):
+    raise RuntimeError("401 for header Bearer " + at_hand.environment.get("TOLD_API_KEY", ""))
+
+
+def refused(at_hand):
+    raise BadInput("401 for header Bearer " + at_hand.environment.get("TOLD_API_KEY", ""))
 '''
 ENTRIES = ["tides = lab_tides:Tides", "echo = lab_tides:echo", "again = lab_tides:search", "nothing = lab_tides:nothing",
-           "broken = lab_tides:broken", "gone = lab_tides:gone", "missing = lab_no_such_module:Tool"]  # fmt: skip
+           "broken = lab_tides:broken", "told = lab_tides:told", "refused = lab_tides:refused",
+           "gone = lab_tides:gone", "missing = lab_no_such_module:Tool"]  # fmt: skip
 
 
 @pytest.fixture
@@ -205,3 +215,8 @@ def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_
 
 def test_nothing_of_another_package_is_loaded_before_tools_are_asked_for(installed):
     assert {entry.name for entry in entry_points(group=ENTRY_POINTS)} >= {"tides", "broken"} and "lab_tides" not in sys.modules
+
+
+def test_the_key_that_a_failing_tool_of_another_package_shows_is_not_told(installed):
+    why = reasons(offered_tools(AtHand(llm=LLM, environment={"TOLD_API_KEY": "zx81-spectrum-key"})))
+    assert why["told"].endswith("(RuntimeError: 401 for header Bearer …)") and why["refused"] == "401 for header Bearer …"

@@ -66,7 +66,9 @@ def _check(where: str, row: Json) -> None:
         raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
     if not isinstance(row.get("question"), str) or not row["question"].strip():
         raise BadInput(f"{where}: a question is a text under \"question\", not {shortly(row.get('question'))}")
-    if not isinstance(row.get("answer"), str | int | float):
+    if isinstance(row.get("answer"), list):
+        raise BadInput(f"{where}: the right answer is one text; what else is right stands under \"aliases\", a list of texts")
+    if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
         raise BadInput(f"{where}: the right answer is a text or a number under \"answer\", not {shortly(row.get('answer'))}")
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):

@@ -66,8 +66,11 @@ def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: P
     chosen = selection.of(whole)
     if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
-    if by.system == "rag" and not (whole.documents or by.documents) and not all(question.documents for question in chosen.questions):
-        raise BadInput(f"RAG needs documents to find passages in, and {whole.name} has none: name a folder with --documents DIR")
+    bare = [question.id for question in chosen.questions if not question.documents]
+    if by.system == "rag" and not (whole.documents or by.documents) and bare:
+        which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
+        also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
+        raise BadInput(f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR")
     _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "vision", "tools"))
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()

@@ -52,6 +52,7 @@ def _numbers(rows: Sequence[QuestionReceipt]) -> dict[str, Json]:
         "f1": asdict(_mean([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
         "dollars": sum(row.dollars for row in rows),
+        "questions without told tokens": sum(map(_untold, rows)),
         "dollars per correct": sum(row.dollars for row in rows) / right if right else None,
     }
 
@@ -62,10 +63,23 @@ def _cells(name: str, rows: Sequence[QuestionReceipt]) -> tuple[Cell, ...]:
     told = (
         name, str(len(rows)), f"{decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
         decimal(fmean(row.em for row in rows) if rows else 0.0), f"{decimal(words.mean)} {span(words)}",
-        f"{sum(row.calls for row in rows):,}", f"{sum(row.dollars for row in rows):.4f}",
+        f"{sum(row.calls for row in rows):,}", _dollars(rows),
         f"{median(row.seconds for row in rows) if rows else 0:.1f}",
     )  # fmt: skip
     return tuple(map(Cell, told))
+
+
+def _dollars(rows: Sequence[QuestionReceipt]) -> str:
+    """US dollars in all, and whether a server did not tell what some calls took."""
+    dollars = sum(row.dollars for row in rows)
+    if not any(map(_untold, rows)):
+        return f"{dollars:.4f}"
+    return f"{dollars:.4f} + not told" if dollars else "not told"
+
+
+def _untold(row: QuestionReceipt) -> bool:
+    """Whether the server did not tell the tokens of a question's calls: none takes no tokens."""
+    return bool(row.calls and not row.error and not (row.prompt_tokens or row.completion_tokens or row.dollars))
 
 
 def _mean(values: Sequence[float]) -> Estimate:

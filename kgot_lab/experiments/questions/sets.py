@@ -35,6 +35,8 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
             yield gaia(hub, Path(files))
     elif Path(name).is_file():
         yield own_questions(Path(name))
+    elif re.search(r"[/\\]|\.\w+$", name):
+        raise BadInput(f"there is no file {name}: a question set is a file of JSON lines, or one of {', '.join([*BUNDLED_SETS, GAIA])}")
     else:
         raise UnknownName("question set", name, [*BUNDLED_SETS, GAIA, "FILE.jsonl"])
 

@@ -14,7 +14,9 @@ from typing import TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.llm.structured import note_recorded
 from kgot_lab.loop.events import Asked, Computed, Event, Failed, Read, Refused, Repaired, Started, ToolCall, ToolReturned, Wrote, to_json
 from kgot_lab.loop.walk import usually_finds
 from kgot_lab.stores.looking_up import edges_between, holds_value
@@ -52,9 +54,11 @@ class Recording:
             match event:
                 case Started():
                     graph = Fingerprint(event.graph)
+                case Asked() if event.is_loss:
+                    pass  # it was stopped there, and is asked for again
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
-                case Asked() if not event.is_loss:
+                case Asked():
                     recording.replies[(prompt_digest(event.prompt, ""),)].append(Reply(event.reply, event.usage, event.model, event.cut))
                 case ToolReturned():
                     recording.results[_call_key(event.call)].append((event, inside))
@@ -119,6 +123,11 @@ class RememberedLLM:
     name: str
     live: LLM | None = None
 
+    @property
+    def spending(self) -> Spending | None:
+        """The account of the live model."""
+        return charged_account(self.live)
+
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
@@ -157,6 +166,8 @@ class RememberedTool:
         known = self.recording.result_of(ToolCall(self.name, arguments))
         if known is not None:
             returned, usage = known
+            for each in usage:
+                note_recorded(each)
             if returned.failed:
                 raise ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
             return Result(returned.text, returned.sources, usage)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.stores.files.graphml import read_graphml, write_graphml
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+from kgot_lab.stores.sparql.triples import oxigraph
 
 Write = Callable[[PropertyGraph, Path], None]
 _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
@@ -34,6 +36,17 @@ def read_graph(path: Path | str) -> PropertyGraph:
     Raises UnknownName for another ending, BadInput for a file that cannot be read.
     """
     return _READERS[_known(Path(path), _READERS)](Path(path))
+
+
+def read_named_graph(path: Path | str) -> NamedGraph:
+    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`."""
+    return with_names_as_ids(read_graph(path))
+
+
+def check_graph_file(path: Path | str) -> None:
+    """See that `write_graph` knows the form of a file's ending and has what it needs; raises UnknownName, NotInstalled."""
+    if _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)] == "turtle":
+        oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
