@@ -14,6 +14,7 @@ from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_SOUND, can_sum
 from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.writing import write_whole
 
 
 def salvage_sqlite(path: Path) -> Path:
@@ -24,7 +25,7 @@ def salvage_sqlite(path: Path) -> Path:
     place = path.resolve()
     kept = set_aside(place)
     if (log := place.with_name(place.name + "-wal")).exists():
-        kept.with_name(kept.name + "-wal").write_bytes(log.read_bytes())
+        write_whole(kept.with_name(kept.name + "-wal"), log.read_bytes(), "the damaged log")
     with closing(sqlite3.connect(place, isolation_level=None)) as damaged:
         can_sum(damaged)
         nodes = {node.id: node for row in _rows(damaged, "nodes") for node in _fit_nodes(row)}
