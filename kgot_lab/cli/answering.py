@@ -136,6 +136,7 @@ def go_on(
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
     from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.loop.again.forks import by_hand
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.stores import store_again
 
@@ -145,7 +146,7 @@ def go_on(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
     )
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(configuration, run.events)
+    spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])  # what stands before a fork, its run has paid
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
