@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from support.command_line import FIRST, QUESTION, REST, RETRIEVE, WRITE, asking, replies
+from support.command_line import REST, WRITE, asking, replies
 from support.openai_server import openai_server, refuses
 
 from kgot_lab.loop.events import ToolReturned
@@ -72,3 +71,31 @@ def test_a_fork_without_a_model_says_the_command_that_goes_on_with_one(kgot_lab,
     with openai_server(*replies(*PARIS)) as model:
         resumed = kgot_lab(*[f"{model.url}#m" if word == "MODEL" else word for word in ran.again[1:]])
     assert resumed.code == 0 and "Answer: Paris" in resumed.out, resumed.err
+
+
+# --- extractions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_extraction_has_nothing_left_to_do_and_asks_nothing(kgot_lab, here):
+    with openai_server(*replies(WRITE, WRITE)) as model:
+        words = ["extract", "my papers", "--model", f"{model.url}#m", "--trace", "x.jsonl"]
+        assert kgot_lab(*words).code == 0
+        graph, before = Path("graph.jsonl").read_bytes(), Path("x.jsonl").read_bytes()
+        Path("graph.jsonl").unlink()
+        for _ in range(2):
+            ran = kgot_lab(*words, "--resume")
+            assert ran.code == 0 and "nothing is left to do" in ran.err and "estimate" not in ran.err, ran.err
+        assert len(model.bodies) == 2 and Path("x.jsonl").read_bytes() == before and Path("graph.jsonl").read_bytes() == graph
+
+
+def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estimated(kgot_lab, here):
+    (here / "my papers" / "ada.md").write_text("# Ada\n\nAda was born in London. Ada knew Babbage. Ada wrote notes.\n")
+    facts = ["Ada | born in | London", "Ada | knew | Babbage", "Ada | wrote | notes", "Charles Babbage | designed | Analytical Engine"]
+    with openai_server(*replies(*facts)) as model:
+        words = ["extract", "my papers", "--model", f"{model.url}#m", "--preset", "local"]
+        ran = kgot_lab(*words, "--max-calls", "2", "--trace", "x.jsonl")
+        assert ran.code == 1
+        resumed = kgot_lab(*words, "--trace", "x.jsonl", "--resume")
+        assert resumed.code == 0 and len(model.bodies) == 4, resumed.err
+    assert "estimate, for what is left of the documents" in resumed.err
+    assert len([event for event in load_run("x.jsonl").events if isinstance(event, ToolReturned)]) == 2
