@@ -21,7 +21,7 @@ def extract_graph(
     documents: Path, configuration: Configuration, out: Path, trace: Path | None, again: Mapping[str, object], *, go_on: bool
 ) -> None:
     """Write the facts of all documents into a snapshot file, every event on file; `again` is what the same command is given to go on."""
-    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+    from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.loop.again.extract import extract, left_to_read
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.forecast import forecast_of_texts
@@ -43,8 +43,8 @@ def extract_graph(
     passages = terminal.read_folder(documents)
     left = left_to_read(passages, limits, done)
     if done and not left:
-        write_snapshot(graph_after(done), out, variant="networkx")
-        terminal.say(f"nothing is left to do: every document is read; {graph_after(done)} written to {out}")
+        terminal.say("nothing is left to do: every document is read")
+        asking.keep_graph(graph_after(done), done, str(out))
         return
     spending = asking.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
@@ -58,5 +58,5 @@ def extract_graph(
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
         for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
             terminal.show_event(event, begun)
-        write_snapshot(store.graph(), out, variant="networkx")
-        terminal.say(f"{store.graph()} written to {out}; the run is in {path}")
+        asking.keep_graph(store.graph(), load_run(path).events, str(out))
+        terminal.say(f"the run is in {path}")

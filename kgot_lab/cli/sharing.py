@@ -17,20 +17,18 @@ def export(
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
-    from kgot_lab.errors import TraceError
     from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.viz import export as exporting
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
-    check_apart(source=source, out=out)
+    with source.open("rb") as file:
+        is_trace = file.read(64).startswith(b'{"trace"')
+    check_apart(**{"trace" if is_trace else "source": source}, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
-    try:
-        graph = graph_after(load_run(source).events)
-    except TraceError:
-        graph = read_snapshot(source)
+    graph = graph_after(load_run(source).events) if is_trace else read_snapshot(source)
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 
 

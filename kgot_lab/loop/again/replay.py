@@ -309,7 +309,9 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
 
 
-def fork_events(run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING) -> Iterator[Event]:
+def fork_events(
+    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+) -> Iterator[Event]:
     """The events of what `fork` makes, one by one as they happen; whatever stops it is raised: LLMError, SandboxError, BadInput."""
     events, _, recording, edits = _with_change(run, at, change, live)
     with _opened(events, store) as opened:
