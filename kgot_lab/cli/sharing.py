@@ -25,7 +25,8 @@ def export(
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
     with source.open("rb") as file:
         is_trace = file.read(64).startswith(b'{"trace"')
-    check_apart(**{"trace" if is_trace else "source": source}, out=out)
+    check_apart(source=source, out=out)
+    check_apart(trace=source if is_trace else None, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
     graph = graph_after(load_run(source).events) if is_trace else read_snapshot(source)
