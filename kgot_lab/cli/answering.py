@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
-    from kgot_lab.cli.configuration import Configuration
+    from kgot_lab.cli.configuration import Configuration, StoreChoice
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
@@ -59,11 +59,13 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     saved = Path(choice.save) if choice.save else None
     terminal.check_apart(
         trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
-        execution_model=configuration.execution_model, save_graph=saved, graph=choice.graph,
+        execution_model=configuration.execution_model, graph=choice.graph,
+        save_graph=saved if choice.graph is None or saved != Path(choice.graph) else None,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     terminal.check_new(path)
     asking.check_kept(saved, configuration.snapshots)
+    asking.check_saved_anew(choice)
     spending = asking.spending_of(configuration)
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
@@ -121,8 +123,17 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
         if configuration is not None:
             kept = asking.with_snapshots(kept, configuration.snapshots)
         finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
-        if configuration is not None and configuration.store.save:
-            asking.keep_graph(opened.graph(), configuration.store.save)
+        if configuration is not None:
+            _kept_in_the_end(opened, configuration.store, outputs.trace)
+
+
+def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path) -> None:
+    from kgot_lab.loop.trace import load_run
+
+    events = load_run(trace).events
+    if choice.save:
+        asking.keep_graph(store.graph(), events, choice.save)
+    asking.told_if_shared(store, choice, events)
 
 
 def go_on(
@@ -135,6 +146,7 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
+    from kgot_lab.loop.again.forks import by_hand
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.stores import store_again
 
@@ -144,7 +156,7 @@ def go_on(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
     )
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(configuration, run.events)
+    spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])  # what stands before a fork, its run has paid
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -155,6 +167,8 @@ def go_on(
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         terminal.show_end(run.events, trace, as_json=outputs.as_json)
         terminal.write_page(run.events, outputs.html)
+        if choice.save:
+            asking.keep_graph_again(run.events, choice.save)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
     other = execution or (configuration.execution_model if begun_so else begun.execution if begun.execution != begun.planning else None)
@@ -177,10 +191,17 @@ def go_on(
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
     asking.check_kept(Path(choice.save) if choice.save else None, None)
+    terminal.check_writable(Path(configuration.snapshots) / "snapshot_1.json" if configuration.snapshots else None)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace) if place else terminal.store_of(begun, choice.unsafe)
     with closing(opened) as store:
-        walk = resume(trace, store, Resources(tools, planning, executing))
-        finish(walk, trace, again, html=outputs.html, as_json=outputs.as_json)
-        if choice.save:
-            asking.keep_graph(store.graph(), choice.save)
+        asking.told_namespace(store)
+        try:
+            walk = resume(trace, store, Resources(tools, planning, executing))
+        except BadInput as error:
+            if place is None or not store.schema().nodes:
+                raise
+            elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
+            raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
+        finish(asking.with_snapshots(walk, configuration.snapshots), trace, again, html=outputs.html, as_json=outputs.as_json)
+        _kept_in_the_end(store, choice, trace)

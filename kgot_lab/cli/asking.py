@@ -118,12 +118,50 @@ def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
         if choice.keep:
             return empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
         choice = choice.model_copy(update={"namespace": None})
+    if graph is not None and choice.keep:
+        raise BadInput("--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out")
     store = empty_store(
         choice.kind or "in_memory", choice.at, unsafe=choice.unsafe, namespace=choice.namespace, keep=choice.keep, wipe=choice.wipe
     )
+    told_namespace(store)
+    return store if graph is None else _holding(graph, store)
+
+
+def told_namespace(store: Store) -> None:
+    """Say in which of a server's graphs a run grows its own."""
     if named := getattr(store, "namespace", ""):
         terminal.say(f"the graph grows in the namespace {named}")
-    return store if graph is None else _holding(graph, store)
+
+
+def keep_graph(graph: PropertyGraph, events: Sequence[Event], path: str) -> None:
+    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by the ending."""
+    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.stores.files import write_graph
+
+    lines = Path(path).suffix.lower() in {".json", ".jsonl"}
+    write_graph(sourced(graph, events), path, "networkx" if lines else None)
+    terminal.say(f"{graph} written to {path}")
+
+
+def keep_graph_again(events: Sequence[Event], path: str) -> None:
+    """Write the graph of a run that has its answer where the file is missing, or still holds what the run began with."""
+    from kgot_lab.loop.again.replay import started
+    from kgot_lab.loop.trace import graph_after
+    from kgot_lab.stores.files import read_graph
+
+    check_kept(Path(path), None)
+    graph, begun = graph_after(events), started(events).start
+    if not Path(path).exists() or (graph != begun and begun and read_graph(path) == begun):
+        keep_graph(graph, events, path)
+
+
+def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
+    """Say where a store that outlives a run holds something else in the end than the run's writes make."""
+    from kgot_lab.loop.trace import graph_after
+
+    place = getattr(store, "namespace", "") or choice.at
+    if place and store.graph() != graph_after(events):
+        terminal.say(f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too")
 
 
 def _holding(graph: PropertyGraph, store: Store) -> Store:
@@ -140,6 +178,7 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 def graph_in(where: str) -> PropertyGraph:
     """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
+    from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.stores import open_store
     from kgot_lab.stores.files import read_named_graph
@@ -150,7 +189,8 @@ def graph_in(where: str) -> PropertyGraph:
     with path.open("rb") as file:
         head = file.read(64)
     if head.startswith(b'{"trace"'):
-        return graph_after(load_run(path).events)
+        events = load_run(path).events
+        return sourced(graph_after(events), events)
     if path.suffix.lower() in {".sqlite", ".sqlite3", ".db", ".log"}:
         store = open_store(where)
         try:
@@ -185,6 +225,14 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
         yield event
 
 
+def check_saved_anew(choice: StoreChoice) -> None:
+    """Refuse to save a graph over another than the one that the run begins with; raises BadInput."""
+    if choice.save is None or not Path(choice.save).exists():
+        return
+    if choice.graph is None or "://" in choice.graph or Path(choice.graph).resolve() != Path(choice.save).resolve():
+        raise BadInput(f"--save-graph {choice.save} is there, and what it holds would be lost: name a new file, or begin with it (--graph)")
+
+
 def check_kept(saved: Path | None, snapshots: str | None) -> None:
     """See now that the graph can be kept where it is told, over nothing but a graph; raises BadInput."""
     from kgot_lab.stores.files import check_graph_file, read_graph
@@ -202,15 +250,6 @@ def check_kept(saved: Path | None, snapshots: str | None) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"--snapshots {folder} is there and not an empty folder: name a new one")
         terminal.check_writable(folder / "snapshot_1.json")
-
-
-def keep_graph(graph: PropertyGraph, path: Path | str) -> None:
-    """Write the graph of a run in the form of the file's ending: JSON lines, GraphML or Turtle."""
-    from kgot_lab.stores.files import write_graph
-
-    lines = Path(path).suffix.lower() in {".json", ".jsonl"}
-    write_graph(graph, path, "networkx" if lines else None)
-    terminal.say(f"{graph} written to {path}")
 
 
 def check_engine(chosen: ToolChoice) -> None:

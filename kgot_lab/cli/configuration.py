@@ -157,9 +157,9 @@ def configuration_of(about: Mapping[str, Any]) -> Configuration:
     store = begun.store.model_copy(update={"wipe": False, "graph": None})
     if begun.store.graph is not None and begun.store.keep:
         store = store.model_copy(update={"at": begun.store.graph})
-    elif begun.store.graph is not None:
+    elif begun.store.graph is not None and "://" in begun.store.graph:  # the namespace is the one the graph was read from
         store = store.model_copy(update={"namespace": None})
-    return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}, "snapshots": None})
+    return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
 
 
 def _checked(given: Mapping[str, Any], where: str) -> Configuration:

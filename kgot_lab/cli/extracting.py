@@ -21,10 +21,10 @@ def extract_graph(
     documents: Path, configuration: Configuration, out: Path, trace: Path | None, again: Mapping[str, object], *, go_on: bool
 ) -> None:
     """Write the facts of all documents into a graph file, every event on file; `again` is what the same command is given to go on."""
+    from kgot_lab.loop.again.extract import extract, left_to_read
     from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.extract import extract
     from kgot_lab.loop.forecast import forecast_of_texts
-    from kgot_lab.loop.trace import append, load_run, made_by, record
+    from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record
     from kgot_lab.stores import InMemory
     from kgot_lab.stores.files import check_graph_file, read_graph
 
@@ -42,16 +42,22 @@ def extract_graph(
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     passages = terminal.read_folder(documents)
+    left = left_to_read(passages, limits, done)
+    if done and not left:
+        terminal.say("nothing is left to do: every document is read")
+        asking.keep_graph(graph_after(done), done, str(out))
+        return
     spending = asking.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
     asking.check_prices(configuration, llm)
     page = asking.told_configuration(configuration, limits)
-    terminal.say(f"estimate, for all documents: {forecast_of_texts(limits, [each.text for each in passages], rate=asking.rate_of(llm))}")
+    forecast = forecast_of_texts(limits, [each.text for each in left], rate=asking.rate_of(llm))
+    terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
         for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
             terminal.show_event(event, begun)
-        asking.keep_graph(store.graph(), out)
+        asking.keep_graph(store.graph(), load_run(path).events, str(out))
         terminal.say(f"the run is in {path}")

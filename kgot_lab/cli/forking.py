@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.errors import BadInput
+from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.reading import read_regular_text
 from kgot_lab.text.harmless import harmless
+
+if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
+    from kgot_lab.loop.events import Event
 
 
 def fork_run(
@@ -32,9 +39,10 @@ def fork_run(
 ) -> None:
     """Walk a run again with one event changed: what would have happened? Only what follows from the change is asked."""
     from kgot_lab.cli.configuration import configuration_of
-    from kgot_lab.loop.again.forks import change_of, changeable, save_fork
-    from kgot_lab.loop.again.replay import Resources, fork, limits_of
+    from kgot_lab.loop.again.forks import change_of, changeable, forked, recorded_fork
+    from kgot_lab.loop.again.replay import Resources, limits_of, without_losses
     from kgot_lab.loop.telling import caption
+    from kgot_lab.loop.trace import load_run
 
     run, begun = terminal.run_of(trace)
     if listed:
@@ -52,6 +60,7 @@ def fork_run(
             raise BadInput(f"{change_file} cannot be read: {error}") from error
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
+    assert change is not None
     if change == change_of(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
@@ -61,7 +70,7 @@ def fork_run(
     terminal.budget_of(max_calls, max_seconds, max_dollars)
     given = {"models": str(models) if models else None, "documents": str(documents) if documents else None, **budget}
     configuration = configuration_of(run.about).with_flags(given)
-    live = Resources()
+    live, head = Resources(), {"written": "the change was written on the command line"}
     if model is not None:
         spending = asking.spending_of(configuration)
         llm = terminal.connect_model(model, spending, models=configuration.models)
@@ -70,9 +79,37 @@ def fork_run(
         asking.check_prices(configuration, llm, at_hand.vision)
         live = Resources(asking.tools_again(at_hand, configuration, begun), llm)
         asking.told_beforehand(llm, limits_of(begun))
-    made = fork(run, event, str(change), live=live)
-    save_fork(made, path, run, about={"written": "the change was written on the command line"})
-    for each in made.events[made.first_difference :]:
-        terminal.show_event(each)
-    typer.echo(harmless(repr(made)))
-    terminal.say(f"the fork is in {path}" + ("" if made.answer else "; give --model to go on where it stopped"))
+    if model is not None or "configuration" in run.about:
+        head["configuration"] = _grown_here(configuration, model).told(limits_of(begun))
+    if "documents" in run.about:
+        head["documents"] = run.about["documents"]
+    again = GoOn(
+        "resume", path,
+        {
+            "documents": documents, "model": model or "MODEL", "models": models, "attach": attach,
+            "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+        },
+    )  # fmt: skip
+    missing: list[str] = []
+    kept = forked(run, event, change, path, live=live, about=head)
+    changed = len(without_losses(run.events[:event]))
+    for number, each in enumerate(interruptible(kept if model else _while_recorded(kept, missing), path, again)):
+        if number >= changed:
+            terminal.show_event(each)
+    made = recorded_fork(run, load_run(path))
+    typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))
+    terminal.say(f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}"))
+
+
+def _grown_here(configuration: Configuration, model: str | None) -> Configuration:
+    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of the run it was made from."""
+    changed = {"model": model, "execution_model": None} if model else {}
+    return configuration.model_copy(update={**changed, "store": type(configuration.store)(), "snapshots": None})
+
+
+def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
+    """The events up to the first thing that the recording does not hold and no model was given for, which is noted."""
+    try:
+        yield from events
+    except ReplayMiss as error:
+        missing.append(str(error))

@@ -19,7 +19,6 @@ def export(
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
-    from kgot_lab.errors import TraceError
     from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.stores.files import read_graph
@@ -27,12 +26,15 @@ def export(
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
+    with source.open("rb") as file:
+        is_trace = file.read(64).startswith(b'{"trace"')
     check_apart(source=source, out=out)
+    check_apart(trace=source if is_trace else None, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
-    try:
+    if is_trace:
         graph = graph_after(load_run(source).events)
-    except TraceError:
+    else:
         graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl"} else read_snapshot(source)
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
 

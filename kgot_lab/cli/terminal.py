@@ -206,6 +206,9 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
 
     run = load_run(trace)
     begun = started(run.events)
+    if begun.question and not begun.dialect:
+        told = f"the trace of a baseline ({begun.preset}); there is no loop to walk again"
+        raise BadInput(f"{trace} is {told}: kgot-lab show {trace} shows it")
     if not begun.question:
         again = f"kgot-lab extract DIR --resume --trace {trace}"
         raise BadInput(f"{trace} is an extraction, not the run of a question; {again} goes on with it")
@@ -256,8 +259,12 @@ def check_page(html: Path | None, documents: Path | None = None) -> None:
 
 def check_apart(**files: object) -> None:
     """Raise BadInput where two options, or what a command reads and an option, name one file; a list names several, an address none."""
+    from kgot_lab.loop.trace import beside
+
     named: list[tuple[str, Path]] = []
     for option, given in files.items():
+        if option == "trace" and given:
+            named.append(("the graph that the run begins with", beside(Path(str(given))).resolve()))
         for value in given if isinstance(given, list) else [given]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:

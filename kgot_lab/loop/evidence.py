@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.cut import relevance
+from kgot_lab.loop.events import Event, ToolReturned, Wrote
 from kgot_lab.loop.grounding import scalars
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.run import Loop
-from kgot_lab.loop.supports import Support, noted
+from kgot_lab.loop.supports import Support, note, noted
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import named_words, telling_words
@@ -56,6 +59,26 @@ def supports_of(run: Loop, edge: Edge) -> tuple[Support, ...]:
     calls = {write.source for write in run.state.writes if any(edge.identity == other.identity for other in _written(write.diff))}
     documents = [document for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]
     return saying(edge, documents)
+
+
+def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
+    """A graph that a run made, where each edge that notes no support has those of its tool calls, for whoever asks the graph later."""
+    calls: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    documents: dict[str, list[Document]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, Wrote):
+            for edge in _written(event.diff):
+                calls[edge.identity].append(event.source)
+        if isinstance(event, ToolReturned):
+            documents[str(event.call)] += event.sources
+
+    def with_supports(edge: Edge) -> Edge:
+        if noted(edge.properties):
+            return edge
+        found = saying(edge, (document for call in dict.fromkeys(calls[edge.identity]) for document in documents[call]))
+        return replace(edge, properties={**edge.properties, **note(found)}) if found else edge
+
+    return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 
 
 def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:

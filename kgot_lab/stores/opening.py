@@ -233,7 +233,8 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
             if not wipe:
                 raise BadInput(
                     f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
-                    "namespace (--namespace NAME), begin with what is there (keep=True, --keep), or empty it first (wipe=True, --wipe)"
+                    "namespace (--namespace NAME), begin with what is there and no other graph (keep=True, --keep), or empty it first "
+                    "(wipe=True, --wipe)"
                 )
             store.apply(graph.diff(graph.of()))
     except BaseException:

@@ -353,7 +353,7 @@ def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here,
     one_line(kgot_lab("show", "run.html", "--html", "run.html"), "trace and html are the same file")
     model = ["--model", f"{server.url}#m"]
     one_line(kgot_lab("extract", "my papers", *model, "--out", "g.jsonl", "--trace", "g.jsonl"), "trace and out are the same file")
-    one_line(kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"), "run.html, line 1")
+    one_line(kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"), "graph file", ".html")
     assert Path("run.html").read_bytes() == before and not Path("g.jsonl").exists()
 
 

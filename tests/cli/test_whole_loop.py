@@ -50,10 +50,12 @@ def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_la
 def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--save-graph", "learnt.jsonl", "--snapshots", "snaps"))
     assert ran.code == 0 and len(read_snapshot("learnt.jsonl").edges) == 1
-    assert read_snapshot("snaps/snapshot_1.json") == read_snapshot("learnt.jsonl")
+    assert [edge.identity for edge in read_snapshot("snaps/snapshot_1.json").edges] == [
+        edge.identity for edge in read_snapshot("learnt.jsonl").edges
+    ]
     with openai_server(*replies(*READ)) as model:
         ran = kgot_lab("ask", QUESTION, "--graph", "learnt.jsonl", "--model", f"{model.url}#m", "--set", "forced_reads=1")
-    assert "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" not in ran.out  # the sentence is in the other run
+    assert "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" in ran.out  # the sentence of the other run
 
 
 @pytest.mark.parametrize("kind", ["a trace", "a log", "a SQLite file", "GraphML"])

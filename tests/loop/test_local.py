@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
 
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.loop.again.extract import extract, left_to_read
 from kgot_lab.loop.cut import fit
-from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, ToolCall, ToolReturned, Voted, Wrote
-from kgot_lab.loop.extract import extract
+from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import SourcedSentence, grounded_facts, proper, read_triples, says_fact, sourced_sentences
 from kgot_lab.loop.ledger import ledger
@@ -356,18 +357,35 @@ def test_every_sentence_of_every_document_is_asked_about_when_there_is_no_questi
     assert not of(Voted, events) and not of(Answered, events)
 
 
-def test_a_stopped_extraction_goes_on_with_the_document_it_was_in(store):
-    whole_run = list(extract(ADA, small(), store))
+@pytest.mark.parametrize("by", ["sentences", "statements"])
+def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, by):
+    limits = LOCAL if by == "sentences" else FEW
+    wrote = [{"statements": [f'add("Ada", "knows", "{name}")', f'add("{name}", "is", "known")']} for name in ("Bob", "Cy", "Di")]
+
+    def model(asked=0):
+        return small() if by == "sentences" else scripted(write=wrote[asked:] or wrote[-1:])
+
+    whole_run = list(extract(ADA, model(), store, limits))
     expected = store.graph()
-    second = [number for number, event in enumerate(whole_run) if isinstance(event, ToolReturned)][1]
-    for stop in (1, second, second + 1, second + 2, len(whole_run)):
+    for stop in range(1, len(whole_run) + 1):
         store.write("G.clear()")
-        rest = list(extract(ADA, small(), store, done=whole_run[:stop]))
-        begun = [event.call.arguments["document"] for event in of(ToolReturned, whole_run[:stop])]
-        again = [event.call.arguments["document"] for event in of(ToolReturned, rest)]
-        assert begun[:-1] + again == ["d1", "d2", "d3"]
-        assert {edge.identity for edge in store.graph().edges} == {edge.identity for edge in expected.edges}
-        assert graph_after([*whole_run[:stop], *rest]) == store.graph()
+        done = whole_run[:stop]
+        rest = list(extract(ADA, model(len(of(Asked, done))), store, limits, done=done))
+        told = [event for event in (*done, *rest) if not isinstance(event, Started)]
+        assert told == [event for event in whole_run if not isinstance(event, Started)], f"stopped after event {stop}"
+        assert store.graph() == expected == graph_after([*done, *rest])
+    assert rest == [] == left_to_read(ADA, limits, whole_run)
+
+
+def test_a_document_whose_recorded_events_are_not_made_again_is_read_anew_on_the_graph_as_it_was_left(store):
+    whole_run = list(extract(ADA, scripted(write=WRITE), store, FEW))
+    second = [number for number, event in enumerate(whole_run) if isinstance(event, ToolReturned)][1]
+    done = whole_run[: second + 2]
+    done[-1] = replace(done[-1], prompt=replace(done[-1].prompt, max_tokens=7))
+    store.write("G.clear()")
+    rest = list(extract(ADA, scripted(write=WRITE), store, FEW, done=done))
+    assert [event.call.arguments["document"] for event in of(ToolReturned, rest)] == ["d2", "d3"]
+    assert graph_after([*done, *rest]) == store.graph()
 
 
 def test_extraction_in_statements_writes_what_the_model_spelled(store):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.again.replay import Fork, without_losses
+from kgot_lab.loop.again.replay import Fork, Resources, fork_events, same_event, without_losses
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, record
@@ -48,9 +49,34 @@ def save_fork(fork: Fork, path: str | Path, original: Trace, *, about: Mapping[s
     at = fork.first_difference
     if _shared(original.events, fork.events) != at or not (at < len(fork.events) and changeable(fork.events[at])):
         raise BadInput(f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand")
-    head = {"fork_of": original.run, "at": at, "change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})}
-    for _ in record(fork.events, path, run=f"{original.run}, event {at} changed", about=head):
+    for _ in _recorded(fork.events, path, original, at, {"change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})}):
         pass
+
+
+def forked(
+    original: Trace, at: int, change: str, path: str | Path, *, live: Resources, about: Mapping[str, Json] | None = None
+) -> Iterator[Event]:
+    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with after a stop.
+
+    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and no file is left.
+    """
+    walk = fork_events(original, at, change, live=live)
+    recorded = without_losses(original.events[: at + 1])
+    begun: list[Event] = []
+    for was, event in zip(recorded, walk, strict=False):
+        begun.append(event)
+        if same_event(was, event) != (len(begun) < len(recorded)):
+            break
+    else:
+        if len(begun) == len(recorded):
+            head = {"change": change_of(begun, len(begun) - 1), **(about or {})}
+            return _recorded(chain(begun, walk), path, original, len(begun) - 1, head)
+    raise BadInput(f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where")
+
+
+def _recorded(events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]) -> Iterator[Event]:
+    """Pass the events of a fork on, each written to a new file, whose head says what it is a fork of."""
+    return record(events, path, run=f"{original.run}, event {at} changed", about={"fork_of": original.run, "at": at, **about})
 
 
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:

@@ -300,6 +300,28 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     Only what changed is asked again. The store must be empty; by default it is one in this process, for the languages of the run. Without
     a model it runs to the first missing reply, keeps graph and diff, and says so.
     """
+    events, at, recording, edits = _with_change(run, at, change, live)
+    with _opened(events, store) as opened:
+        seen, stopped = _walked_with(events, recording, remembered(recording, events, opened, edits), live)
+    pairs = zip(seen, events, strict=False)
+    first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
+    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from the recording, and is no call that was avoided
+    return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
+
+
+def fork_events(
+    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+) -> Iterator[Event]:
+    """The events of what `fork` makes, one by one as they happen; whatever stops it is raised: LLMError, SandboxError, BadInput."""
+    events, _, recording, edits = _with_change(run, at, change, live)
+    with _opened(events, store) as opened:
+        yield from walk_again(events, recording, remembered(recording, events, opened, edits), live)
+
+
+def _with_change(
+    run: Trace | Sequence[Event], at: int, change: str, live: Resources
+) -> tuple[tuple[Event, ...], int, Recording, dict[Key, str]]:
+    """What a fork walks on: the events without losses, the number of the changed one among them, a recording, and edited statements."""
     events = events_of(run)
     require(change, str, "what an event is changed to is a text")
     require(live, Resources, "what a fork may use is Resources(tools, model)")
@@ -310,13 +332,7 @@ def fork(run: Trace | Sequence[Event], at: int, change: str, store: Store | None
     at -= sum(map(_is_loss, events[:at]))
     events = without_losses(events)
     recording = Recording.of(events)
-    edits = _changed(recording, events, at, change)
-    with _opened(events, store) as opened:
-        seen, stopped = _walked_with(events, recording, remembered(recording, events, opened, edits), live)
-    pairs = zip(seen, events, strict=False)
-    first = next((number for number, (now, was) in enumerate(pairs) if not same_event(now, was)), min(len(seen), len(events)))
-    by_hand = isinstance(events[at], Asked) and len(seen) > at  # that reply came from the recording, and is no call that was avoided
-    return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
+    return events, at, recording, _changed(recording, events, at, change)
 
 
 def _walked_with(events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources) -> tuple[list[Event], str]:
