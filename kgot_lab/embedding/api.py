@@ -14,6 +14,7 @@ import numpy as np
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
+from kgot_lab.llm.proxies import proxy_variable, way_to
 
 
 class API:
@@ -34,7 +35,10 @@ class API:
             raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
         self.name, self._preset = f"{preset.name}:{self._model}", preset
         self._asked, self._seen, self._batch = dimension, dimension, batch
-        self._client = openai.OpenAI(api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries)
+        client = openai.DefaultHttpxClient(**way_to(preset.base_url))
+        self._client = openai.OpenAI(
+            api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries, http_client=client
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -86,7 +90,9 @@ class API:
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
-            told = f"no connection to {self._preset.base_url}: {error.__cause__ or error}. Is the server running?"
+            variable = proxy_variable(self._preset.base_url)
+            through = variable and f" through the proxy that {variable} names"
+            told = f"no connection to {self._preset.base_url}{through}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except (openai.APIError, ValueError) as error:  # ValueError: no vectors in the answer, or no JSON
