@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, finish
+from kgot_lab.cli.going_on import GoOn, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
@@ -121,7 +121,8 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
             kept = asking.with_snapshots(kept, configuration.snapshots)
         finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
         if configuration is not None and configuration.store.save:
-            write_snapshot(opened.graph(), configuration.store.save, variant="networkx")
+            with made_again(outputs.trace):
+                write_snapshot(opened.graph(), configuration.store.save, variant="networkx")
             terminal.say(f"{opened.graph()} written to {configuration.store.save}")
 
 
@@ -137,6 +138,7 @@ def go_on(
     """Go on with a run on file, by the models it names unless others are given."""
     from kgot_lab.graph.snapshots import write_snapshot
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
+    from kgot_lab.loop.trace import graph_after
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
@@ -156,6 +158,10 @@ def go_on(
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         terminal.show_end(run.events, trace, as_json=outputs.as_json)
         terminal.write_page(run.events, outputs.html)
+        if choice.save and not Path(choice.save).exists():  # it could not be written when the run ended
+            graph = graph_after(run.events)
+            write_snapshot(graph, choice.save, variant="networkx")
+            terminal.say(f"{graph} written to {choice.save}")
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
     other = execution or (configuration.execution_model if begun_so else begun.execution if begun.execution != begun.planning else None)
@@ -184,5 +190,6 @@ def go_on(
         walk = resume(trace, store, Resources(tools, planning, executing))
         finish(walk, trace, again, html=outputs.html, as_json=outputs.as_json)
         if choice.save:
-            write_snapshot(store.graph(), choice.save, variant="networkx")
+            with made_again(trace):
+                write_snapshot(store.graph(), choice.save, variant="networkx")
             terminal.say(f"{store.graph()} written to {choice.save}")

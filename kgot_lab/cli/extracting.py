@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.cli.going_on import GoOn, told_how
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def extract_graph(
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
-        for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
-            terminal.show_event(event, begun)
+        with told_how(path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
+            for event in kept:
+                terminal.show_event(event, begun)
         write_snapshot(store.graph(), out, variant="networkx")
         terminal.say(f"{store.graph()} written to {out}; the run is in {path}")

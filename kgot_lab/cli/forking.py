@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import asking, terminal
+from kgot_lab.cli.going_on import GoOn
 from kgot_lab.errors import BadInput
 from kgot_lab.text.harmless import harmless
 
@@ -32,7 +33,7 @@ def fork_run(
     """Walk a run again with one event changed: what would have happened? Only what follows from the change is asked."""
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.again.forks import change_of, changeable, save_fork
-    from kgot_lab.loop.again.replay import Resources, fork, limits_of
+    from kgot_lab.loop.again.replay import BY_CTRL_C, Resources, fork, limits_of
     from kgot_lab.loop.telling import caption
 
     run, begun = terminal.run_of(trace)
@@ -46,7 +47,7 @@ def fork_run(
         raise BadInput("say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed")
     if change_file is not None:
         try:
-            change = change_file.read_text(encoding="utf-8")
+            change = change_file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):
@@ -74,4 +75,12 @@ def fork_run(
     for each in made.events[made.first_difference :]:
         terminal.show_event(each)
     typer.echo(harmless(repr(made)))
-    terminal.say(f"the fork is in {path}" + ("" if made.answer else "; give --model to go on where it stopped"))
+    if made.answer or model is None:
+        terminal.say(f"the fork is in {path}" + ("" if made.answer else "; give --model to go on where it stopped"))
+        return
+    again = {
+        "documents": documents, "model": model, "models": models, "attach": attach or None,
+        "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+    }  # fmt: skip
+    terminal.say(f"{made.stopped}. The fork is in {path} as far as it came. Go on with: {GoOn('resume', path, again)}")
+    raise typer.Exit(terminal.INTERRUPTED if made.stopped == BY_CTRL_C else 1)
