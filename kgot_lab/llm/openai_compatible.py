@@ -125,7 +125,9 @@ class OpenAICompatible:
             if self._gave_way(outcome, manner, asking):
                 continue
             if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
-                raise LLMError(self._advice(outcome, asking))
+                error = LLMError(self._advice(outcome, asking))
+                error.status = outcome.status
+                raise error
             wait = self._wait(outcome, asking.attempt)
             may_ask_again(wait)
             count = f"request {asking.attempt} of {self.patience.attempts}"

@@ -6,6 +6,7 @@ process suffices, and the index of the documents, a model on this computer and t
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import sqlite3
@@ -16,7 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, ModelMissing, NoSandbox, NotInstalled, OverBudget, ReplayMiss
+from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, ModelMissing, NoSandbox, NotInstalled, OverBudget, ReplayMiss, TraceError
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
@@ -37,6 +38,7 @@ from kgot_lab.types import LLM, Usage
 RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
 _FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)  # no question could be answered after one of these
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # nothing more can be written, whatever the question
 _IN_A_ROW = 5  # questions that a model fails on before the run stops: then it is the server and not the question
 
 
@@ -74,10 +76,14 @@ class QuestionRun:
                 append_receipt(self.folder / RECEIPTS, receipt)
             return receipt, error
 
-        in_a_row = 0
+        in_a_row = answered = 0
         with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
             for receipt, error in done:
                 yield receipt
+                answered += not receipt.error
+                if isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered)):
+                    # once something was answered, a 403 may be about the question: some servers refuse texts with it
+                    raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_the_models(error) else 0
                 if in_a_row == _IN_A_ROW:
                     raise LLMError(f"the model failed on {in_a_row} questions in a row, so the run stops: {error}") from error
@@ -112,6 +118,14 @@ class QuestionRun:
                 receipt = with_grade(receipt, grade, self.grader.name)
         except (Halted, *_FATAL):
             raise
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            receipt, problem = replace(receipt, correct=None, error=f"{type(error).__name__}: {error}"), error
+        except TraceError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL:
+                raise
+            receipt, problem = replace(receipt, correct=None, error=str(error)), error
         except Exception as error:  # a defect on one question must not cost the others
             told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
@@ -155,6 +169,8 @@ def alone_in(folder: Path) -> Iterator[None]:
     with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY":
+                raise BadInput(f"the folder {folder} cannot be used: {error}; make room, or name another with --folder DIR") from None
             raise BadInput(f"another run is at work in {folder}: wait for it, or name another folder with --folder DIR") from None
         yield

@@ -26,7 +26,7 @@ def own_questions(path: Path) -> QuestionSet:
     `steps` and `tools` say what a person took. The name of the set is that of the file. Raises BadInput, which names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # and at no other separator: JSON lets those stand in a text
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
