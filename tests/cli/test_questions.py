@@ -224,7 +224,12 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end(kgot_lab, here):
 
     with answering_server(reply) as server:
         ran = kgot_lab(*asking(server))
-        assert ran.code == 1 and "1 question ended in an error; the same command asks it again" in ran.err and "curie: " in ran.err and "not to my taste" in receipts()["curie"]["error"]
+        assert (
+            ran.code == 1
+            and "1 question ended in an error; the same command asks it again" in ran.err
+            and "curie: " in ran.err
+            and "not to my taste" in receipts()["curie"]["error"]
+        )
         assert {id: row["error"] for id, row in receipts().items() if id != "curie"} == dict.fromkeys(receipts().keys() - {"curie"}, "")
 
 

@@ -281,3 +281,10 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
     assert (old.run, old.about, old.question, old.answer, old.finished) == ("old", {}, "Where?", "London", True)
     assert old.events[0].readers == () and old.events[-1].evidence == () and graph_after(old.events).ids == ("Ada",)
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
+
+
+def test_a_trace_that_an_editor_saved_with_a_mark_is_read_all_the_same(tmp_path):
+    whole = bundled("traces/hotpotqa_demo.jsonl")
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes("\ufeff".encode() + whole.read_bytes())
+    assert load_run(marked) == load_run(whole)

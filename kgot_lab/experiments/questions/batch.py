@@ -17,7 +17,18 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, ModelMissing, NoSandbox, NotInstalled, OverBudget, ReplayMiss, TraceError
+from kgot_lab.errors import (
+    BadInput,
+    BadReply,
+    LabError,
+    LLMError,
+    ModelMissing,
+    NoSandbox,
+    NotInstalled,
+    OverBudget,
+    ReplayMiss,
+    TraceError,
+)
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
@@ -65,24 +76,28 @@ class QuestionRun:
     def answers(self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None) -> Iterator[QuestionReceipt]:
         """Answer what is missing, so many at a time, and give each receipt as it is written.
 
-        An error in a question is its receipt. Raises OverBudget, an error that would end every question, or LLMError when the model failed
-        on several questions in a row; calls under way come to their end first, and so they do when Ctrl-C stops it.
+        An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed on several questions in a row,
+        OverBudget, or an error that would end every question; calls under way come to their end first, and so they do when Ctrl-C stops it.
         """
         lock, halt = threading.Lock(), threading.Event()
+        answered = 0
 
-        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None]:
+        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None, bool]:
+            nonlocal answered
             receipt, error = self._answered(question, halt, told)
             with lock:
                 append_receipt(self.folder / RECEIPTS, receipt)
-            return receipt, error
-
-        in_a_row = answered = 0
-        with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
-            for receipt, error in done:
-                yield receipt
                 answered += not receipt.error
-                if isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered)):
-                    # once something was answered, a 403 may be about the question: some servers refuse texts with it
+                barred = _is_barred(error, answered)
+            if barred:
+                halt.set()
+            return receipt, error, barred
+
+        in_a_row = 0
+        with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
+            for receipt, error, barred in done:
+                yield receipt
+                if barred:
                     raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_the_models(error) else 0
                 if in_a_row == _IN_A_ROW:
@@ -132,6 +147,11 @@ class QuestionRun:
         receipt = with_costs(receipt, seen or _kept(path), before + time.perf_counter() - began)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _is_barred(error: Exception | None, answered: int) -> bool:
+    """Whether a server will not be asked with this key; once it answered, a 403 may be about one question, whose text it refuses."""
+    return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
 
 
 def _is_the_models(error: Exception | None) -> bool:

@@ -31,7 +31,7 @@ def own_questions(path: Path) -> QuestionSet:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not questions:
-        raise BadInput(f"{path} holds no question: a line is an object such as {{\"question\": \"…\", \"answer\": \"…\"}}")
+        raise BadInput(f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}')
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
@@ -65,9 +65,9 @@ def _check(where: str, row: Json) -> None:
     if unknown := sorted(set(row) - set(_KNOWN)):
         raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
     if not isinstance(row.get("question"), str) or not row["question"].strip():
-        raise BadInput(f"{where}: a question is a text under \"question\", not {shortly(row.get('question'))}")
+        raise BadInput(f'{where}: a question is a text under "question", not {shortly(row.get("question"))}')
     if not isinstance(row.get("answer"), str | int | float):
-        raise BadInput(f"{where}: the right answer is a text or a number under \"answer\", not {shortly(row.get('answer'))}")
+        raise BadInput(f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}')
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
             raise BadInput(f"{where}: {name} are a list, not {shortly(row[name])}")
