@@ -27,9 +27,8 @@ class LlamaCpp:
                 str(path), n_ctx=context, n_batch=chunk, n_threads=threads, n_threads_batch=threads, verbose=False
             )
         except (ValueError, MemoryError) as error:
-            raise LLMError(
-                f"llama.cpp cannot load {path}: {str(error).rstrip('.') or type(error).__name__}. {why_not_loaded(path)}"
-            ) from None
+            told = str(error).rstrip(".") or type(error).__name__
+            raise LLMError(f"llama.cpp cannot load {path}: {told}. {why_not_loaded(path)}") from None
         end = self._llama.detokenize([self._llama.token_eos()], special=True).decode()
         template = self._llama.metadata.get("tokenizer.chat_template", CHATML_CHAT_TEMPLATE)
         self._chat = Jinja2ChatFormatter(template, eos_token=end, bos_token="")

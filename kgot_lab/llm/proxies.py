@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 from kgot_lab.errors import BadInput
 
@@ -47,7 +47,7 @@ def proxy_variable(address: str) -> str:
     """The environment variable that names the proxy through which an address is asked; "" where it is asked without one."""
     parts = urlsplit(address)
     proxies = _proxies()
-    if is_loopback(address) or proxy_bypass_environment(parts.netloc.rpartition("@")[2]):
+    if is_loopback(address) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return ""
     return next((_variable(scheme) for scheme in (parts.scheme, "all") if scheme in proxies), "")
 

@@ -226,7 +226,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 def lines_on_file(path: Path) -> list[str]:
     """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but for an end in mid-letter."""
     before, end, last = path.read_bytes().rpartition(b"\n")
-    return [
+    return [  # a mark that an editor put at the beginning is no part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
         last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
     ]  # splitlines would also cut at odd separators

@@ -153,7 +153,8 @@ def test_an_ask_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, server, he
 
 @posix
 def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here):
-    rows = [json.dumps({"_id": f"d{number}", "title": f"Person {number}", "text": f"Person {number} was born in place {number}."}) for number in range(60)]
+    told = [{"_id": f"d{number}", "title": f"Person {number}", "text": f"Born in place {number}."} for number in range(60)]
+    rows = [json.dumps(row) for row in told]
     asked = [json.dumps({"_id": f"q{number}", "text": f"Where was person {number} born?"}) for number in range(60)]
     set_ = here / "mine"
     (set_ / "qrels").mkdir(parents=True)

@@ -335,8 +335,8 @@ def test_a_small_model_gets_few_tools_and_another_all_that_work(kgot_lab, server
     write_set([{**row, "attachments": ["note.txt"]} for row in birthplace_questions()])
     for preset, tools in (("local", ["read_attachment", "search"]), ("reference", ["inspect_file", "llm_query", "python", "search"])):
         folder = Path(f"of-{preset}")
-        ran = kgot_lab("questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", folder, "--preset", preset, "--limit", 1)
-        assert ran.code == 0 and json.loads((folder / "plan.json").read_text())["tools"] == tools
+        kgot_lab("questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", folder, "--preset", preset, "--limit", 1)
+        assert json.loads((folder / "plan.json").read_text())["tools"] == tools
 
 
 def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_web(kgot_lab, here):

@@ -115,7 +115,8 @@ class QuestionRun:
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
         seen: list[Event] = []
-        receipt, problem = scored(question, "", self.questions.scored_by), None
+        receipt = scored(question, "", self.questions.scored_by)
+        problem: Exception | None = None
         before = Usage.total(event.usage for event in _kept(path) if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
