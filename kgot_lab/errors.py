@@ -63,9 +63,10 @@ class NotInstalled(LabError):
 
 
 class LLMError(LabError):
-    """A model could not answer; `spent` is the Usage that was charged all the same, or None."""
+    """A model could not answer; `spent` is the Usage that was charged all the same, or None; `status` what HTTP said, 0 if nothing."""
 
     spent: Any = None
+    status: int = 0
 
 
 class BadReply(LLMError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, finish
+from kgot_lab.cli.going_on import GoOn, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
@@ -132,7 +132,8 @@ def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path) -> None:
 
     events = load_run(trace).events
     if choice.save:
-        asking.keep_graph(store.graph(), events, choice.save)
+        with made_again(trace):
+            asking.keep_graph(store.graph(), events, choice.save)
     asking.told_if_shared(store, choice, events)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 import warnings
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -44,25 +47,52 @@ app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pre
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on standard error and exit code 1, an interruption 130."""
+    """Run the command line; an error is one line on standard error and exit code 1, an interruption 130."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _ended_by_signals():
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")  # without the line of code it comes from
         try:
             load_env()
             app()
         except LabError as error:
+            if isinstance(error.__cause__, OSError):
+                _lost(sys.stdout)
             terminal.say(f"error: {error}")
             sys.exit(1)
         except KeyboardInterrupt:
             sys.exit(terminal.INTERRUPTED)
         except OSError as error:
-            if not _lost(sys.stdout):
-                raise
-            terminal.say(f"error: the output could not be written: {error.strerror or error}")
+            _lost(sys.stdout)
+            terminal.say(f"error: {terminal.reason_of(error)}")
             sys.exit(1)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """What ends a program, or a closed terminal, is heard as Ctrl-C is, once; the exit code tells which it was, as shells have it."""
+    heard: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends at once
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)):
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has a program ignore what a closed terminal sends
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    except SystemExit as ended:
+        if heard and ended.code == terminal.INTERRUPTED:
+            raise SystemExit(128 + heard[0]) from None
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _lost(stream: TextIO | None) -> bool:
@@ -70,7 +100,6 @@ def _lost(stream: TextIO | None) -> bool:
     if stream is None:
         return False
     try:
-        stream.write("\n")
         stream.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -154,6 +183,7 @@ def _named(tools: list[str] | None) -> object:
 
 @app.command()
 def demo(
+    trace: options.TraceFile = None,
     more: Annotated[int, typer.Option("--more", help="how many further questions to ask (up to 2)", min=0, max=2)] = 0,
     replayed: Annotated[bool, typer.Option("--replay", help="show the recorded run, without the model")] = False,
 ) -> None:
@@ -165,6 +195,10 @@ def demo(
 
     if replayed and more:
         raise BadInput("--replay shows the one run that is recorded, and --more asks a live model: leave out one of them")
+    if replayed and trace is not None:
+        raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
+    first = trace or (None if replayed else terminal.new_trace())
+    terminal.check_new(first)
     if not replayed:
         try:
             llm = terminal.local_model()
@@ -177,8 +211,8 @@ def demo(
         _replay_demo()
         return
     live = Resources(terminal.tools_with_notes(hotpotqa().documents, []), llm)
-    for question in demo_questions()[: 1 + more]:
-        path = terminal.new_trace()
+    for number, question in enumerate(demo_questions()[: 1 + more], start=1):
+        path = first if first and number == 1 else trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace()
         html = path.with_suffix(".html")
         again = GoOn("resume", path, {"html": html})
         walked(QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO}), InMemory(), again, Outputs(path, html=html))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.cli.going_on import GoOn, told_how
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def extract_graph(
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
-        for event in interruptible(kept, path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
-            terminal.show_event(event, begun)
+        with told_how(path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
+            for event in kept:
+                terminal.show_event(event, begun)
         asking.keep_graph(store.graph(), load_run(path).events, str(out))
         terminal.say(f"the run is in {path}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, interruptible
+from kgot_lab.cli.going_on import GoOn, told_how
 from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.reading import read_regular_text
 from kgot_lab.text.harmless import harmless
@@ -55,7 +55,7 @@ def fork_run(
         raise BadInput("say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed")
     if change_file is not None:
         try:
-            change = read_regular_text(change_file)
+            change = read_regular_text(change_file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):
@@ -93,9 +93,10 @@ def fork_run(
     missing: list[str] = []
     kept = forked(run, event, change, path, live=live, about=head)
     changed = len(without_losses(run.events[:event]))
-    for number, each in enumerate(interruptible(kept if model else _while_recorded(kept, missing), path, again)):
-        if number >= changed:
-            terminal.show_event(each)
+    with told_how(path, again):
+        for number, each in enumerate(kept if model else _while_recorded(kept, missing)):
+            if number >= changed:
+                terminal.show_event(each)
     made = recorded_fork(run, load_run(path))
     typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))
     terminal.say(f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}"))

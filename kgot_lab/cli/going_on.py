@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.cli.terminal import INTERRUPTED, say, show_end, show_event, write_page
-from kgot_lab.errors import LabError, LLMError, NotInstalled, OverBudget, ReplayMiss, SandboxError, StoreUnavailable, TraceError
+from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
+from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, OverBudget, ReplayMiss, SandboxError, StoreUnavailable, TraceError
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
@@ -55,24 +56,45 @@ class GoOn:
         return replace(self, options={**self.options, **dict.fromkeys(names, value)})
 
 
-def interruptible(events: Iterator[Event], path: Path, again: GoOn) -> Iterator[Event]:
-    """The events; when Ctrl-C, a model, the budget or the sandbox stops them, say where the run is kept and how to go on."""
-    kept = f"Everything so far is in {path}."
+@contextmanager
+def told_how(path: Path, again: GoOn) -> Iterator[None]:
+    """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept and how to go on."""
     try:
-        yield from events
+        yield
     except KeyboardInterrupt:
-        say(f"\nStopped. {kept} Go on with: {again}")
+        say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if path.exists() else ''}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, SandboxError, StoreUnavailable, TraceError) as error:
-        raise LabError(f"{str(error).rstrip('.')}. {kept} {again.after(error)}") from error
+        told = f"{str(error).rstrip('.')}. {_kept(path)}"
+        raise LabError(f"{told} {again.after(error)}" if path.exists() else told) from error
+    except OSError as error:
+        told = f"{reason_of(error)}. {_kept(path)}"
+        raise LabError(f"{told} Go on with: {again}" if path.exists() else told) from error
+
+
+def _kept(path: Path) -> str:
+    return f"Everything so far is in {path}." if path.exists() else "Nothing is on file: the same command begins anew."
 
 
 def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | None = None, as_json: bool = False) -> None:
     """Show events as they happen, then the answer with what it rests on."""
     seen: list[Event] = []
     begun = time.perf_counter()
-    for event in interruptible(events, path, again):
-        seen.append(event)
-        show_event(event, begun, to_stderr=as_json)
-    show_end(seen, path, as_json=as_json)
-    write_page(seen, html)
+    with told_how(path, again):
+        for event in events:
+            seen.append(event)
+            show_event(event, begun, to_stderr=as_json)
+        show_end(seen, path, as_json=as_json)
+    with made_again(path, html=html):
+        write_page(seen, html)
+
+
+@contextmanager
+def made_again(path: Path, **output: Path | None) -> Iterator[None]:
+    """Where an output of a whole run cannot be written, say that the run is kept and how the output is made once more."""
+    try:
+        yield
+    except (BadInput, OSError) as error:
+        told = reason_of(error) if isinstance(error, OSError) else str(error).rstrip(".")
+        how = command("resume", path, **output)
+        raise LabError(f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}") from error

@@ -13,7 +13,7 @@ import typer
 
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.terminal import bar
-from kgot_lab.errors import BadInput, LabError, LLMError, OverBudget, require_count, shortly
+from kgot_lab.errors import BadInput, LabError, OverBudget, require_count, shortly
 from kgot_lab.text.harmless import harmless
 from kgot_lab.writing import write_whole
 
@@ -168,6 +168,10 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
         ready = prepared(whole, selection, by, place, how.budget)
         _answer_all(ready, how.parallel)
         _show(ready.run, how.as_json)
+        if failed := sum(bool(receipt.error) for receipt in _asked(ready.run)):
+            ended = "1 question ended in an error; the same command asks it again"
+            terminal.say(ended if failed == 1 else f"{failed} questions ended in an error; the same command asks them again")
+            raise typer.Exit(1)
 
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
@@ -191,26 +195,29 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
         terminal.say(f"estimate, for {what}: {cost}")
     kept = f"Everything so far is in {run.folder}; the same command goes on from there."
     try:
-        with bar("questions") as progress:
-            done = total - missing
+        try:
+            with bar("questions") as progress:
+                done = total - missing
 
-            def told(question: Question, event: Event) -> None:
-                what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
-                progress(done, total, what)
+                def told(question: Question, event: Event) -> None:
+                    what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                    progress(done, total, what)
 
-            for receipt in run.answers(parallel, told):
-                done += 1
-                terminal.say(_line(receipt))
+                for receipt in run.answers(parallel, told):
+                    done += 1
+                    terminal.say(_line(receipt))
+        finally:
+            note_untraced(run.folder, spending)
+            write_totals(run.folder)
     except KeyboardInterrupt:
         terminal.say(f"\nStopped. {kept}")
         raise typer.Exit(terminal.INTERRUPTED) from None
-    except LLMError as error:
+    except OSError as error:
+        raise LabError(f"{terminal.reason_of(error)}. {kept}") from error
+    except LabError as error:
         if isinstance(error, OverBudget) and (limits := _limits_of(spending.budget)):
             kept = f"Everything so far is in {run.folder}; the same command with a larger {limits} goes on from there."
         raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
-    finally:
-        note_untraced(run.folder, spending)
-        write_totals(run.folder)
 
 
 def _limits_of(budget: Budget) -> str:
@@ -227,12 +234,17 @@ def _line(receipt: QuestionReceipt) -> str:
     return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
+def _asked(run: QuestionRun) -> list[QuestionReceipt]:
+    """The receipts of the questions that were chosen."""
+    chosen = {question.id for question in run.questions.questions}
+    return [receipt for id, receipt in run.receipts.items() if id in chosen]
+
+
 def _show(run: QuestionRun, as_json: bool) -> None:
     """The results of a run, also written to a file."""
     from kgot_lab.experiments.questions.results import graded_grid, results_grid, results_json
 
-    asked = {question.id for question in run.questions.questions}
-    receipts = [receipt for id, receipt in run.receipts.items() if id in asked]
+    receipts = _asked(run)
     results = results_json(receipts)
     write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:

@@ -39,7 +39,15 @@ def say(text: str) -> None:
     """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no password or key is shown."""
     from kgot_lab.llm.keys import without_known_keys
 
-    typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
+    with suppress(OSError):  # where nobody can be told, as after a terminal was closed, the work still ends well
+        typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
+
+
+def reason_of(error: OSError) -> str:
+    """What a system could not do, with the file where it is known: "cannot write run.jsonl: No space left on device"."""
+    if isinstance(error, BrokenPipeError):
+        return "the output could not be written: whoever read it has stopped reading"
+    return f"{error.filename}: {error.strerror}" if error.filename else f"the output could not be written: {error.strerror or error}"
 
 
 # --- models and limits ----------------------------------------------------------------------------------------------------
@@ -216,7 +224,14 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
 
 
 def new_trace() -> Path:
-    """A file for a new run, named by the time and, since two may begin in one second, by a number that no other has."""
+    """A file for a new run, named by the time and, since two may begin in one second, by a number that no other has.
+
+    Raises BadInput where it cannot be written.
+    """
+    try:
+        check_writable(RUNS / "new.jsonl")
+    except BadInput as error:
+        raise BadInput(f"{error}. Nothing was asked. Name a file elsewhere with --trace FILE, or work in another folder") from None
     return RUNS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{uuid4().hex[:8]}.jsonl"
 
 

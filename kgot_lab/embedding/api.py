@@ -15,6 +15,7 @@ from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.llm.bounded import UnusableBody, bounded_client
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
+from kgot_lab.llm.proxies import proxy_variable, way_to
 
 _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 
@@ -39,7 +40,7 @@ class API:
         self._asked, self._seen, self._batch = dimension, dimension, batch
         self._client = openai.OpenAI(
             api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries,
-            http_client=bounded_client(timeout, 2_000_000 + batch * _MOST_BYTES),
+            http_client=bounded_client(timeout, 2_000_000 + batch * _MOST_BYTES, **way_to(preset.base_url)),
         )  # fmt: skip
 
     @cached_property
@@ -100,7 +101,9 @@ class API:
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
-            told = f"no connection to {self._preset.base_url}: {error.__cause__ or error}. Is the server running?"
+            variable = proxy_variable(self._preset.base_url)
+            through = variable and f" through the proxy that {variable} names"
+            told = f"no connection to {self._preset.base_url}{through}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except UnusableBody as error:

@@ -14,12 +14,14 @@ import math
 import os
 import platform
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import IO
 
-from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import BY_ID, Latency, Progress, Retriever, Run, asked, latency, unique
 from kgot_lab.evaluation.source import source_digest
@@ -54,7 +56,7 @@ def run_to(
     done = _resumed(partial, fixed)
     older = len(done)
     known = {document.id for document in dataset.documents}
-    with partial.open("a", encoding="utf-8") as lines:
+    with _writing(partial) as lines:
         if not partial.stat().st_size:
             lines.write(_line(fixed))
         for query in queries:
@@ -65,10 +67,10 @@ def run_to(
                         raise BadInput(f"{system.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}")
                 except (LLMError, StoreUnavailable):  # no fault of the system: a server is away, a budget is spent
                     raise
-                except Exception:
+                except Exception as error:
                     lines.close()
                     partial.unlink()
-                    raise
+                    raise (LabError(f"{system.name} failed: {error}") if isinstance(error, OSError) else error) from None
                 lines.write(_line(_row(query.id, hits) | {"seconds": took}))
                 lines.flush()
                 done[query.id] = (_rounded(hits), took)
@@ -82,6 +84,17 @@ def run_to(
     save_receipt(made, path, keep)
     partial.unlink()
     return made
+
+
+@contextmanager
+def _writing(partial: Path) -> Iterator[IO[str]]:
+    """The file that takes the lines of a run under way; raises LabError where it takes no more."""
+    try:
+        with partial.open("a", encoding="utf-8") as lines:
+            yield lines
+    except OSError as error:
+        kept = "the same command goes on from what it holds"
+        raise LabError(f"cannot write the receipt {partial}: {error.strerror or error}. Once it can be written, {kept}") from error
 
 
 def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:

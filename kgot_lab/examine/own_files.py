@@ -56,6 +56,8 @@ def _kind_of(path: Path) -> str:
         raise BadInput(f"there is no file {path}")
     with path.open("rb") as file:
         head = file.read(_HEAD)
+    if not head:
+        raise BadInput(f"{path} is empty: what was in it is lost, or it was never written")
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):

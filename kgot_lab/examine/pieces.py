@@ -35,6 +35,7 @@ class Finding:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
 
 
+_NO_MEMORY = "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
 _Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
 
 
@@ -45,8 +46,12 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
             yield Finding(piece, True, probe(), needed)
         except LabError as error:
             yield Finding(piece, False, str(error), needed)
+        except MemoryError:
+            yield Finding(piece, False, _NO_MEMORY, needed)
         except Exception as error:  # an installation can be broken in any way, and the other pieces are still of interest
-            yield Finding(piece, False, f"it is there and does not start, so install it again: {type(error).__name__}: {error}", needed)
+            short = "annot allocate memory" in str(error) or "MemoryError" in str(error)
+            broken = f"it is there and does not start, so install it again: {type(error).__name__}: {error}"
+            yield Finding(piece, False, _NO_MEMORY if short else broken, needed)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,11 @@ class UnusableBody(Exception):
     """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
 
 
-def bounded_client(seconds: float, most: int = MOST_BYTES) -> Any:
+def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
     """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and brings so many bytes.
 
-    Raises what its library raises, its ReadTimeout at the end of that time, and UnusableBody.
+    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address. Raises what its library
+    raises, its ReadTimeout at the end of that time, and UnusableBody.
     """
     import openai
 
@@ -37,13 +38,14 @@ def bounded_client(seconds: float, most: int = MOST_BYTES) -> Any:
         """Reads answers itself, so that they end."""
 
         def __init__(self) -> None:
-            super().__init__()
+            super().__init__(**way)
             self._streams: WeakSet[Any] = WeakSet()
 
         def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
             own: list[Any] = []
             request.headers["accept-encoding"] = "gzip, deflate"
-            with _ended(own, self._streams, seconds) as late:
+            own_time = (request.extensions.get("timeout") or {}).get("read") or seconds
+            with _ended(own, self._streams, min(seconds, own_time)) as late:
                 found, trouble = None, None
                 try:
                     found = self._followed(request, own, more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from kgot_lab.llm.structured import checked_reply, noted_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
+LEAST_SECONDS = 0.001  # of a request whose budget is used up: clients take no time of 0
 LETTERS_PER_TOKEN = 3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
 
 
@@ -155,8 +157,20 @@ class Spending:
                 self._unanswered += dollars
                 self._spent += Usage(cost=dollars)
 
-    def require_rest(self, worst: Usage) -> None:
-        """Raise OverBudget where a call under way, asking once more, could pass the dollars: its requests may have cost more than it."""
+    @property
+    def seconds_left(self) -> float:
+        """How long the calls under way may still take, in seconds; without a limit that is infinite."""
+        with self._changed:
+            return math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
+
+    def require_rest(self, worst: Usage, wait: float = 0.0) -> None:
+        """Raise OverBudget where a call under way, asking once more after a wait in seconds, would pass the seconds or could the dollars.
+
+        Its requests may have cost more than the call was reckoned at.
+        """
+        if (left := self.seconds_left) <= wait:
+            told = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {left:,.3g} are left"
+            raise OverBudget(f"{told}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
             running = Usage.total(self._running).cost  # this call's worst is among them
             if self._unanswered and self.budget.dollars is not None and self._spent.cost + running > self.budget.dollars:
@@ -241,10 +255,15 @@ def may_be_charged(dollars: float) -> None:
         llm.count_unanswered(dollars)
 
 
-def may_ask_again() -> None:
-    """Raise OverBudget where a model that asks once more for the same reply could pass a budget around it."""
+def may_ask_again(wait: float = 0.0) -> None:
+    """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could pass a budget around it."""
     for llm, worst in _UNDER_WAY.get():
-        llm.spending.require_rest(worst)
+        llm.spending.require_rest(worst, wait)
+
+
+def seconds_left() -> float:
+    """How long a request may take before it passes a budget around its model, in seconds; infinite where none limits them."""
+    return min((llm.spending.seconds_left for llm, _ in _UNDER_WAY.get()), default=math.inf)
 
 
 class Budgeted:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Message, Prompt
 
 
@@ -25,8 +26,9 @@ class LlamaCpp:
             self._llama = llama_cpp.Llama(
                 str(path), n_ctx=context, n_batch=chunk, n_threads=threads, n_threads_batch=threads, verbose=False
             )
-        except ValueError as error:
-            raise LLMError(f"llama.cpp cannot load {path}: {error}. Is it a whole GGUF file?") from None
+        except (ValueError, MemoryError) as error:
+            told = str(error).rstrip(".") or type(error).__name__
+            raise LLMError(f"llama.cpp cannot load {path}: {told}. {why_not_loaded(path)}") from None
         end = self._llama.detokenize([self._llama.token_eos()], special=True).decode()
         template = self._llama.metadata.get("tokenizer.chat_template", CHATML_CHAT_TEMPLATE)
         self._chat = Jinja2ChatFormatter(template, eos_token=end, bos_token="")

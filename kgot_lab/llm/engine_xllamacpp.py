@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Json, Message, Prompt
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ class Xllamacpp:
         key = secrets.token_urlsafe(16)
         try:
             server = _module().Server(_settings(path, context, threads, chunk, self._folder, key))
-        except (RuntimeError, LLMError) as error:
+        except (RuntimeError, MemoryError, LLMError) as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise error if isinstance(error, LLMError) else LLMError(f"llama.cpp cannot load {path}. Is it a whole GGUF file?") from None
+            raise error if isinstance(error, LLMError) else LLMError(f"llama.cpp cannot load {path}. {why_not_loaded(path)}") from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
         # also when the program ends without `close`: a server that still runs while the interpreter is taken down may abort the process

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from pathlib import Path
 
-from kgot_lab.errors import BadInput
 from kgot_lab.reading import read_regular_text
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
@@ -21,33 +21,66 @@ _STEERS = re.compile(
 def load_env(path: str | Path = ".env") -> tuple[str, ...]:
     """Set the environment variables that a file names and that are not set; their names, in order, none where there is no file.
 
-    A line is NAME=VALUE, also after `export`; the value may be in quotes, and # begins a comment. Nothing is expanded. Names that steer
-    programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL, are passed over. Raises BadInput with the number of a line that is neither;
-    no value is told.
+    A line is NAME=VALUE, also after `export`; the value may be in quotes, then over several lines, and # begins a comment. Nothing is
+    expanded. Names that steer programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL, are passed over. What cannot be read, a line or the
+    file, is passed over too, with a warning that tells the numbers of the lines and no value.
     """
     try:
-        text = read_regular_text(path, "utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return ()
+        found, _ = _read(Path(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {type(error).__name__}") from None
-    found = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        told = _LINE.fullmatch(line.strip())
-        value = None if told is None else _value(told[2])
-        if told is None or value is None:
-            raise BadInput(f"line {number} of {path}, which is not shown, is not NAME=VALUE with whole quotes, such as OPENAI_API_KEY=…")
-        found[told[1]] = value
+        warnings.warn(f"{path} cannot be read ({type(error).__name__}), so no key is taken from it", stacklevel=2)
+        return ()
+    if told := not_read(path):
+        warnings.warn(told, stacklevel=2)
     new = [name for name in found if name not in os.environ and not _STEERS.fullmatch(name)]
     os.environ.update({name: found[name] for name in new})
     return tuple(new)
 
 
-def _value(told: str) -> str | None:
-    """A value without its quotes or the comment after it; None where a quote has no end."""
-    if told[:1] in {"'", '"'}:
-        value, end, rest = told[1:].partition(told[0])
-        return value if end and (not rest.strip() or rest.lstrip().startswith("#")) else None
-    return re.sub(r"(^|\s)#.*", "", told).strip()
+def not_read(path: str | Path = ".env") -> str:
+    """Which lines of a file cannot be read, by their numbers, as a sentence; "" where all can, or there is no file that can."""
+    try:
+        _, lines = _read(Path(path))
+    except (OSError, UnicodeDecodeError):
+        return ""
+    if not lines:
+        return ""
+    which = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
+    were = "was" if len(lines) == 1 else "were"
+    return f"{which} of {path} {were} not read: a line is NAME=VALUE with whole quotes, such as OPENAI_API_KEY=…"
+
+
+def _read(path: Path) -> tuple[dict[str, str], list[int]]:
+    """The values in a file by their names, and the numbers of the lines that are none; raises OSError, UnicodeDecodeError."""
+    try:
+        lines = read_regular_text(path, "utf-8-sig").replace("\r\n", "\n").split("\n")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return {}, []
+    found: dict[str, str] = {}
+    unread: list[int] = []
+    place = 0
+    while place < len(lines):
+        line, number = lines[place].strip(), place + 1
+        place += 1
+        if not line or line.startswith("#"):
+            continue
+        told = _LINE.fullmatch(line)
+        value, more = (None, 0) if told is None else _value(told[2], lines[place:])
+        if told is None or value is None or "\0" in value:  # which no environment takes
+            unread.append(number)
+        else:
+            found[told[1]] = value
+            place += more
+    return found, unread
+
+
+def _value(told: str, following: list[str]) -> tuple[str | None, int]:
+    """A value without its quotes or the comment after it, and how many further lines it takes; None where a quote has no end."""
+    quote = told[:1]
+    if quote not in {"'", '"'}:
+        return re.sub(r"(^|\s)#.*", "", told).strip(), 0
+    for more in range(len(following) + 1):
+        value, end, rest = "\n".join([told, *following[:more]])[1:].partition(quote)
+        if end:
+            return (value if not rest.strip() or rest.lstrip().startswith("#") else None), more
+    return None, 0

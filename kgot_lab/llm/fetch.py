@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kgot_lab.errors import ModelMissing
+from kgot_lab.errors import BadInput, ModelMissing
 from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, barred, check, download_by_hand, find_model, is_there, models_folder
+from kgot_lab.llm.proxies import way_to
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
 _Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached
@@ -63,6 +64,10 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
         from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
     except ImportError:
         raise OSError("huggingface_hub is not installed (pip install 'kgot_lab[local]')") from None
+    try:
+        way_to(endpoint or "https://huggingface.co")
+    except BadInput as error:
+        raise OSError(f"{error}") from None
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:

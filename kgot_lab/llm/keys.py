@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from kgot_lab.errors import LLMError
+from kgot_lab.llm.env_file import not_read
 from kgot_lab.llm.presets import Endpoint
 
 NO_KEY = "none"  # what a server that needs no key is sent
@@ -27,7 +28,9 @@ def key_for(preset: Endpoint) -> str:
     """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can carry it."""
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
-        raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
+        unread = not_read()
+        why = unread and f" ({unread})"
+        raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent.")
     if not re.fullmatch("[ -~]*", key):  # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
         wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
         raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")

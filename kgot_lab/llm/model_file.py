@@ -103,6 +103,20 @@ def check(path: Path, model: ModelFile) -> None:
         raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
 
 
+def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
+    """What most likely keeps a model's file from being loaded: whether it is whole, and the memory it needs."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            begins_well = file.read(4) == b"GGUF"
+    except OSError as error:
+        return f"It cannot be read: {error.strerror or error}."
+    memory = f"loading it needs about {max(0.1, 2 * size / 1e9):.1f} GB of memory"  # its weights, what llama.cpp makes of them, the context
+    if size == model.size and sha256_of(path) == model.sha256:
+        return f"The file is whole, and {memory}: free some, or ask a model on a server."
+    return f"Is the file whole? {memory[0].upper()}{memory[1:]}." if begins_well else "It is no GGUF file."
+
+
 def sha256_of(path: Path, *, beside: bool = False) -> str:
     """The SHA-256 of a file, remembered for as long as its size and time of change stay the same.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import ssl
@@ -13,10 +14,11 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.bounded import UnusableBody, bounded_client
-from kgot_lab.llm.budget import may_ask_again, may_be_charged, tokens_of
+from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
+from kgot_lab.llm.proxies import proxy_variable, way_to
 from kgot_lab.llm.settings import Patience, Settings
 from kgot_lab.llm.thinking import reasons
 from kgot_lab.llm.wires import WIRES, RawReply
@@ -46,7 +48,9 @@ class OpenAICompatible:
     Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered waits, and tells `say`
     of each. What the server refuses (a seed, a temperature, a response format) is left out from then on and listed in `left_out`.
     A model that thinks before it speaks gets room for that on top of max_tokens; what it thinks is counted and not in the text.
-    Raises LLMError: at once when there is no key that can be sent, else with the server's own message and what to do, but never the key.
+    A server of this computer is asked without a proxy, another through the one that the environment names.
+    Raises BadInput for a proxy that cannot be used; LLMError at once when there is no key that can be sent, else with the server's own
+    message and what to do, but never the key.
     In a name are the settings that differ from the usual ones, since they change replies.
     """
 
@@ -63,6 +67,9 @@ class OpenAICompatible:
     ):
         import openai
 
+        if preset.name == "openai" and (unread := os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")) not in {"", preset.base_url}:
+            instead = "name a server of your own as http://HOST:PORT/v1#MODEL"
+            say(f"note: OPENAI_BASE_URL ({unread}) is not followed, openai:{model} is asked at {preset.base_url}; {instead}")
         if settings.num_ctx is not None and preset.wire != "ollama":
             raise BadInput(f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out")
         self.name = f"{preset.name}:{model}{settings.told}"
@@ -78,7 +85,7 @@ class OpenAICompatible:
         key = key_for(preset)
         self._client = openai.OpenAI(
             api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=own_headers(preset, key),
-            http_client=bounded_client(patience.timeout),
+            http_client=bounded_client(patience.timeout, **way_to(preset.base_url)),
         )  # fmt: skip
 
     @property
@@ -122,9 +129,11 @@ class OpenAICompatible:
             if self._gave_way(outcome, manner, asking):
                 continue
             if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
-                raise LLMError(self._advice(outcome, asking))
-            may_ask_again()
+                error = LLMError(self._advice(outcome, asking))
+                error.status = outcome.status
+                raise error
             wait = self._wait(outcome, asking.attempt)
+            may_ask_again(wait)
             count = f"request {asking.attempt} of {self._most(asking, outcome)}"
             self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
             self._sleep(wait)
@@ -144,10 +153,12 @@ class OpenAICompatible:
         room = _room(asking, manner)
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, room, manner, self.settings)
+        seconds = min(self.patience.timeout, max(seconds_left(), LEAST_SECONDS))
+        client = self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
         try:
-            answer = self._client.post(self._wire.address(self.preset), body=body, cast_to=object)
+            answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
         except openai.APITimeoutError as error:
-            return Refusal(f"no answer within {self.patience.timeout:g} s", again=True, perhaps_charged=_arrived(error))
+            return Refusal(f"no answer within {seconds:.3g} s", again=True, perhaps_charged=_arrived(error))
         except openai.APIConnectionError as error:
             cause = error.__cause__
             return _unusable(cause) if isinstance(cause, UnusableBody) else _broken(error, self.preset.base_url)
@@ -237,11 +248,16 @@ class OpenAICompatible:
             0: f"Is the server running at {self.preset.base_url}?" if refusal.again else "Is this the address of an OpenAI-compatible API?",
             400: f"The request does not suit this model: another model or smaller limits may.{seen}",
             401: f"Check the key in the environment variable {self.preset.key_variable}.",
-            403: f"The key in {self.preset.key_variable} may not use this model.",
+            403: f"The key in {self.preset.key_variable} may not use this model{self._or_the_proxy()}.",
             404: f"Check the model name {self.model!r} against the list of models of {self.preset.name}, "
             f"and the address {self.preset.base_url}.",
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
         }.get(refusal.status, "Try again later or use another model.")
+
+    def _or_the_proxy(self) -> str:
+        """That a proxy may have answered in place of the server, where one stands in between and can read what is asked."""
+        variable = proxy_variable(self.preset.base_url) if self.preset.base_url.startswith("http://") else ""
+        return variable and f", or the proxy that {variable} names refused to pass it on"
 
     def _keyless(self, text: str) -> str:
         """The beginning of a text, without the key."""
@@ -295,7 +311,10 @@ def _unusable(error: UnusableBody) -> Refusal:
 def _broken(error: Exception, address: str) -> Refusal:
     """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails every time."""
     cause = str(error.__cause__ or error) or "the connection broke"
-    told, seen = f"no connection to {address}: {cause}", error.__cause__
+    variable = proxy_variable(address)
+    told, seen = f"no connection to {address}{variable and f' through the proxy that {variable} names'}: {cause}", error.__cause__
+    if variable and re.match(r"4\d\d\b", cause):  # what the proxy itself said, which waiting does not mend
+        return Refusal(told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY.")
     while seen is not None and not isinstance(seen, ssl.SSLError):
         seen = seen.__cause__ or seen.__context__
     if seen is None or isinstance(seen, ssl.SSLEOFError) or type(error.__cause__).__name__ != "ConnectError":

@@ -234,7 +234,10 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 def lines_on_file(path: Path) -> list[str]:
     """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but for an end in mid-letter."""
     before, end, last = read_regular(path).rpartition(b"\n")
-    return [*(before + end).decode().split("\n")[:-1], last.decode(errors="replace")]  # splitlines would also cut at odd separators
+    return [  # a mark that an editor put at the beginning is no part of the first line
+        *(before + end).decode("utf-8-sig").split("\n")[:-1],
+        last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
+    ]  # splitlines would also cut at odd separators
 
 
 def settle_last_line(path: Path) -> None:

@@ -14,6 +14,11 @@ _HINT = (
     "apt install bubblewrap (Linux), pip install 'kgot_lab[local]' (Linux, no root), or Docker (Linux, macOS, Windows)."
 )
 
+_SHORTAGES = {  # what a system says when there is a sandbox and it cannot be started now
+    "Too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
+    "Cannot allocate memory": "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v).",
+}
+
 
 def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
     from kgot_lab.sandbox.bubblewrap import launches, programs
@@ -66,7 +71,8 @@ def open_sandbox(
             except LabError as error:
                 sandbox.close()
                 tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
-    raise NoSandbox("\n".join([_HINT, *(f"Tried {trial}" for trial in tried)]))
+    hint = next((told for words, told in _SHORTAGES.items() if any(words in trial for trial in tried)), _HINT)
+    raise NoSandbox("\n".join([hint, *(f"Tried {trial}" for trial in tried)]))
 
 
 def probe() -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, OverBudget, ToolFailed, require_amount
 from kgot_lab.llm.bounded import UnusableBody, bounded_client
-from kgot_lab.llm.budget import Spending
+from kgot_lab.llm.budget import LEAST_SECONDS, Spending
+from kgot_lab.llm.proxies import proxy_variable, way_to
 from kgot_lab.types import Usage
 
 if TYPE_CHECKING:
@@ -99,16 +100,22 @@ class Transcriber:
     def _asked(self, path: Path, most: float) -> Transcription:
         import openai
 
+        most_time = 3 * self._seconds  # a file is sent, listened to and answered
+        seconds = most_time if self._spending is None else min(most_time, max(self._spending.seconds_left, LEAST_SECONDS))
+        try:
+            connections = bounded_client(seconds, **way_to(self._address))
+        except BadInput as error:
+            raise ToolFailed(f"{path.name} is not written down: {error}") from None
+        client = openai.OpenAI(api_key=self._key, base_url=self._address, timeout=seconds, max_retries=0, http_client=connections)
         try:  # the client's errors hold the request, and the request the key
-            bounded = bounded_client(3 * self._seconds)  # a file is sent, listened to and answered
-            with openai.OpenAI(
-                api_key=self._key, base_url=self._address, timeout=self._seconds, max_retries=0, http_client=bounded
-            ) as client:
+            with client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
         except openai.APIConnectionError as error:
             if isinstance(error, openai.APITimeoutError):
                 self._unanswered(most)
-            raise ToolFailed(f"the service that transcribes {path.name} cannot be reached", again=True) from None
+            variable = proxy_variable(self._address)
+            through = variable and f" through the proxy that {variable} names"
+            raise ToolFailed(f"the service that transcribes {path.name} cannot be reached{through}", again=True) from None
         except openai.APIStatusError as error:
             again = error.status_code in (408, 429) or error.status_code >= 500
             told = str(error.message).replace(self._key, "…")[:300]

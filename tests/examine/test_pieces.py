@@ -213,3 +213,12 @@ def test_a_piece_that_is_optional_leaves_us_well():
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():
     with pytest.raises(UnknownName, match="did you mean 'widgets'"):
         pieces.diagnose("widget")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("libgomp.so.1: Cannot allocate memory"), RuntimeError("MemoryError")])
+def test_want_of_memory_is_no_broken_installation(error):
+    def short():
+        raise error
+
+    (found,) = examine([("local model", short, False)])
+    assert "too little memory" in found.said and "install it again" not in found.said

@@ -239,3 +239,11 @@ def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_di
     assert list(script["simpleqa_rows"](csv)) == [
         {"_id": "sq0000", "question": "Who?", "answer": "Ada", "topic": "Art", "answer_type": "Person", "urls": []}
     ]
+
+
+def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
+    rows = [{"question": "Where\u2028was\u0085she born?", "answer": "London"}, {"question": "When?", "answer": "1815"}]
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    path = tmp_path / "own.jsonl"
+    path.write_bytes(f"\ufeff{text}\r\n".encode())
+    assert [question.text for question in own_questions(path).questions] == [row["question"] for row in rows]

@@ -2,10 +2,13 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.answering_server import answering_server
+from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget
@@ -14,6 +17,7 @@ from kgot_lab.llm.budget import Budget, Budgeted, Rate, Spending, estimate, may_
 from kgot_lab.llm.presets import Price
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.settings import Patience
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 PROMPT = Prompt((Message("user", "word " * 20),), max_tokens=100)
@@ -266,6 +270,25 @@ def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_th
     with pytest.raises(OverBudget, match=r"may have cost \$0.2, and asking once more"):
         llm(PROMPT)
     assert live.calls == 2
+
+
+def test_a_server_that_does_not_answer_is_given_no_more_than_the_seconds_of_the_budget() -> None:
+    with answering_server(lambda prompt: "too late") as server:
+        server.hold_after(0)
+        with closing(connect(f"{server.url}#m", patience=Patience(timeout=10 * AMPLE))) as live:
+            llm = Budgeted(live, Budget(seconds=0.3))
+            with pytest.raises(OverBudget, match=r"of the 0\.3 seconds of the budget 0 are left"):
+                llm(PROMPT)
+            assert (live.requests, llm.spending.calls) == (1, 1) and 0.3 <= llm.spending.spent.seconds < AMPLE
+
+
+def test_no_wait_for_a_server_is_longer_than_the_seconds_of_the_budget() -> None:
+    with (
+        openai_server(refuses(429, "slow down", {"retry-after": "50"})) as server,
+        closing(connect(f"{server.url}#m", sleep=lambda seconds: pytest.fail("it waits"))) as live,
+        pytest.raises(OverBudget, match="in time"),
+    ):
+        Budgeted(live, Budget(seconds=20))(PROMPT)
 
 
 def test_a_call_that_was_interrupted_counts_as_the_most_it_may_have_cost() -> None:

@@ -1,5 +1,6 @@
 """The real local model with each engine that is installed; skipped where its file has not been fetched."""
 
+import hashlib
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.engine_llama_cpp import spellable
 from kgot_lab.llm.engines import ENGINES, find_engine
 from kgot_lab.llm.local import CHUNK, Local, _reusable
+from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
 from kgot_lab.llm.probes import probe_local
 from kgot_lab.llm.settings import Settings
 from kgot_lab.llm.structured import parse, schema_of
@@ -225,7 +227,7 @@ def test_an_interrupt_stops_it_and_it_answers_afterwards(llm: Local) -> None:
 def test_what_is_no_model_is_told(llm: Local, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(400))
-    with pytest.raises(LLMError, match=r"cannot load .*broken.gguf.*a whole GGUF file"):
+    with pytest.raises(LLMError, match=r"cannot load .*broken.gguf.*Is the file whole"):
         Local(broken, engine=llm.engine.split()[0])(says("Hello"))
 
 
@@ -274,3 +276,15 @@ def test_a_choice_with_quotes_does_not_reach_the_engines_grammar(name):
     spelled = spellable(schema)
     assert spelled["properties"] == {"about": {"type": "array", "items": {"type": "string"}}, "tool": {"type": "string"}}
     assert spellable({"enum": ["Ada", "Bob's"]}) == {"enum": ["Ada", "Bob's"]}
+
+
+def test_why_a_file_is_not_loaded_tells_a_broken_file_from_want_of_memory(tmp_path: Path) -> None:
+    whole, other, none = tmp_path / "whole.gguf", tmp_path / "other.gguf", tmp_path / "page.gguf"
+    whole.write_bytes(b"GGUF" + bytes(96))
+    other.write_bytes(b"GGUF" + bytes(40))
+    none.write_text("<html>")
+    pinned = replace(QWEN_CODER, size=100, sha256=hashlib.sha256(whole.read_bytes()).hexdigest())
+    assert why_not_loaded(whole, pinned).startswith("The file is whole, and loading it needs about 0.1 GB of memory: free some")
+    assert why_not_loaded(other, pinned).startswith("Is the file whole? Loading it needs about")
+    assert why_not_loaded(none, pinned) == "It is no GGUF file."
+    assert "cannot be read" in why_not_loaded(tmp_path / "nowhere", pinned)

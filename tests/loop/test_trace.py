@@ -284,6 +284,13 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
 
 
+def test_a_trace_that_an_editor_saved_with_a_mark_is_read_all_the_same(tmp_path):
+    whole = bundled("traces/hotpotqa_demo.jsonl")
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes("\ufeff".encode() + whole.read_bytes())
+    assert load_run(marked) == load_run(whole)
+
+
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 

@@ -224,6 +224,18 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
         assert sandbox.launch.kind == "unsafe"
 
 
+@pytest.mark.parametrize(("said", "headline"), [("Too many open files", "no more files"), ("Cannot allocate memory", "want of memory")])
+def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_path, said, headline):
+    short = tmp_path / "bwrap"
+    short.write_text(f"#!/bin/sh\necho bwrap: {said} >&2\nexit 1\n")
+    short.chmod(0o755)
+    monkeypatch.setattr("kgot_lab.sandbox.bubblewrap.programs", lambda: [short])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoSandbox, match=f"^no sandbox could be started.*{headline}") as none:
+        open_sandbox()
+    assert "apt install" not in str(none.value)
+
+
 def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
     command = bubblewrap.launch(Path("bwrap"), LANGUAGES["cypher"], 512).command
     assert command.index("--tmpfs") < command.index("--ro-bind"), "what is mounted later hides what was mounted before"

@@ -113,7 +113,7 @@ def read_answers(path: Path | str) -> tuple[str, _Rows]:
     """The name of a system and its answers, from a receipt of JSON lines with a head; raises BadInput."""
     path = Path(path)
     try:
-        head, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        head, *rows = map(json.loads, path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
         return str(head["system"]), rows
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path.name} is no receipt of answers, a head with the system and a row for each question: {error!r}") from None

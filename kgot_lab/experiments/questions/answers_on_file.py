@@ -17,7 +17,7 @@ def answers_file(folder: Path, part: str, system: str) -> Path:
 
 def rows_on_file(path: Path) -> list[dict[str, Any]]:
     """The results on file."""
-    return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")[1:]]
 
 
 def _interval(values: Sequence[float], rounds: int = 10_000, seed: int = 0) -> tuple[float, float]:

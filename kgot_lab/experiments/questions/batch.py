@@ -6,6 +6,7 @@ process suffices, and the index of the documents, a model on this computer and t
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import sqlite3
@@ -16,7 +17,18 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, ModelMissing, NoSandbox, NotInstalled, OverBudget, ReplayMiss
+from kgot_lab.errors import (
+    BadInput,
+    BadReply,
+    LabError,
+    LLMError,
+    ModelMissing,
+    NoSandbox,
+    NotInstalled,
+    OverBudget,
+    ReplayMiss,
+    TraceError,
+)
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
@@ -37,6 +49,7 @@ from kgot_lab.types import LLM, Usage
 RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
 _FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)  # no question could be answered after one of these
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # nothing more can be written, whatever the question
 _IN_A_ROW = 5  # questions that a model fails on before the run stops: then it is the server and not the question
 
 
@@ -63,21 +76,29 @@ class QuestionRun:
     def answers(self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None) -> Iterator[QuestionReceipt]:
         """Answer what is missing, so many at a time, and give each receipt as it is written.
 
-        An error in a question is its receipt. Raises OverBudget, an error that would end every question, or LLMError when the model failed
-        on several questions in a row; calls under way come to their end first, and so they do when Ctrl-C stops it.
+        An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed on several questions in a row,
+        OverBudget, or an error that would end every question; calls under way come to their end first, and so they do when Ctrl-C stops it.
         """
         lock, halt = threading.Lock(), threading.Event()
+        answered = 0
 
-        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None]:
+        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None, bool]:
+            nonlocal answered
             receipt, error = self._answered(question, halt, told)
             with lock:
                 append_receipt(self.folder / RECEIPTS, receipt)
-            return receipt, error
+                answered += not receipt.error
+                barred = _is_barred(error, answered)
+            if barred:
+                halt.set()
+            return receipt, error, barred
 
         in_a_row = 0
         with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
-            for receipt, error in done:
+            for receipt, error, barred in done:
                 yield receipt
+                if barred:
+                    raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_the_models(error) else 0
                 if in_a_row == _IN_A_ROW:
                     raise LLMError(f"the model failed on {in_a_row} questions in a row, so the run stops: {error}") from error
@@ -94,7 +115,8 @@ class QuestionRun:
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
         seen: list[Event] = []
-        receipt, problem = scored(question, "", self.questions.scored_by), None
+        receipt = scored(question, "", self.questions.scored_by)
+        problem: Exception | None = None
         before = Usage.total(event.usage for event in _kept(path) if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
@@ -112,12 +134,25 @@ class QuestionRun:
                 receipt = with_grade(receipt, grade, self.grader.name)
         except (Halted, *_FATAL):
             raise
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            receipt, problem = replace(receipt, correct=None, error=f"{type(error).__name__}: {error}"), error
+        except TraceError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL:
+                raise
+            receipt, problem = replace(receipt, correct=None, error=str(error)), error
         except Exception as error:  # a defect on one question must not cost the others
             told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
         receipt = with_costs(receipt, seen or _kept(path), before + time.perf_counter() - began)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _is_barred(error: Exception | None, answered: int) -> bool:
+    """Whether a server will not be asked with this key; once it answered, a 403 may be about one question, whose text it refuses."""
+    return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
 
 
 def _is_the_models(error: Exception | None) -> bool:
@@ -155,6 +190,8 @@ def alone_in(folder: Path) -> Iterator[None]:
     with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY":
+                raise BadInput(f"the folder {folder} cannot be used: {error}; make room, or name another with --folder DIR") from None
             raise BadInput(f"another run is at work in {folder}: wait for it, or name another folder with --folder DIR") from None
         yield

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import grading_prompt
 from kgot_lab.experiments.questions.batch import QuestionRun, trace_files
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, price_asked, tokens_of
@@ -60,9 +61,12 @@ def note_untraced(folder: Path, spending: Spending) -> None:
 def _untraced(folder: Path) -> tuple[int, Usage]:
     try:
         noted = json.loads((folder / UNTRACED).read_text(encoding="utf-8"))
+        return int(noted.pop("calls")), Usage(**noted)
     except FileNotFoundError:
         return 0, Usage()
-    return noted.pop("calls"), Usage(**noted)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        lost = "delete it, and what failed calls of earlier sittings took is not counted"
+        raise TraceError(f"{folder / UNTRACED} does not hold what no trace holds ({type(error).__name__}): {lost}") from error
 
 
 def _traced(folder: Path) -> list[Usage]:

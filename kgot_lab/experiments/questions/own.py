@@ -26,12 +26,12 @@ def own_questions(path: Path) -> QuestionSet:
     `steps` and `tools` say what a person took. The name of the set is that of the file. Raises BadInput, which names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # and at no other separator: JSON lets those stand in a text
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not questions:
-        raise BadInput(f"{path} holds no question: a line is an object such as {{\"question\": \"…\", \"answer\": \"…\"}}")
+        raise BadInput(f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}')
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:

@@ -117,14 +117,16 @@ def withheld(receipt: QuestionReceipt) -> QuestionReceipt:
 
 
 def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
-    """Add a line to a file, whole or, after a kill, cut short."""
-    with path.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            end = b"" if file.read() == b"\n" else b"\n"  # what a kill cut short stays a line that is passed over
-        else:
-            end = b""
-        file.write(end + (json.dumps(asdict(receipt), ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))
+    """Add a line to a file, whole or, after a kill, cut short; raises TraceError where it cannot be written."""
+    line = (json.dumps(asdict(receipt), ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    try:
+        with path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else b"\n" + line  # what a kill cut short stays a line that is passed over
+            file.write(line)
+    except OSError as error:
+        raise TraceError(f"cannot write the receipts {path}: {error.strerror or error}") from error
 
 
 def read_receipts(path: Path) -> dict[str, QuestionReceipt]:

@@ -40,7 +40,7 @@ def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
 def tool_totals(path: Path) -> dict[str, Json]:
     """How often each tool was called and failed, and the seconds of wall time it took; a line that a kill cut short is passed over."""
     found: dict[str, Json] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
         try:
             row = json.loads(line)
         except ValueError:

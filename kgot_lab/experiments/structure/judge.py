@@ -49,7 +49,7 @@ def judged_choice(model: LLM, question: Choice, rubric: str) -> dict[str, Json]:
 
 def judge_table(path: Path) -> str:
     """For each set and rubric: accuracy with interval, the letters chosen, and how often the span stands in the chosen text."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
     lines = []
     for key in dict.fromkeys((row["set"], row["rubric"]) for row in rows):
         some = [row for row in rows if (row["set"], row["rubric"]) == key]

@@ -56,6 +56,7 @@ class Resources:
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
 
 
+BY_CTRL_C = "it was interrupted"  # why a fork stopped
 _NOTHING = Resources()
 
 
@@ -346,7 +347,7 @@ def _walked_with(events: Sequence[Event], recording: Recording, store: Remembere
     except LabError as error:
         return seen, str(error)
     except KeyboardInterrupt:
-        return seen, "it was interrupted"
+        return seen, BY_CTRL_C
     return seen, ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
@@ -13,8 +12,7 @@ from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 from kgot_lab.writing import write_whole
 
-if TYPE_CHECKING:
-    pass
+_MOST_SAID = 500  # letters of what a parser says, which may be most of the file
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
@@ -26,11 +24,11 @@ def read_turtle(path: Path | str) -> PropertyGraph:
         return graph_of([triple_of(quad) for quad in quads])
     except SyntaxError as error:
         place = f"{path}, line {error.lineno}" if error.lineno else str(path)
-        raise BadInput(f"{place}: not Turtle: {error.msg}") from None
+        raise BadInput(f"{place}: not Turtle: {str(error.msg)[:_MOST_SAID]}") from None
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: cannot be read as Turtle: {error}") from None
+        raise BadInput(f"{path}: cannot be read as Turtle: {str(error)[:_MOST_SAID]}") from None
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {str(error)[:_MOST_SAID]}") from None
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.llm.proxies import proxy_variable, way_to
 from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
 from kgot_lab.sandbox.inside.sparql_text import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
@@ -64,7 +65,7 @@ class SparqlLink:
             if not url.startswith(("http://", "https://")):
                 raise BadInput(f"a SPARQL endpoint is a URL such as http://localhost:7878/query, not {url!r}")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return cls(query_url, update_url, httpx.Client(headers=headers), token or "")
+        return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
         """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or StoreUnavailable."""
@@ -106,8 +107,9 @@ class SparqlLink:
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:  # it was connected, so the statement was on its way
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            reason = self._safe(str(error)) or type(error).__name__
-            raise StoreUnavailable(f"{self._safe(url)} cannot be reached ({reason}): start the server or check its URL") from None
+            reason, variable = self._safe(str(error)) or type(error).__name__, proxy_variable(url)
+            through = variable and f" through the proxy that {variable} names"
+            raise StoreUnavailable(f"{self._safe(url)} cannot be reached{through} ({reason}): start the server or check its URL") from None
         if reply.is_success:
             return reply.headers.get("content-type", ""), body
         said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase

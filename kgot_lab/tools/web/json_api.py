@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
-from kgot_lab.errors import NotInstalled, ToolFailed
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
+from kgot_lab.llm.proxies import proxy_variable, way_to
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
@@ -38,15 +39,25 @@ class JsonApi:
             import httpx
         except ImportError:
             raise NotInstalled("web", "httpx") from None
+        try:
+            way = way_to(self.address)
+        except BadInput as error:
+            raise ToolFailed(f"{self.name} cannot be asked: {error}") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
         deadline = time.monotonic() + self.seconds
         try:  # the client's errors hold the request, and the request the key
-            with httpx.stream(method, self.address, headers=headers, timeout=self.seconds, follow_redirects=False, **what) as answer:
+            with (
+                httpx.Client(headers=headers, timeout=self.seconds, follow_redirects=False, **way) as client,
+                client.stream(method, self.address, **what) as answer,
+            ):
                 content, cut = bounded_body(answer, _MOST_BYTES, deadline)
         except httpx.TimeoutException:
             raise ToolFailed(f"{self.name} did not answer within {self.seconds:g} s", again=True) from None
         except httpx.HTTPError as error:
-            raise ToolFailed(self._keyless(f"{self.name} cannot be reached ({type(error).__name__}: {error})"), again=True) from None
+            variable = proxy_variable(self.address)
+            through = variable and f" through the proxy that {variable} names"
+            told = f"{self.name} cannot be reached{through} ({type(error).__name__}: {error})"
+            raise ToolFailed(self._keyless(told), again=True) from None
         if cut:
             raise ToolFailed(f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read")
         return self._value(answer.status_code, content)

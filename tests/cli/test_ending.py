@@ -1,0 +1,197 @@
+"""How commands end that something stops: a signal, a reader that goes away, a full disk, a locked folder. Each says how to go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.answering_server import answering_server, birthplace_questions, told_birthplaces
+from support.command_line import FIRST, REST, Ran, asking, replies
+from support.openai_server import openai_server, refuses
+from support.waiting import AMPLE, until
+
+from kgot_lab.loop.trace import load_run
+
+posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
+SMALL_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))
+from kgot_lab.cli.app import main
+main()
+"""
+
+
+def begun(words: list[object], **options: object) -> subprocess.Popen[str]:
+    """The command line in a process of its own, under way."""
+    code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
+    return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+
+
+def limited(words: list[object], most: int) -> Ran:
+    """How a command ends that can write no file larger than so many bytes, as on a disk that is full."""
+    code = [sys.executable, "-c", SMALL_FILES, str(most), *map(str, words)]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=AMPLE, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def question_set(folder: Path) -> list[object]:
+    (folder / "born.jsonl").write_text("".join(json.dumps(row) + "\n" for row in birthplace_questions()))
+    return ["questions", "born.jsonl", "--folder", "run", "--system", "zero-shot"]
+
+
+# --- signals --------------------------------------------------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_a_run_says_how_to_go_on(kgot_lab, here, name):
+    with answering_server(lambda prompt: json.dumps(FIRST[0])) as server:
+        server.hold_after(2)
+        process = begun(asking(server, "--trace", "run.jsonl"))
+        until(lambda: server.held or process.poll() is not None, "the third request waits")
+        process.send_signal(getattr(signal, name))
+        _, err = process.communicate(timeout=AMPLE)
+    assert process.returncode == 128 + getattr(signal, name), err
+    assert "Stopped. Everything so far is in run.jsonl." in err and "kgot-lab resume run.jsonl" in err and "Traceback" not in err
+
+
+@posix
+def test_what_nohup_has_a_program_ignore_stays_ignored(kgot_lab, here):
+    with answering_server(lambda prompt: json.dumps(FIRST[0])) as server:
+        server.hold_after(2)
+        process = begun(asking(server, "--trace", "run.jsonl"), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        until(lambda: server.held or process.poll() is not None, "the third request waits")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=AMPLE)
+    assert process.returncode == 128 + signal.SIGTERM, err
+
+
+@posix
+def test_an_interrupted_fork_says_the_command_that_goes_on_with_it(kgot_lab, server, here):
+    assert kgot_lab(*asking(server, "--trace", "run.jsonl")).code == 0
+    at = next(number for number, event in enumerate(load_run("run.jsonl").events) if type(event).__name__ == "ToolReturned")
+    with answering_server(lambda prompt: json.dumps(FIRST[0])) as other:
+        other.hold_after(0)
+        told = ["--change", "Ada Lovelace was born in Paris.", "--documents", "my papers", "--model", f"{other.url}#m"]
+        process = begun(["fork", "run.jsonl", at, *told])
+        until(lambda: other.held or process.poll() is not None, "the first request waits")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=AMPLE)
+    ran = Ran(process.returncode, "", err)
+    assert ran.code == 128 + signal.SIGTERM and "it was interrupted" in err, err
+    assert ran.again == ["kgot-lab", "resume", f"run_fork_{at}.jsonl", "--documents", "my papers", "--model", f"{other.url}#m"]
+    with openai_server(*replies(*REST)) as last:
+        resumed = kgot_lab(*ran.again[1:-1], f"{last.url}#m")
+    assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
+
+
+# --- readers, pages and folders -------------------------------------------------------------------------------------------
+
+
+def test_a_run_whose_reader_goes_away_says_where_it_is(server, here):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server, "--trace", "run.jsonl")]
+        done = subprocess.run(list(map(str, code)), stdout=gone, stderr=subprocess.PIPE, text=True, timeout=AMPLE, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("error: the output could not be written") and "is in run.jsonl" in last
+    assert "kgot-lab resume run.jsonl" in last and "Traceback" not in done.stderr
+
+
+def test_a_page_and_a_graph_that_could_not_be_written_are_made_again_without_asking(kgot_lab, here):
+    def last_reply(body):
+        Path("pages").rmdir()  # while the model answers
+        Path("pages").write_text("in the way")
+        return replies({"answer": "London"})[0]
+
+    with openai_server(*replies(*FIRST, *REST[:-1]), last_reply) as server:
+        ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--html", "pages/run.html"))
+        assert ran.code == 1 and "Answer: London" in ran.out and "The whole run is in run.jsonl" in ran.err
+        assert ran.err.strip().endswith("kgot-lab resume run.jsonl --html pages/run.html")
+        Path("pages").unlink()
+        asked = len(server.bodies)
+        assert kgot_lab("resume", "run.jsonl", "--html", "pages/run.html").code == 0 and Path("pages/run.html").exists()
+        assert len(server.bodies) == asked
+
+
+def test_a_folder_that_takes_no_trace_is_told_before_anything_is_asked(kgot_lab, server, here):
+    Path("runs").write_text("in the way")
+    for words in (asking(server), ["extract", "my papers", "--model", f"{server.url}#m"], ["demo"]):
+        ran = kgot_lab(*words)
+        assert ran.code == 1 and "Nothing was asked" in ran.err and "--trace FILE" in ran.err and "Everything so far" not in ran.err
+    assert server.bodies == []
+
+
+# --- a full disk ----------------------------------------------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.parametrize("most", [2_000, 6_000])
+def test_questions_on_a_full_disk_end_in_one_line_and_go_on(kgot_lab, here, most):
+    words = question_set(here)
+    with answering_server(lambda prompt: told_birthplaces(prompt) + " " + "because " * 200) as server:
+        ran = limited([*words, "--model", f"{server.url}#m"], most)
+        last = ran.err.strip().splitlines()[-1]
+        assert ran.code == 1 and "Traceback" not in ran.err, ran.err
+        assert last.startswith("error: ") and "File too large" in last and "run/" in last and "the same command goes on" in last
+        assert kgot_lab(*words, "--model", f"{server.url}#m").code == 0
+
+
+@posix
+def test_an_ask_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, server, here):
+    ran = limited(asking(server, "--trace", "run.jsonl"), 8_000)
+    last = ran.err.strip().splitlines()[-1]
+    assert ran.code == 1 and "File too large" in last and "kgot-lab resume run.jsonl" in last and "Traceback" not in ran.err
+
+
+@posix
+def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here):
+    told = [{"_id": f"d{number}", "title": f"Person {number}", "text": f"Born in place {number}."} for number in range(60)]
+    rows = [json.dumps(row) for row in told]
+    asked = [json.dumps({"_id": f"q{number}", "text": f"Where was person {number} born?"}) for number in range(60)]
+    set_ = here / "mine"
+    (set_ / "qrels").mkdir(parents=True)
+    (set_ / "corpus.jsonl").write_text("\n".join(rows))
+    (set_ / "queries.jsonl").write_text("\n".join(asked))
+    judged = "".join(f"q{number}\td{number}\t1\n" for number in range(60))
+    (set_ / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    words = ["bench", "mine", "--only", "bm25", "--folder", "out"]
+    ran = limited(words, 3_000)
+    last = ran.err.strip().splitlines()[-1]
+    assert ran.code == 1 and "Traceback" not in ran.err and "cannot write the receipt" in last and "File too large" in last, ran.err
+    assert "the same command goes on" in last and kgot_lab(*words).code == 0
+
+
+def test_an_untraced_file_that_is_empty_is_named(kgot_lab, here):
+    words = question_set(here)
+    with answering_server(told_birthplaces) as server:
+        kgot_lab(*words, "--limit", 1, "--model", f"{server.url}#m")
+        Path("run/untraced.json").write_text("")
+        ran = kgot_lab(*words, "--limit", 1, "--model", f"{server.url}#m")
+    assert ran.code == 1 and "untraced.json" in ran.err and "delete it" in ran.err and "Traceback" not in ran.err
+
+
+# --- a model that may not be asked ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_questions_stop_at_a_key_that_is_refused(kgot_lab, here, status):
+    words = question_set(here)
+    with openai_server(refuses(status, "who are you?")) as server:
+        ran = kgot_lab(*words, "--model", f"{server.url}#m")
+        assert ran.code == 1 and len(server.bodies) == 1 and "may not be asked" in ran.err and "the same command goes on" in ran.err
+
+
+def test_a_question_that_a_server_refuses_among_others_is_no_reason_to_stop(kgot_lab, here):
+    words = question_set(here)
+    answer, refused = replies({"answer": "London"})[0], refuses(403, "flagged")
+    with openai_server(answer, refused, answer) as server:
+        ran = kgot_lab(*words, "--model", f"{server.url}#m")
+    assert ran.code == 1 and len(server.bodies) == 4 and "1 question ended in an error; the same command asks it again" in ran.err
