@@ -12,7 +12,7 @@ PACKAGE = Path(kgot_lab.__file__).parent
 FLOORS = [  # lowest first; rooms that stand side by side do not import each other
     [{"errors"}],
     [{"types", "bundled", "reading", "writing"}],
-    [{"text"}],
+    [{"text"}, {"http"}],
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],
     [{"sandbox"}, {"embedding"}, {"schemas"}],

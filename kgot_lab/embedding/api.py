@@ -13,9 +13,9 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.llm.bounded import UnusableBody, bounded_client
+from kgot_lab.http.bounded import UnusableBody, bounded_client
+from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
-from kgot_lab.llm.proxies import proxy_variable, way_to
 
 _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 

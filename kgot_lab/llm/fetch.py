@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
+from kgot_lab.http.proxies import way_to
 from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, barred, check, download_by_hand, find_model, is_there, models_folder
-from kgot_lab.llm.proxies import way_to
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
 _Source = Callable[[ModelFile, Path, Say], None]  # puts the file into a folder; raises OSError when it cannot be reached

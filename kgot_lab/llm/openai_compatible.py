@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.llm.bounded import UnusableBody, bounded_client
+from kgot_lab.http.bounded import UnusableBody, bounded_client
+from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
-from kgot_lab.llm.proxies import proxy_variable, way_to
 from kgot_lab.llm.settings import Patience, Settings
 from kgot_lab.llm.thinking import reasons
 from kgot_lab.llm.wires import WIRES, RawReply

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.llm.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
 from kgot_lab.sandbox.inside.sparql_text import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of

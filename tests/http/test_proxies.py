@@ -14,8 +14,8 @@ from support.openai_server import Server, openai_server, refuses, says
 
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
+from kgot_lab.http.proxies import is_loopback, proxy_variable
 from kgot_lab.llm import connect
-from kgot_lab.llm.proxies import is_loopback, proxy_variable
 from kgot_lab.llm.settings import Patience
 from kgot_lab.stores.sparql.link import SparqlLink
 from kgot_lab.tools.transcribe import Transcriber

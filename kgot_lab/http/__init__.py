@@ -1,0 +1,1 @@
+"""Clients of servers: an exchange that ends, and the way through proxies."""
