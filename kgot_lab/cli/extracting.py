@@ -33,14 +33,15 @@ def extract_graph(
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     check_graph_file(out)
-    if out.exists():
-        read_graph(out)  # what is no graph is not written over
+    there = read_graph(out) if out.exists() else None  # what is no graph is not written over
     terminal.check_writable(out)
     terminal.check_new(None if go_on else path)
     limits = configuration.limits_for(terminal.own_name(model, configuration.models))
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
+    if there is not None and not {node.id for node in there.nodes} <= {node.id for node in graph_after(done).nodes}:
+        raise BadInput(f"{out} holds another graph than this extraction made, which would be lost: name another file with --out FILE")
     passages = terminal.read_folder(documents)
     left = left_to_read(passages, limits, done)
     if done and not left:

@@ -16,7 +16,8 @@ MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundre
 MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
 _REDIRECTS = 5
 _CHUNK = 1 << 16
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_LATER = 0.5  # seconds after the library's own time for silence, which breaks no connection but that of the exchange
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # or one without an end, which would be looked at from each quote in it
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}  # headers that say how a body travelled
 
 
@@ -45,12 +46,15 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
             own: list[Any] = []
             request.headers["accept-encoding"] = "gzip, deflate"
             own_time = (request.extensions.get("timeout") or {}).get("read") or seconds
-            with _ended(own, self._streams, min(seconds, own_time)) as late:
+            least = min(seconds, own_time)
+            with _ended(own, self._streams, least + min(_LATER, least / 10)) as late:
                 found, trouble = None, None
                 try:
                     found = self._followed(request, own, more)
                 except (library.RequestError, UnusableBody) as error:
                     trouble = error
+            if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):  # nothing was sent, or may be charged
+                raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
             if late.is_set():  # also where the end of the connection was taken for that of the answer
                 raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
             if trouble is not None:
@@ -61,6 +65,7 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
             for _ in range(_REDIRECTS + 1):
                 request.extensions = {**request.extensions, "trace": lambda name, info: self._note(name, info, own)}
                 with _closed(super().send(request, stream=True, **{**more, "follow_redirects": False})) as response:
+                    own.append(response.extensions.get("network_stream"))
                     data = unpacked_body(response.iter_raw(_CHUNK), response.headers.get("content-encoding", ""), most)
                     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
                     asked = response.next_request

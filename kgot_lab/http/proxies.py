@@ -53,8 +53,10 @@ def proxy_variable(address: str) -> str:
 
 
 def _proxies() -> dict[str, str]:
-    """The proxies of the environment that clients read, by http, https and all."""
+    """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names every server."""
     found = getproxies_environment()
+    if "*" in map(str.strip, found.get("no", "").split(",")):
+        return {}
     return {scheme: found[scheme] for scheme in ("http", "https", "all") if found.get(scheme)}
 
 

@@ -65,7 +65,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
         if not line or line.startswith("#"):
             continue
         told = _LINE.fullmatch(line)
-        value, more = (None, 0) if told is None else _value(told[2], lines[place:])
+        value, more = (None, 0) if told is None else _value(told[2], lines, place)
         if told is None or value is None or "\0" in value:  # which no environment takes
             unread.append(number)
         else:
@@ -74,13 +74,16 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
     return found, unread
 
 
-def _value(told: str, following: list[str]) -> tuple[str | None, int]:
-    """A value without its quotes or the comment after it, and how many further lines it takes; None where a quote has no end."""
+def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
+    """A value without its quotes or the comment after it, and how many lines from `place` it takes; None where a quote has no end."""
     quote = told[:1]
     if quote not in {"'", '"'}:
         return re.sub(r"(^|\s)#.*", "", told).strip(), 0
-    for more in range(len(following) + 1):
-        value, end, rest = "\n".join([told, *following[:more]])[1:].partition(quote)
-        if end:
-            return (value if not rest.strip() or rest.lstrip().startswith("#") else None), more
-    return None, 0
+    parts, line, more = list[str](), told[1:], 0
+    while quote not in line:
+        if place + more == len(lines):
+            return None, 0
+        parts.append(line)
+        line, more = lines[place + more], more + 1
+    last, _, rest = line.partition(quote)
+    return ("\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None), more

@@ -20,6 +20,7 @@ NO_KEY = "none"  # what a server that needs no key is sent
 _PIECE = 8  # letters of a key that are not shown in a row: servers tell the beginning of a wrong one
 _WORD = 4  # a key of so few letters is found inside many a word, which does not show it
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
+_A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
 _MOST = 6_000  # letters of a message that are looked at
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # unlike lower(), it leaves every letter in its place
 
@@ -61,11 +62,14 @@ def with_key_masked(text: str, key: str) -> str:
 
 
 def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """A text in which the values of the environment's variables that hold keys by their names (…_KEY, …_TOKEN, …) are three dots."""
+    """A text in which the values of the environment's variables that hold keys by their names (…_KEY, …_TOKEN, …) are three dots.
+
+    One that is a mere word, as in POSTGRES_PASSWORD=postgres, is left: texts that speak of that would lose it.
+    """
     seen = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
         key = value.strip()
-        if _HOLDS_KEY.search(name) and len(key) >= _PIECE and any(form in seen for form in _spellings(key)):
+        if _HOLDS_KEY.search(name) and len(key) >= _PIECE and not _A_WORD.fullmatch(key) and any(form in seen for form in _spellings(key)):
             text = with_key_masked(text, key)
             seen = text.translate(_LOWER)
     return text

@@ -51,14 +51,16 @@ def note_recorded(usage: Usage) -> None:
 @contextmanager
 def noted_once(account: object = None) -> Iterator[list[Usage]]:
     """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it is made of."""
-    noted, used = _NOTED.get(), list[Usage]()
-    start = len(noted or ())
+    outer, inner, used = _NOTED.get(), list[NotedCall](), list[Usage]()
+    before = _NOTED.set(None if outer is None else inner)  # threads in copies of one context must not see each other's calls as theirs
     try:
         yield used
     finally:
-        if noted is not None and (account is not None or len(noted) == start):
-            accounts = [each for call in noted[start:] for each in call.accounts]
-            noted[start:] = [NotedCall(Usage.total(used), (*accounts, account))] if used else noted[start:]
+        _NOTED.reset(before)
+        if outer is not None:
+            if used and (account is not None or not inner):
+                inner = [NotedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))]
+            outer.extend(inner)
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:

@@ -143,3 +143,11 @@ def test_a_proxy_is_a_bad_input_before_anything_is_asked(monkeypatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "gopher://x")
     with pytest.raises(BadInput, match="HTTP_PROXY"):
         connect(f"{ELSEWHERE}#m")
+
+
+def test_a_proxy_that_no_server_is_asked_through_is_not_refused(monkeypatch):
+    from kgot_lab.llm.proxies import proxy_variable, way_to
+
+    monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "localhost, *")
+    assert way_to("https://example.com") == {} and proxy_variable("https://example.com") == ""

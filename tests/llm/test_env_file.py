@@ -92,3 +92,15 @@ def test_what_is_no_text_is_told_without_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"LAB_KEY=\xff\xfe")
     with pytest.warns(UserWarning, match=r"\.env cannot be read"):
         assert load_env(tmp_path / ".env") == ()
+
+
+def test_a_quote_without_an_end_in_a_long_file_costs_no_more_time_than_its_lines(tmp_path):
+    import time
+
+    from kgot_lab.llm.env_file import not_read
+
+    file = tmp_path / ".env"
+    file.write_text("A='x\n" + 'B="1"\n' * 100_000, encoding="utf-8")
+    began = time.process_time()
+    assert "line 1 of" in not_read(file)
+    assert time.process_time() - began < 20  # its time was the square of the lines

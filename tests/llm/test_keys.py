@@ -133,3 +133,10 @@ def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_lo
     with openai_server(says(f"{long}{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)} the end")) as server:
         said = connect(f"{server.url}#tiny")(HELLO).text
     assert said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)
+
+
+def test_a_word_that_is_somebodys_password_is_left_in_texts():
+    from kgot_lab.llm.keys import without_known_keys
+
+    words = {"POSTGRES_PASSWORD": "postgres", "NEO4J_PASSWORD": "Password", "A_TOKEN": "tr0ub4dor"}
+    assert without_known_keys("postgresql.org wants a password, tr0ub4dor", words) == "postgresql.org wants a password, …"

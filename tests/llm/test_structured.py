@@ -199,3 +199,32 @@ def test_a_function_is_no_model() -> None:
 def test_a_whole_reply_comes_as_it_is() -> None:
     reply = Reply("", Usage(1, 2, 0.5, 0, 1), cut=True)
     assert checked_reply(Own(reply), PROMPT) is reply
+
+
+def test_calls_in_threads_of_one_tool_are_all_noted():
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+    from threading import Barrier
+
+    from kgot_lab.llm.budget import Budget, Budgeted, Spending
+    from kgot_lab.llm.structured import NotedCall, checked_reply, noting_calls
+    from kgot_lab.types import Message, Prompt, Reply, Usage
+
+    all_at_once = Barrier(3)
+
+    class Model:
+        name = "model"
+
+        def __call__(self, prompt):
+            all_at_once.wait(timeout=30)
+            return Reply("x", Usage(1, int(prompt.messages[0].text)))
+
+    spending = Spending(Budget())
+    for model, accounts in ((Model(), {None}), (Budgeted(Model(), spending), {None, spending})):
+        noted = list[NotedCall]()
+        with noting_calls(noted), ThreadPoolExecutor(3) as pool:
+            prompts = [Prompt((Message("user", str(number)),)) for number in (1, 2, 3)]
+            for call in [pool.submit(copy_context().run, checked_reply, model, prompt) for prompt in prompts]:
+                call.result()
+        assert sorted(call.usage.completion_tokens for call in noted) == [1, 2, 3]
+        assert all(set(call.accounts) == accounts for call in noted)

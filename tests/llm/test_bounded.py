@@ -1,0 +1,78 @@
+"""The client of servers: what is late breaks nothing else, and no body costs more time than it has bytes."""
+
+import json
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import openai
+import pytest
+
+from kgot_lab.llm.bounded import UnusableBody, bounded_client, unpacked_body
+
+
+class _Waits(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    asked = threading.Event()
+    let = threading.Event()
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if body["waits"]:
+            self.asked.set()
+            self.let.wait(30)
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+
+def test_a_server_that_is_silent_for_one_request_breaks_no_other():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Waits)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/v1"
+    with openai.OpenAI(api_key="k", base_url=address, max_retries=0, http_client=bounded_client(30, trust_env=False)) as client:
+        client.post("/x", body={"waits": False}, cast_to=object)  # a connection that is used again, which tells nobody
+        answers, short = list[object](), client.with_options(timeout=1.0)
+        late = threading.Thread(target=lambda: answers.append(_error(short)))
+        late.start()
+        assert _Waits.asked.wait(30)
+        other = threading.Thread(target=lambda: answers.append(client.post("/x", body={"waits": True}, cast_to=object)))
+        other.start()
+        late.join(30)
+        time.sleep(0.3)
+        _Waits.let.set()
+        other.join(30)
+    server.shutdown()
+    server.server_close()
+    assert answers == [openai.APITimeoutError, {}]
+
+
+def _error(client):
+    with pytest.raises(openai.OpenAIError) as caught:
+        client.post("/x", body={"waits": True}, cast_to=object)
+    return caught.type
+
+
+def test_where_there_was_no_connection_nothing_can_have_been_charged():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes a connection, and agrees on no TLS
+        address = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with openai.OpenAI(api_key="k", base_url=address, max_retries=0, http_client=bounded_client(0.2, trust_env=False)) as client:
+            for _ in range(5):
+                with pytest.raises(openai.APITimeoutError) as caught:
+                    client.with_options(timeout=0.2).post("/x", body={}, cast_to=object)
+                assert type(caught.value.__cause__).__name__ == "ConnectTimeout"
+
+
+@pytest.mark.parametrize("end", [b"", b"\\", b'x"'])
+def test_a_text_without_an_end_is_looked_at_once(end):
+    body = b"[" * 100_001 + b'"' + b'\\"' * 1_000_000 + end  # its time was the square of the quotes
+    began = time.process_time()
+    with pytest.raises(UnusableBody, match="objects and lists"):
+        unpacked_body(iter([body]), "")
+    assert time.process_time() - began < 20
