@@ -22,12 +22,13 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
         if error.errno == errno.ENXIO:  # a socket, on Linux
             raise OSError(errno.EINVAL, f"not a regular file but {_KINDS[stat.S_IFSOCK]}", str(path)) from None
         raise
-    with os.fdopen(descriptor, "rb") as file:
-        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)  # here, since fdopen refuses a folder and leaves it open
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if kind != stat.S_IFREG:
-            raise OSError(errno.EINVAL, f"not a regular file but {_KINDS.get(kind, 'something else')}", str(path))
+        raise OSError(errno.EINVAL, f"not a regular file but {_KINDS.get(kind, 'something else')}", str(path))
+    with os.fdopen(descriptor, "rb") as file:
         if most is None:
             return file.read()
         data = bytearray()

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged
 from kgot_lab.text.counted import counted
 
 _HEAD = 400  # bytes of a file that tell what it is
@@ -30,11 +30,13 @@ class Health:
 
 
 def examine_file(path: Path | str) -> Health:
-    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there or not ours."""
+    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there or not ours, NotInstalled."""
     path = Path(path)
     kind = _kind_of(path)
     try:
         return Health(path, kind, True, _EXAMINED[kind](path))
+    except NotInstalled:  # which says nothing of the file
+        raise
     except (LabError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
         return Health(path, kind, False, str(error))
 

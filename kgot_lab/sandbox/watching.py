@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
@@ -11,8 +12,9 @@ def tree_of(pid: int) -> tuple[int, ...]:
     """A process and all below it, as this machine lists them; only the process itself where it does not."""
     found = [pid]
     for each in found:
-        for path in (_PROCESSES / str(each) / "task").glob("*/children"):
-            found += map(int, _read(path).split())
+        tasks = _PROCESSES / str(each) / "task"
+        for thread in _listed(tasks):
+            found += map(int, _read(tasks / thread / "children").split())
     return tuple(found)
 
 
@@ -26,8 +28,15 @@ def _kilobytes(pid: int) -> int:
     return sum(int(field[1]) for field in fields if field[:1] in (["RssAnon:"], ["RssShmem:"]))
 
 
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
+
+
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8", errors="replace")  # a process may call itself by bytes that are no text
     except OSError:  # it ended in the meantime, or this is no Linux
         return ""

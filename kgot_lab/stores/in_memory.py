@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
+from unicodedata import normalize
 
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.kept import Kept
@@ -35,7 +36,8 @@ def _adds(facts: Sequence[Fact]) -> str:
 
 def _is_plain(name: str) -> bool:
     """Whether a property can be told as an argument of add."""
-    return name.isidentifier() and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
+    own = name.isidentifier() and normalize("NFKC", name) == name  # Python reads other spellings as that one
+    return own and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
 
 
 def _add(triple: Triple, properties: Mapping[str, Json]) -> str:

@@ -12,15 +12,15 @@ class LostStatements:
     """What one store has learnt not to send."""
 
     def __init__(self) -> None:
-        self._known: dict[str, ServerLost] = {}
+        self._known: set[str] = set()
 
     @contextmanager
     def minded(self, statement: str) -> Iterator[None]:
         """Refuse a statement that is known, and remember this one if the server goes away over it; raises ServerLost."""
         if statement in self._known:
-            raise self._known[statement]
+            raise ServerLost(statement)
         try:
             yield
         except ServerLost as error:
-            self._known[statement] = lost = ServerLost(statement)
-            raise lost from error
+            self._known.add(statement)
+            raise ServerLost(statement) from error

@@ -236,3 +236,12 @@ def test_the_limits_hold_for_the_process_that_reads_and_not_for_this_one(convert
     before = resource.getrlimit(resource.RLIMIT_DATA) if sys.platform == "linux" else None
     converter.convert(PAGE, ".html")
     assert before is None or resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has open")
+def test_a_folder_that_is_refused_is_not_left_open(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        with pytest.raises(IsADirectoryError, match=tmp_path.name):
+            read_regular(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,9 @@ import pytest
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox, watching
 from kgot_lab.sandbox.languages import PYTHON_WORKER
-from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES
+from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES, _values
 from kgot_lab.sandbox.watching import tree_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
@@ -220,3 +221,30 @@ def test_commas_in_a_text_are_no_values():
 def test_what_no_honest_statement_says_is_refused_in_one_sentence(said, why):
     with Sandbox(talking(said), seconds=AMPLE) as sandbox, pytest.raises(QueryFailed, match=why):
         sandbox.read("result = 1")
+
+
+@pytest.mark.parametrize("end", [b'"}', b"", b"\\"], ids=["whole", "without an end", "cut off in an escape"])
+def test_looking_into_the_texts_of_a_reply_takes_next_to_no_memory_and_one_pass(end):
+    reply = b'{"rows": "' + b',\\"' * (2 * MOST_VALUES) + end
+    tracemalloc.start()
+    try:
+        assert _values(reply) < 10
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(reply)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_process_that_ends_while_it_is_looked_at_or_has_an_odd_name_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "status").write_bytes(b"Name:\t\xff\nRssAnon:\t2048 kB\n")
+    monkeypatch.setattr(watching, "_PROCESSES", tmp_path)
+    assert watching.megabytes_of((1,)) == 2
+    (tmp_path / "1" / "task" / "1").mkdir(parents=True)
+    (tmp_path / "1" / "task" / "1" / "children").write_text("2 ")
+
+    def gone(folder):
+        raise ProcessLookupError(3, "No such process")
+
+    assert watching.tree_of(1) == (1, 2)
+    monkeypatch.setattr(watching.os, "listdir", gone)
+    assert watching.tree_of(1) == (1,)

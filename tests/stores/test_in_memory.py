@@ -13,7 +13,7 @@ from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory, Schema, open_store
 from kgot_lab.stores.in_memory import PYTHON, inverse
 from kgot_lab.stores.protocol import Store
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Diff, Edge, Node, Triple
 
 needs_sandbox = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 
@@ -226,3 +226,8 @@ def test_a_store_opens_by_name():
 def test_an_unknown_store_lists_the_stores():
     with pytest.raises(UnknownName, match=r"unknown store 'in_memry'; did you mean 'in_memory'\?"):
         open_store("in_memry")
+
+
+def test_a_property_whose_name_python_would_spell_in_another_way_keeps_it():
+    fact = PYTHON.add([(Triple("a", "b", "c"), {"\ufb01": 1, "fi": 2})])
+    assert fact == "add('a', 'b', 'c', fi=2)\nG.edges['a', 'c', 'b'].update({'\ufb01': 1})"

@@ -805,3 +805,18 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
         assert not warned or re.search(rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message))
         said[bool(warned)] += 1
     assert said[True] == 40
+
+
+def test_a_damaged_file_of_the_first_version_keeps_what_can_be_read(tmp_path):
+    path = tmp_path / "graph.db"
+    with Sqlite(path) as store:
+        store.apply(ALL)
+    with sqlite3.connect(path) as old:
+        for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'sum\\_%' ESCAPE '\\'").fetchall():
+            old.execute(f"DROP TRIGGER {name}")
+        old.execute("DROP TABLE sums")
+        old.execute("PRAGMA user_version = 1")
+    old.close()
+    salvage_sqlite(path)
+    with Sqlite(path) as store:
+        assert len(store.graph()) == 3

@@ -69,3 +69,8 @@ def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kin
                 assert caught.value.statement == statement
         store.write(kind.statements.add)
         assert len(store.read(kind.statements.where)) == 1
+
+
+def test_comments_without_an_end_are_refused_at_the_first():
+    with pytest.raises(QueryFailed, match="has no end"):
+        refuse_unless_cypher_read("RETURN 1 " + "/* " * 80_000)

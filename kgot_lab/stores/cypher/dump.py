@@ -130,17 +130,22 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
     """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)
-    nodes = {id: _merged(id, [row for row in rows if ids[row.place] == id], was) for id in dict.fromkeys(ids.values())}
-    times = Counter(ids.values())
-    again = {row.place for row in rows if row.place not in was and times[ids[row.place]] > 1}
+    named: dict[str, list[BoltRow]] = {}
+    for row in rows:
+        named.setdefault(ids[row.place], []).append(row)
+    nodes = {id: _merged(id, own, was) for id, own in named.items()}
+    again = {row.place for own in named.values() if len(own) > 1 for row in own if row.place not in was}
     edges: dict[Identity, Edge] = {}
+    taken: dict[tuple[str, str, str], set[str]] = {}
     for source, place, type, end, own in _by_identity(rows, ids, before):
         bare, properties = (ids[source.place], type, ids[end]), edge_properties(timeless(own))
         key = _key_now(place, bare, own, before)
         if (*bare, key) in edges and not again.isdisjoint((source.place, end)):
             edges[(*bare, key)] = Edge(*bare, {**edges[(*bare, key)].properties, **properties}, key)
         else:
-            key = free_key(key, {identity[3] for identity in edges if identity[:3] == bare})
+            keys = taken.setdefault(bare, set())
+            key = free_key(key, keys)
+            keys.add(key)
             edges[(*bare, key)] = Edge(*bare, properties, key)
     old = Truth((stored.node() for stored in before.nodes.values()), (stored.edge() for stored in before.edges.values()))
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})

@@ -56,6 +56,8 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
             yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
         elif kind == "number" and not _NUMBER.fullmatch(text):
             raise RefusedClause(f"put a space after the number in {text[:40]!r}")
+        elif text == "/" and statement.startswith("/*", found.start()):  # said at the first: each other would be sought to the end
+            raise RefusedClause("a comment that begins with /* has no end")
         elif text in ("'", '"', "`"):
             raise RefusedClause(f"a text that begins with {text} has no end")
         elif kind == "sign" and unicodedata.category(text[0]) in ("Cc", "Cf"):

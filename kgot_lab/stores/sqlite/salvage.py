@@ -12,7 +12,7 @@ from kgot_lab.graph.gate import fit_edge, fit_node
 from kgot_lab.stores.log import set_aside
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
-from kgot_lab.stores.sqlite.sums import SELECT_SOUND, can_sum
+from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.writing import write_whole
 
@@ -44,10 +44,14 @@ def salvage_sqlite(path: Path) -> Path:
 
 
 def _rows(damaged: sqlite3.Connection, kind: str) -> Iterator[tuple[object, ...]]:
-    """The rows that have their checksum, read from both ends as far as the file can be read."""
+    """The rows that have their checksum, read from both ends as far as the file can be read; all where the file has no checksums yet."""
+    select = SELECT_SOUND[kind]
+    with suppress(sqlite3.Error, UnicodeDecodeError):
+        if not damaged.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone():
+            select = SELECT_ALL[kind]
     for order in ("", " DESC"):
         with suppress(sqlite3.Error, UnicodeDecodeError):
-            yield from damaged.execute(f"{SELECT_SOUND[kind]} ORDER BY row.number{order}")
+            yield from damaged.execute(f"{select} ORDER BY row.number{order}")
 
 
 def _fit_nodes(row: tuple[object, ...]) -> Iterator[Node]:

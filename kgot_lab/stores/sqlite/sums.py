@@ -40,6 +40,7 @@ SELECT_SOUND = {
     f" WHERE coalesce(sum, {_sum_of(kind, 'row')}) = {_sum_of(kind, 'row')}"
     for kind, columns in _COLUMNS.items()
 }
+SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}  # of the first version
 _WITHOUT = {kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')" for kind in _COLUMNS}
 _FILL = tuple(
     statement
