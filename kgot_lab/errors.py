@@ -141,13 +141,13 @@ class TraceError(LabError):
 
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
-        (?:[^\s/?#@'"]*@                        # a name, or a name and a password
-         | [^\s:/?#@'"]*:(?!\d+[/?#])[^\s'"]*@  # a password with any letters in it, which is no port and what follows one
+        (?:[^\s/?#@'"]{0,500}@                        # a name, or a name and a password
+         | [^\s:/?#@'"]{0,500}:(?!\d+[/?#])[^\s'"]{0,500}@  # a password with any letters in it, which is no port and what follows one
         )+""",
     re.I | re.X,
 )
 _SECRET = re.compile(
-    r"""(?P<name>[?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*= | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
+    r"""(?P<name>[?&;][\w.-]{0,80}(?:key|token|secret|passw|pwd|signature|credential)[\w.-]{0,80}= | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
 )
 
 

@@ -18,7 +18,7 @@ def source_digest(system: object) -> str:
     """SHA-256 of the code a system runs, as far as it can be followed: functions, what they close over, the files of modules.
 
     Of installed packages nothing is looked at. It is the same in another process, and another after a change of a function, of a
-    parameter it closes over, or of a module beside it.
+    parameter it closes over, or of a module beside it. Lists, dictionaries and sets that it closes over are left out: it may fill them.
     """
     digest = hashlib.sha256()
     for part in sorted(set(_parts(system, {}, 0))):
@@ -64,8 +64,8 @@ def _closed_over(function: FunctionType) -> Iterator[object]:
             value = cell.cell_contents
         except ValueError:  # it has no value yet
             continue
-        if _own(function.__module__) or not isinstance(value, Mapping | list | set | frozenset):
-            yield value  # what a stage of ours has gathered is an index, whose numbers differ from process to process
+        if not isinstance(value, Mapping | list | set):
+            yield value  # what a function gathers may grow while it runs, and is an index in stages of ours
 
 
 def _called(function: FunctionType) -> Iterator[object]:

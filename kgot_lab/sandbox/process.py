@@ -311,8 +311,9 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # its session: where no wall ends them with it, what it started would stay
+    with suppress(ProcessLookupError, PermissionError):  # the latter where only ended processes are left, on macOS
+        if process.returncode is None:  # else its number may be another's by now
+            os.killpg(process.pid, signal.SIGKILL)  # its session: where no wall ends them with it, what it started would stay
     process.wait()
     for pipe in (process.stdin, process.stdout, errors):
         if pipe is not None:

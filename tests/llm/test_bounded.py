@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
-
 from kgot_lab.llm.bounded import UnusableBody, bounded_client, unpacked_body
 
 
