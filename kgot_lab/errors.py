@@ -147,7 +147,8 @@ _LOGIN = re.compile(
     re.I | re.X,
 )
 _SECRET = re.compile(
-    r"""(?P<name>[?&;][\w.-]{0,80}(?:key|token|secret|passw|pwd|signature|credential)[\w.-]{0,80}= | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
+    r"""(?P<name>[?&;][\w.-]{0,80}(?:key|token|secret|passw|pwd|signature|credential)[\w.-]{0,80}=
+         | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
 )
 
 

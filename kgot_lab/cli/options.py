@@ -21,9 +21,9 @@ ModelAgain = Annotated[str | None, typer.Option("--model", help=f"by default the
 Execution = Annotated[str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")]
 Vision = Annotated[str | None, typer.Option("--vision-model", help="a model that answers questions about images")]
 ModelsFile = Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before the run makes more calls of a model, those before a stop among them")]
-MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before models would have worked longer for the run, before a stop too")]
-MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before the run costs more, with what it cost before a stop")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="stop before the run makes more calls of a model in all")]
+MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="stop before models worked longer for the run in all")]
+MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop before the run costs more in all")]
 
 # --- limits ---------------------------------------------------------------------------------------------------------------
 

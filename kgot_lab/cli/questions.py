@@ -176,7 +176,10 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
     """Raise BadInput for the first option that is given and means nothing for a system without a graph and tools."""
-    options = {"execution_model": "--execution-model", "limits": "--set (and --steps, --votes, --repairs, the temperatures)", "store.kind": "--store", "tools.vision_model": "--vision-model"}
+    options = {
+        "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
+        "store.kind": "--store", "tools.vision_model": "--vision-model",
+    }  # fmt: skip
     if field := next((field for field, value in given.items() if value), ""):
         named = options.get(field, f"--{field.rpartition('.')[2]}")
         raise BadInput(f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop")

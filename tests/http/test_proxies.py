@@ -146,7 +146,7 @@ def test_a_proxy_is_a_bad_input_before_anything_is_asked(monkeypatch) -> None:
 
 
 def test_a_proxy_that_no_server_is_asked_through_is_not_refused(monkeypatch):
-    from kgot_lab.llm.proxies import proxy_variable, way_to
+    from kgot_lab.http.proxies import proxy_variable, way_to
 
     monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "localhost, *")

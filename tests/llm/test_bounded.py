@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
-from kgot_lab.llm.bounded import UnusableBody, bounded_client, unpacked_body
+
+from kgot_lab.http.bounded import UnusableBody, bounded_client, unpacked_body
 
 
 class _Waits(BaseHTTPRequestHandler):
