@@ -104,7 +104,9 @@ def _graph(path: Path) -> str:
 
     if damage := damage_on_file(path):
         raise StoreDamaged(f"{damage}: restore a copy, or keep what is whole: kgot-lab doctor --salvage {path}")
-    return "every row is as it was written"
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        summed = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone()
+    return "every row is as it was written" if summed else _ONLY_READ
 
 
 def _vectors(path: Path) -> str:

@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
 MOST_KEPT = 16_000_000  # of one text: what SQLite is told to take, and more than a passage of any document
-DEEPEST_VALUE = 500  # lists and dicts within each other: what Python and the engines read without trouble
+DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
 _SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from kgot_lab.errors import require
+from kgot_lab.errors import QueryFailed, require
 
 
 def require_statement(statement: object) -> None:
-    """Raise BadInput unless a statement is a text."""
+    """Raise BadInput unless a statement is a text, and QueryFailed for one that no engine can be sent."""
     require(statement, str, "a statement is a text")
+    try:
+        str(statement).encode()
+    except UnicodeEncodeError:
+        raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text") from None
 
 
 def require_words(words: object) -> None:

@@ -71,7 +71,7 @@ class Kept:
         self._unsafe = unsafe
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator = Calculator(unsafe=unsafe)
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else Path(path).expanduser()
         self._place = f"in {self._path}" if self._path else "in this process"
         self._closed = False
         self._log: DiffLog | None = None

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from kgot_lab.errors import StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, Chain, check_of, line_of, mark_of, mark_place, read_chain
@@ -33,8 +33,12 @@ class DiffLog:
     """
 
     def __init__(self, path: Path | str):
-        self.path = Path(path)
-        was_there = self.path.exists()
+        self.path = Path(path).expanduser()
+        require_path(self.path)
+        try:
+            was_there = self.path.exists()
+        except OSError as error:
+            raise StoreUnavailable(f"{shortly(str(path))}: cannot be opened: {error.strerror}") from None
         self._file = _locked(self.path)
         try:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
@@ -239,6 +243,16 @@ def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
         raise
     _sync_folder(place)
     return file, check, len(whole)
+
+
+def require_path(path: Path) -> None:
+    """Raise BadInput for what no system takes for the name of a file: a NUL, half a surrogate pair that is no byte of a name."""
+    try:
+        named = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise BadInput(f"{str(path)!r} can be no path: give another")
 
 
 def _locked(path: Path) -> io.FileIO:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.truth import Truth
+from kgot_lab.stores import open_store
 from kgot_lab.stores.chain import line_of
 from kgot_lab.stores.in_memory import InMemory, inverse
 from kgot_lab.stores.log import chain_on_file, history, salvage
@@ -375,3 +376,29 @@ def test_a_value_that_is_not_json_is_refused_before_anything_is_kept(tmp_path):
         with pytest.raises(BadInput, match="not JSON"):
             store.apply(Diff(added_nodes=(Node("a", (), {"x": float("nan")}),)))
         assert not len(store.graph())
+
+
+@pytest.mark.parametrize("place", ["a\0b", "\ud800", "x" * 5_000])
+def test_what_can_be_no_path_is_refused_in_one_sentence(place):
+    for kind in ("in_memory", "sqlite"):
+        with pytest.raises((BadInput, StoreUnavailable)):
+            open_store(kind, at=place)
+
+
+def test_the_home_of_a_user_is_meant_by_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for kind in ("in_memory", "sqlite"):
+        open_store(kind, at=f"~/{kind}.store").close()
+    assert {file.name for file in tmp_path.iterdir()} >= {"in_memory.store", "sqlite.store"}
+
+
+@pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "sqlite"])
+def test_what_is_no_text_or_nested_without_end_is_refused_by_name(kind):
+    endless = []
+    endless.append(endless)
+    with open_store(kind) as store:
+        with pytest.raises(BadInput, match="levels deep"):
+            store.apply(Diff(added_nodes=(Node("a", (), {"p": endless}),)))
+        with pytest.raises(QueryFailed, match="half a surrogate pair"):
+            store.read("RETURN '\ud800'")
+        assert len(store.graph()) == 0

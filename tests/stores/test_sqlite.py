@@ -18,6 +18,7 @@ import pytest
 from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
+from kgot_lab.examine.own_files import examine_file
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.protocol import Schema, Store, Walkable
@@ -117,7 +118,7 @@ def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
         ("UPDATE nodes SET id = NULL", "NOT NULL constraint failed"),
         ("UPDATE nodes SET colour = 1", "no such column: colour"),
         ("INSERT INTO nodes (id) VALUES (?)", "bindings"),
-        ("INSERT INTO nodes (id) VALUES ('\ud800')", "surrogates not allowed"),
+        ("INSERT INTO nodes (id) VALUES ('\ud800')", "half a surrogate pair"),
     ],
 )
 def test_a_refused_write_changes_nothing(store, statement, reason):
@@ -797,12 +798,17 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
             (tmp_path / name).write_bytes(data)
         if place is not None:
             (tmp_path / "graph.db-wal").write_bytes(wal[:place] + bytes([wal[place] ^ 1]) + wal[place + 1 :])
+        before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+        health = examine_file(path)
+        if place is not None:
+            assert {name: (tmp_path / name).read_bytes() for name in before} == before, "nothing is changed, and the log stays"
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             with Sqlite(path) as store:
                 held = len(store.graph())
         assert bool(warned) == (held < 6) == (place is not None), (place, held)
         assert not warned or re.search(rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message))
+        assert health.whole != bool(warned) and (health.whole or f"the last {6 - held} changes" in health.said), health
         said[bool(warned)] += 1
     assert said[True] == 40
 
@@ -820,3 +826,18 @@ def test_a_damaged_file_of_the_first_version_keeps_what_can_be_read(tmp_path):
     salvage_sqlite(path)
     with Sqlite(path) as store:
         assert len(store.graph()) == 3
+
+
+def test_a_file_with_two_names_is_refused_since_each_would_have_a_log_of_its_own(tmp_path):
+    path, other = tmp_path / "graph.db", tmp_path / "other.db"
+    with Sqlite(path) as store:
+        store.apply(Diff(added_nodes=(Node("a"),)))
+        other.hardlink_to(path)
+        with pytest.raises(StoreUnavailable, match="hard link"):
+            Sqlite(other)
+        with pytest.raises(StoreUnavailable, match="hard link"):
+            store.apply(Diff(added_nodes=(Node("b"),)))
+        other.unlink()
+        store.apply(Diff(added_nodes=(Node("c"),)))
+    with Sqlite(path) as store:
+        assert {"a", "c"} <= set(store.graph().ids)

@@ -10,9 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
-from kgot_lab.stores.sqlite.wal import wal_frames, warn_of_lost
+from kgot_lab.stores.sqlite.wal import lost_commits, wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -155,6 +156,8 @@ class Opened:
     def refuse_if_moved(self) -> None:
         """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is written now would be lost."""
         for file, identity in self.files.items():
+            if Path(file).exists() and Path(file).stat().st_nlink > 1:
+                raise StoreUnavailable(f"{file} got another name (a hard link) while open here: delete that; this change may not be kept")
             if _identity(file) != identity:
                 raise StoreUnavailable(
                     f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
@@ -230,6 +233,7 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
 
 def _refuse_foreign(path: Path) -> None:
     """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if there is none."""
+    require_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or (path.is_file() and not path.stat().st_size):
@@ -238,6 +242,8 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
     if not path.is_file():
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    if path.stat().st_nlink > 1:
+        raise StoreUnavailable(f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file")
     try:
         application, version = _head_of(path)
     except UnicodeDecodeError as error:
@@ -318,6 +324,8 @@ def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
 def damage_on_file(path: Path) -> str:
     """What is wrong with a graph's file, "" for nothing; nothing is changed in it. Raises BadInput for one that is not ours."""
     _refuse_foreign(path)
+    if lost := lost_commits(path) and lost_commits(path):  # twice: another process may just be writing
+        return f"the log beside it is damaged, and the last {lost:,} changes in it are lost where the file is opened"
     with closing(_connected(f"{path.absolute().as_uri()}?mode=rw")) as connection:
         try:
             _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)

@@ -72,7 +72,7 @@ class Sqlite:
     dialect = SQLITE
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = 5.0):
-        self._path = None if str(path) == ":memory:" else Path(path)
+        self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()
         self._opened: Opened | None = opened_file(self._path)

@@ -39,6 +39,40 @@ def wal_frames(path: Path) -> WalFrames | None:
     return WalFrames((salts[0], salts[1]), ends)
 
 
+def lost_commits(path: Path) -> int:
+    """How many changes in the log beside a file SQLite will pass over, since something before them is damaged; nothing is written.
+
+    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page before it.
+    """
+    try:
+        data = path.with_name(path.name + "-wal").read_bytes()
+        magic, _, page, _, *salts, first, second = _HEAD.unpack_from(data)
+    except (OSError, struct.error):
+        return 0
+    order = ">" if magic & 1 else "<"
+    said = _summed(data[: _HEAD.size - 8], order, (0, 0))
+    sound, lost = said == (first, second), 0
+    for place in range(_HEAD.size, len(data) - _FRAME_HEAD - page + 1, _FRAME_HEAD + page):
+        _, size, *own = _FRAME.unpack_from(data, place)
+        if own != salts:
+            break
+        if sound:
+            body = data[place : place + 8] + data[place + _FRAME_HEAD : place + _FRAME_HEAD + page]
+            said = _summed(body, order, said)
+            sound = said == struct.unpack_from(">2I", data, place + 16)
+        lost += size > 0 and not sound
+    return lost
+
+
+def _summed(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
+    first, second = before
+    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+    for one, other in zip(words[::2], words[1::2], strict=True):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + other + first) & 0xFFFFFFFF
+    return first, second
+
+
 def _place(after_head: int, page: int) -> int:
     """How many pages come before the one whose head ends here."""
     return (after_head - _FRAME_HEAD - _HEAD.size) // (_FRAME_HEAD + page)
