@@ -74,7 +74,7 @@ def _converted(data: bytes, extension: str, charset: str) -> Text:
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
     if importlib.util.find_spec("markitdown") is None:
-        raise NotInstalled("lab", "markitdown")
+        raise NotInstalled("lab", f"markitdown, which reads {extension} files")
     found = converter_of(os.getpid()).convert(data, extension)
     if "extra" in found:
         raise NotInstalled(found["extra"], f"what reads {extension} files")

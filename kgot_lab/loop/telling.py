@@ -26,6 +26,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
+from kgot_lab.loop.supports import Support
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -223,7 +224,12 @@ def _rests_on(event: Answered) -> Iterator[Part]:
     for number, fact in enumerate(event.evidence):
         yield Part("paragraph", str(fact))
         for support in event.supports[number] if number < len(event.supports) else ():
-            yield Part("small", f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”")
+            yield Part("small", sentence_told(support))
+
+
+def sentence_told(support: Support) -> str:
+    """A sentence that says a fact, and the document it stands in."""
+    return f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”"
 
 
 def _unknown(event: Event) -> Telling:

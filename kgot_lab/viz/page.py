@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, joined, shortened
@@ -13,6 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.forks import by_hand, origin
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.ledger import ledger
+from kgot_lab.loop.telling import sentence_told
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.live import page_script, place, style
@@ -142,12 +143,15 @@ def _facts(started: Started) -> str:
 
 
 def _evidence(events: Sequence[Event]) -> Markup:
-    """The facts the answer rests on, and the passages they came from, as far as a tool returned them."""
+    """The facts the answer rests on, the sentences that say them, and the passages they came from, as far as a tool returned them."""
     answer = next((event for event in events if isinstance(event, Answered)), None)
     if answer is None or not (answer.evidence or answer.passages):
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
     documents = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    facts = [Table((_named(table(answer.evidence).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
+    said = [" ".join(map(sentence_told, supports)) for supports in answer.supports]
+    told = zip_longest(answer.evidence, said[: len(answer.evidence)], fillvalue="")  # a trace from elsewhere may hold fewer
+    rows = [{"fact": fact, "said by": words} for fact, words in told] if any(said) else answer.evidence
+    facts = [Table((_named(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
     return _section("Evidence", *facts, *(_passage(id, documents) for id in answer.passages))
 
 

@@ -117,12 +117,11 @@ def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
 
 
 def _evidence(event: Answered) -> Iterator[Markup]:
-    """The facts an answer rests on, and the passages they were found in."""
+    """The passages in which the facts of an answer were found, or that it has none; the event itself tells the facts."""
     if not event.evidence:
         yield element("p", "It names no fact of the graph.", class_="small")
-        return
-    passages = element("p", "Passages: ", ", ".join(event.passages), class_="small") if event.passages else Markup()
-    yield element("div", element("p", "It rests on:"), element("ul", *(element("li", fact) for fact in event.evidence)), passages)
+    elif event.passages:
+        yield element("p", "Passages: ", ", ".join(event.passages), class_="small")
 
 
 def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:

@@ -16,6 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
+from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
 
@@ -256,7 +257,10 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
         happened.Computed(step=1, code=f"code {text}", output=f"output {text}"),
         happened.Parsed(step=1, text=f"candidate {text}"),
         happened.Parsed(step=1, text="", problem=f"problem {text}"),
-        happened.Answered(step=1, text=f"answer {text}", forced=forced, evidence=(f"fact {text}", [text]), passages=(f"doc {text}", text)),
+        happened.Answered(
+            step=1, text=f"answer {text}", forced=forced, evidence=(f"fact {text}", [text]), passages=(f"doc {text}", text),
+            supports=((Support(f"doc {text}", f"sentence {text}"),),),
+        ),
     ]
 
 
@@ -286,6 +290,8 @@ def test_a_page_holds_the_words_of_every_event():
         "mended", "wrote", "refused", "read", "row", "code", "output", "candidate", "problem", "answer", "fact",
     ):  # fmt: skip
         assert f"{said} word" in text, said
+    evidence = text.partition("Facts of the graph")[2].partition("Step")[0]
+    assert "fact word" in evidence and "“sentence word” [doc word]" in evidence, "each fact stands beside the sentence that says it"
     assert "2 INSERT, 1 RETRIEVE, 1 invalid. 50% of 4 ballots agreed; 5 were possible." in text
     assert "about 480 tokens kept, 1,120 left out" in text and "No rows." in text
     assert "Step 1" in text and "word(word='word')" in text and "temperature 0.7, seed 3" in text
