@@ -1,6 +1,7 @@
 """What a step of the loop costs besides the model: median milliseconds a step, at 10, 1,000 and 10,000 nodes, model time nil.
 
-The statements' own time in the warm sandbox is shown apart: benchmarks/statement_overhead.py measures it alone.
+The statements' own time in the warm sandbox is shown apart: benchmarks/statement_overhead.py measures it alone. Then how long it takes to
+make the graph again from a trace of small writes, which grows as they do and not with their square.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 from kgot_lab.cli.needs import need_sandbox
 from kgot_lab.loop.events import Read, Started, Voted, Wrote
 from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.types import Diff, Prompt, Reply, Rows
+from kgot_lab.types import Diff, Edge, Node, Prompt, Reply, Rows
 
 SIZES = (10, 1_000, 10_000)
+WRITES = (400, 4_000, 40_000)
 STEPS = 40
 REPORT = Path(__file__).parent / "results" / "loop_overhead.json"
 
@@ -89,6 +92,20 @@ def measure(nodes: int) -> dict[str, float]:
     return {"nodes": nodes, "step_ms": middle(steps), "statement_ms": middle(statements), "loop_ms": middle(rest)}
 
 
+def folding(writes: int) -> dict[str, float]:
+    """Median milliseconds, of nine, to make the graph again from so many writes of two nodes and an edge."""
+    events = [
+        Wrote(step=1, statement="", diff=Diff((Node(f"a{n}"), Node(f"b{n}")), added_edges=(Edge(f"a{n}", "is near", f"b{n}"),)))
+        for n in range(writes)
+    ]
+    took = []
+    for _ in range(9):
+        began = time.perf_counter()
+        assert len(graph_after(events)) == 2 * writes
+        took.append(1000 * (time.perf_counter() - began))
+    return {"writes": writes, "fold_ms": statistics.median(took)}
+
+
 def main() -> None:
     """Measure, print, keep."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
@@ -97,7 +114,9 @@ def main() -> None:
     print(f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 ballots each)")
     for row in rows:
         print(f"{row['nodes']:7} {row['step_ms']:10.2f} {row['statement_ms']:14.2f} {row['loop_ms']:10.2f}")
-    report = {"python": platform.python_version(), "machine": platform.machine(), "steps": STEPS, "rows": rows}
+    folds = [folding(writes) for writes in WRITES]
+    print("graph made again: " + ", ".join(f"{row['writes']:,} writes in {row['fold_ms']:.1f} ms" for row in folds))
+    report = {"python": platform.python_version(), "machine": platform.machine(), "steps": STEPS, "rows": rows, "folds": folds}
     REPORT.write_text(json.dumps(report, indent=1) + "\n")
 
 
