@@ -148,8 +148,8 @@ def test_a_kill_after_the_first_write_before_its_line_resumes_on_a_server_and_in
 
 def test_a_namespace_that_holds_something_else_is_refused_with_options_that_resume_has(kgot_lab, here, oxigraph_server):
     with openai_server(*replies(*FIRST, *SPARQL_REST)) as model:
-        assert kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "other", "--max-calls", "6"))).code == 1
-        with open_store("sparql_server", at=oxigraph_server.query_url, namespace="other") as store:
+        assert kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "another", "--max-calls", "6"))).code == 1
+        with open_store("sparql_server", at=oxigraph_server.query_url, namespace="another") as store:
             store.apply(store.graph().diff(GRAPH))
         ran = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
         assert ran.code == 1 and "--namespace NEW goes on with the run elsewhere" in ran.err, ran.err

@@ -59,7 +59,7 @@ def iri(name):
 def test_a_graph_is_there_again_and_others_do_not_see_it(store, oxigraph_server, name):
     with (
         SparqlServer(oxigraph_server.query_url, namespace=name) as again,
-        SparqlServer(oxigraph_server.query_url, namespace="other") as other,
+        SparqlServer(oxigraph_server.query_url, namespace=f"not {name}") as other,
     ):
         assert again.graph() == store.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
         assert len(other.graph()) == 0 and other.read("SELECT * { ?s ?p ?o }") == ()
