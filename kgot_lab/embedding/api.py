@@ -14,7 +14,7 @@ import numpy as np
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import through_proxy, way_to
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
 _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
@@ -101,9 +101,8 @@ class API:
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
-            variable = proxy_variable(self._preset.base_url)
-            through = variable and f" through the proxy that {variable} names"
-            told = f"no connection to {self._preset.base_url}{through}: {error.__cause__ or error}. Is the server running?"
+            server = f"{self._preset.base_url}{through_proxy(self._preset.base_url)}"
+            told = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except UnusableBody as error:
