@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM, Document
 
 
+def budget_given(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
+    """The budget that a command is given, by the names it has in a configuration; raises BadInput for one that nothing can be done with."""
+    terminal.budget_of(calls, seconds, dollars)
+    return {"budget.calls": calls, "budget.seconds": seconds, "budget.dollars": dollars}
+
+
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
     """The one account of all models of a command, in which the calls of a run that goes on are counted: a budget is the run's."""
     from kgot_lab.llm.budget import Spending
