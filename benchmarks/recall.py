@@ -11,7 +11,8 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.cli.bench import bar, grown, growth_grid, reported, write_reports
+from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
+from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.failures import failures

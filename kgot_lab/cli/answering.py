@@ -16,6 +16,7 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice
     from kgot_lab.loop.again.replay import Resources
+    from kgot_lab.loop.events import Event
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
 
@@ -122,15 +123,13 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
             kept = asking.with_snapshots(kept, configuration.snapshots)
-        finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
+        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
         if configuration is not None:
-            _kept_in_the_end(opened, configuration.store, outputs.trace)
+            _kept_in_the_end(opened, configuration.store, outputs.trace, seen)
 
 
-def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path) -> None:
-    from kgot_lab.loop.trace import load_run
-
-    events = load_run(trace).events
+def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path, events: Sequence[Event]) -> None:
+    """Save the graph where that is told, and say where the store holds another than the run made."""
     if choice.save:
         with made_again(trace):
             asking.keep_graph(store.graph(), events, choice.save)
@@ -204,5 +203,6 @@ def go_on(
                 raise
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
             raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
-        finish(asking.with_snapshots(walk, configuration.snapshots), trace, again, html=outputs.html, as_json=outputs.as_json)
-        _kept_in_the_end(store, choice, trace)
+        kept = asking.with_snapshots(walk, configuration.snapshots)
+        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json)
+        _kept_in_the_end(store, choice, trace, seen)

@@ -161,20 +161,15 @@ def ask(
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
-    terminal.budget_of(max_calls, max_seconds, max_dollars)
+    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     configuration = read_configuration(config).with_flags({
-        "documents": _text(documents), "model": model, "execution_model": execution, "models": _text(models), "preset": preset,
-        "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": _text(snapshots),
-        "tools.names": _named(tools), "tools.web": web, "tools.mirror": _text(mirror), "tools.engine": engine, "tools.vision_model": vision,
+        "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
+        "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": snapshots,
+        "tools.names": _named(tools), "tools.web": web, "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision,
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
-        "store.graph": graph, "store.save": _text(save_graph),
-        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+        "store.graph": graph, "store.save": save_graph, **budget,
     })  # fmt: skip
     answer_question(question, configuration, attach or [], Outputs(trace, tape, html, as_json))
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _named(tools: list[str] | None) -> object:
@@ -242,10 +237,9 @@ def extract(
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    terminal.budget_of(max_calls, max_seconds, max_dollars)
+    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags({
-        "documents": str(documents), "model": model, "models": _text(models), "preset": preset, "limits": limits_given(settings or [], {}),
-        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+        "documents": documents, "model": model, "models": models, "preset": preset, "limits": limits_given(settings or [], {}), **budget,
     })  # fmt: skip
     again = {
         "model": model, "models": models, "preset": preset, "set": settings, "out": out, "trace": trace, "max_calls": max_calls,
@@ -281,12 +275,11 @@ def resume(
     """
     from kgot_lab.cli.configuration import configuration_of
 
-    terminal.budget_of(max_calls, max_seconds, max_dollars)
+    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     run, _ = terminal.run_of(trace)
     configuration = configuration_of(run.about).with_flags({
-        "documents": _text(documents), "models": _text(models), "tools.web": web, "tools.mirror": _text(mirror),
-        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe,
-        "budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars,
+        "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror,
+        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, **budget,
     })  # fmt: skip
     go_on(trace, configuration, attach or [], Outputs(trace, tape, html, as_json), model=model, execution=execution)
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM, Document
 
 
+def budget_given(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
+    """The budget that a command is given, by the names it has in a configuration; raises BadInput for one that nothing can be done with."""
+    terminal.budget_of(calls, seconds, dollars)
+    return {"budget.calls": calls, "budget.seconds": seconds, "budget.dollars": dollars}
+
+
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
     """The one account of all models of a command, in which the calls of a run that goes on are counted: a budget is the run's."""
     from kgot_lab.llm.budget import Spending
@@ -179,16 +185,14 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 def graph_in(where: str) -> PropertyGraph:
     """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
     from kgot_lab.loop.evidence import sourced
-    from kgot_lab.loop.trace import graph_after, load_run
+    from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores import open_store
     from kgot_lab.stores.files import read_named_graph
 
     path = Path(where)
     if not path.is_file():
         raise BadInput(f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address")
-    with path.open("rb") as file:
-        head = file.read(64)
-    if head.startswith(b'{"trace"'):
+    if is_trace(path):
         events = load_run(path).events
         return sourced(graph_after(events), events)
     if path.suffix.lower() in {".sqlite", ".sqlite3", ".db", ".log"}:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.terminal import bar
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.writing import write_whole
 
@@ -77,7 +76,7 @@ def reported(folder: Path, names: Sequence[str], only: Sequence[str], develop: b
 
     given = Plan.load(plan) if plan else None
 
-    with bar("the benchmark") as progress, bar("vectors") as embedding:
+    with terminal.bar("the benchmark") as progress, terminal.bar("vectors") as embedding:
         vectors = minilm(progress=lambda done, total: _told(embedding, done, total))
         reports = benchmark(folder, vectors, names=names or DATASETS, only=only, develop=develop, plan=given, progress=progress)
     write_reports(reports, folder)
@@ -108,7 +107,7 @@ def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
     from kgot_lab.experiments.recall.growth import SIZES, measure_growth
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    with bar("growth") as progress:
+    with terminal.bar("growth") as progress:
         return measure_growth(sizes or SIZES, file=file, progress=progress)
 
 

@@ -68,18 +68,19 @@ class Configuration(_Part):
     snapshots: str | None = None  # a folder for a snapshot after every write
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
-        """The same with what a command was given, by dotted name ("store.at"); None is not given. Raises BadInput."""
+        """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given. Raises BadInput."""
         told = self.model_dump()
         for name, value in flags.items():
             if value is None or value is False or value == {}:
                 continue
             part, _, field = name.partition(".")
+            given: Any = str(value) if isinstance(value, Path) else value
             if name == "limits":
-                told["limits"] = _merged(told["limits"], value)
+                told["limits"] = _merged(told["limits"], given)
             elif field:
-                told[part][field] = value
+                told[part][field] = given
             else:
-                told[name] = value
+                told[name] = given
         return _checked(told, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:

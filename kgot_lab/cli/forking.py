@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgot_lab.cli import asking, terminal
+from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.going_on import GoOn, told_how
 from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.reading import read_regular_text
@@ -30,8 +30,8 @@ def fork_run(
     model: Annotated[
         str | None, typer.Option("--model", help="a model for what the recording does not hold; without one it stops there")
     ] = None,
-    models: Annotated[Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")] = None,
-    attach: Annotated[list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")] = None,
+    models: options.ModelsFile = None,
+    attach: options.Attach = None,
     max_calls: Annotated[int | None, typer.Option("--max-calls", help="stop before more calls of a model")] = None,
     max_seconds: Annotated[float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer")] = None,
     max_dollars: Annotated[float | None, typer.Option("--max-dollars", help="stop before this costs more")] = None,
@@ -66,10 +66,8 @@ def fork_run(
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.check_apart(trace=trace, out=path)
     terminal.check_new(path)
-    budget = {"budget.calls": max_calls, "budget.seconds": max_seconds, "budget.dollars": max_dollars}
-    terminal.budget_of(max_calls, max_seconds, max_dollars)
-    given = {"models": str(models) if models else None, "documents": str(documents) if documents else None, **budget}
-    configuration = configuration_of(run.about).with_flags(given)
+    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
+    configuration = configuration_of(run.about).with_flags({"models": models, "documents": documents, **budget})
     live, head = Resources(), {"written": "the change was written on the command line"}
     if model is not None:
         spending = asking.spending_of(configuration)

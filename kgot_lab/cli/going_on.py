@@ -76,8 +76,8 @@ def _kept(path: Path) -> str:
     return f"Everything so far is in {path}." if path.exists() else "Nothing is on file: the same command begins anew."
 
 
-def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | None = None, as_json: bool = False) -> None:
-    """Show events as they happen, then the answer with what it rests on."""
+def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | None = None, as_json: bool = False) -> list[Event]:
+    """Show events as they happen, then the answer with what it rests on; all of them, in the end."""
     seen: list[Event] = []
     begun = time.perf_counter()
     with told_how(path, again):
@@ -87,6 +87,7 @@ def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | Non
         show_end(seen, path, as_json=as_json)
     with made_again(path, html=html):
         write_page(seen, html)
+    return seen
 
 
 @contextmanager

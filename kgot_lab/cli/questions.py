@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab.cli import asking, options, terminal
-from kgot_lab.cli.terminal import bar
 from kgot_lab.errors import BadInput, LabError, OverBudget, require_count, shortly
 from kgot_lab.text.harmless import harmless
 from kgot_lab.writing import write_whole
@@ -110,13 +109,13 @@ def answer_questions(
     single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}
     of_the_loop = {
         "execution_model": execution, "limits": limits_given(settings or [], single), "tools.web": web,
-        "tools.mirror": str(mirror) if mirror else None, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
+        "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
     }  # fmt: skip
     if system != "loop":
         _refuse_options_of_the_loop(system, of_the_loop)
     budget = Budget(max_calls, max_tokens, max_seconds, max_dollars)
     configuration = asking.used_by("questions", read_configuration(config), _USED if system == "loop" else _USED_ALWAYS).with_flags({
-        "documents": str(documents) if documents else None, "model": model, "models": str(models) if models else None, "preset": preset,
+        "documents": documents, "model": model, "models": models, "preset": preset,
         "format": "gaia", "store.unsafe": unsafe, **of_the_loop,
         "budget.calls": budget.calls, "budget.seconds": budget.seconds, "budget.dollars": budget.dollars,
     })  # fmt: skip
@@ -176,12 +175,12 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
     """Raise BadInput for the first option that is given and means nothing for a system without a graph and tools."""
-    options = {
+    flags = {
         "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
         "store.kind": "--store", "tools.vision_model": "--vision-model",
     }  # fmt: skip
     if field := next((field for field, value in given.items() if value), ""):
-        named = options.get(field, f"--{field.rpartition('.')[2]}")
+        named = flags.get(field, f"--{field.rpartition('.')[2]}")
         raise BadInput(f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop")
 
 
@@ -199,7 +198,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     kept = f"Everything so far is in {run.folder}; the same command goes on from there."
     try:
         try:
-            with bar("questions") as progress:
+            with terminal.bar("questions") as progress:
                 done = total - missing
 
                 def told(question: Question, event: Event) -> None:

@@ -20,19 +20,18 @@ def export(
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.graph.snapshots import read_snapshot
-    from kgot_lab.loop.trace import graph_after, load_run
+    from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
     from kgot_lab.viz import export as exporting
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
-    with source.open("rb") as file:
-        is_trace = file.read(64).startswith(b'{"trace"')
+    traced = is_trace(source)
     check_apart(source=source, out=out)
-    check_apart(trace=source if is_trace else None, out=out)
+    check_apart(trace=source if traced else None, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
-    if is_trace:
+    if traced:
         graph = graph_after(load_run(source).events)
     else:
         graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl"} else read_snapshot(source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,7 +13,8 @@ import numpy as np
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import through_proxy, way_to
+from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
 _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
@@ -25,7 +25,7 @@ class API:
 
     The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server faults are tried again
     `retries` times with growing waits. Raises UnknownName; LLMError when the key is missing, with the server's own message, or for an
-    answer that does not fit; BadInput for a blank text, which servers refuse.
+    answer that does not fit; BadInput for a blank text, which servers refuse, and for a proxy that cannot be used.
     `dimension` asks a server for shorter vectors; without it the first answer says how long they are.
     """
 
@@ -33,13 +33,10 @@ class API:
         import openai
 
         preset, self._model = _server(model)
-        key = os.environ.get(preset.key_variable, "").strip()
-        if not key and preset.key_needed:
-            raise LLMError(f"{preset.name} needs a key: set the environment variable {preset.key_variable}. Nothing was sent.")
         self.name, self._preset = f"{preset.name}:{self._model}", preset
         self._asked, self._seen, self._batch = dimension, dimension, batch
         self._client = openai.OpenAI(
-            api_key=key or "none", base_url=preset.base_url, timeout=timeout, max_retries=retries,
+            api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
             http_client=bounded_client(timeout, 2_000_000 + batch * _MOST_BYTES, **way_to(preset.base_url)),
         )  # fmt: skip
 
@@ -101,9 +98,8 @@ class API:
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
-            variable = proxy_variable(self._preset.base_url)
-            through = variable and f" through the proxy that {variable} names"
-            told = f"no connection to {self._preset.base_url}{through}: {error.__cause__ or error}. Is the server running?"
+            server = f"{self._preset.base_url}{through_proxy(self._preset.base_url)}"
+            told = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except UnusableBody as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -53,8 +53,8 @@ def _parts(value: object, seen: dict[int, object], depth: int) -> Iterator[str]:
         yield from _all((type(value), getattr(value, "__dict__", None)), seen, depth)  # an index of a package is data, and no stage
 
 
-def _all(values: object, seen: dict[int, object], depth: int) -> Iterator[str]:
-    for each in values:  # type: ignore[attr-defined]
+def _all(values: Iterable[object], seen: dict[int, object], depth: int) -> Iterator[str]:
+    for each in values:
         yield from _parts(each, seen, depth + 1)
 
 
@@ -102,5 +102,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _of_code(code: CodeType) -> Iterator[str]:
     for each in _codes(code):
         plain = [repr(const) for const in each.co_consts if isinstance(const, _PLAIN)]
-        sets = [repr(sorted(map(repr, const))) for const in each.co_consts if isinstance(const, tuple | frozenset)]
-        yield f"{each.co_name} {each.co_code.hex()} {each.co_names} {plain} {sets}"
+        tuples = [repr(const) for const in each.co_consts if isinstance(const, tuple)]
+        sets = [repr(sorted(map(repr, const))) for const in each.co_consts if isinstance(const, frozenset)]  # which have no order
+        yield f"{each.co_name} {each.co_code.hex()} {each.co_names} {plain} {tuples} {sets}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sqlite3
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def _kind_of(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}")
     with path.open("rb") as file:
-        head = file.read(_HEAD)
+        head = file.read(_HEAD).removeprefix(codecs.BOM_UTF8)
     if not head:
         raise BadInput(f"{path} is empty: what was in it is lost, or it was never written")
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:

@@ -52,6 +52,12 @@ def proxy_variable(address: str) -> str:
     return next((_variable(scheme) for scheme in (parts.scheme, "all") if scheme in proxies), "")
 
 
+def through_proxy(address: str) -> str:
+    """Words for a message that an address was not reached: " through the proxy that HTTP_PROXY names", "" where it is asked without one."""
+    variable = proxy_variable(address)
+    return variable and f" through the proxy that {variable} names"
+
+
 def _proxies() -> dict[str, str]:
     """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names every server."""
     found = getproxies_environment()

@@ -14,7 +14,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import proxy_variable, through_proxy, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
 from kgot_lab.llm.manner import Manner, Refusal, asked_wait
@@ -311,9 +311,8 @@ def _unusable(error: UnusableBody) -> Refusal:
 def _broken(error: Exception, address: str) -> Refusal:
     """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails every time."""
     cause = str(error.__cause__ or error) or "the connection broke"
-    variable = proxy_variable(address)
-    told, seen = f"no connection to {address}{variable and f' through the proxy that {variable} names'}: {cause}", error.__cause__
-    if variable and re.match(r"4\d\d\b", cause):  # what the proxy itself said, which waiting does not mend
+    told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
+    if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):  # what the proxy itself said, which waiting does not mend
         return Refusal(told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY.")
     while seen is not None and not isinstance(seen, ssl.SSLError):
         seen = seen.__cause__ or seen.__context__

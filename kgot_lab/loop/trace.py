@@ -6,6 +6,7 @@ itself and of those before it; lines of older versions hold none.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -173,6 +174,12 @@ def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> Non
     """Write a whole run to a new file."""
     for _ in record(events, path, run=run):
         pass
+
+
+def is_trace(path: str | Path) -> bool:
+    """Whether a file begins as a trace does, also after a mark that an editor put there; raises OSError."""
+    with Path(path).open("rb") as file:
+        return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
 
 
 def load_run(path: str | Path) -> Trace:

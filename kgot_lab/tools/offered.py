@@ -111,10 +111,8 @@ ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()) -> Offered:
     """Every tool that can work with what is at hand; `others` are the entry points of other packages, by default those installed.
 
-    Those to `leave_out`, by name, are neither made nor listed.
-
-    A tool of another package that fails to load is listed with its error. Raises BadInput for files that are not there, and for a
-    folder that cannot stand in for the web.
+    Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load is listed with its error.
+    Raises BadInput for files that are not there, and for a folder that cannot stand in for the web.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, OverBudget, ToolFailed, require_amount
 from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import through_proxy, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, Spending
 from kgot_lab.types import Usage
 
@@ -113,9 +113,8 @@ class Transcriber:
         except openai.APIConnectionError as error:
             if isinstance(error, openai.APITimeoutError):
                 self._unanswered(most)
-            variable = proxy_variable(self._address)
-            through = variable and f" through the proxy that {variable} names"
-            raise ToolFailed(f"the service that transcribes {path.name} cannot be reached{through}", again=True) from None
+            told = f"the service that transcribes {path.name} cannot be reached{through_proxy(self._address)}"
+            raise ToolFailed(told, again=True) from None
         except openai.APIStatusError as error:
             again = error.status_code in (408, 429) or error.status_code >= 500
             told = str(error.message).replace(self._key, "…")[:300]

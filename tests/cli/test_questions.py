@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,15 +22,6 @@ from kgot_lab.loop.trace import load_run
 
 RUN = Path("run")
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
+from kgot_lab.cli.asking import graph_in
 from kgot_lab.draw.outside import references
 
 
@@ -31,6 +32,15 @@ def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp
     code, out, _ = kgot_lab("export", bundled(source), "--out", "graph.html")
     text = (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert code == 0 and "graph.html" in out and references(text) == () and "<script" in text
+
+
+def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(kgot_lab, tmp_path):
+    whole = bundled("traces/hotpotqa_demo.jsonl")
+    (tmp_path / "marked.jsonl").write_bytes("\ufeff".encode() + whole.read_bytes())
+    code, out, err = kgot_lab("export", "marked.jsonl", "--out", "graph.html")
+    assert code == 0 and "graph.html" in out, err
+    assert graph_in("marked.jsonl") == graph_in(str(whole))
+    assert kgot_lab("doctor", "marked.jsonl")[1].startswith("whole  marked.jsonl: a trace")
 
 
 def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):

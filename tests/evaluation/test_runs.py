@@ -176,6 +176,18 @@ def test_the_digest_of_a_system_is_that_of_its_code_and_of_what_it_closes_over()
     assert len({source_digest(each) for each in (made(1.0), made(2.0), made(1.0, again=True), made(1.0) >> made(2.0))}) == 4
 
 
+def test_the_order_of_what_is_written_in_a_function_is_part_of_its_digest():
+    def first() -> tuple[str, str]:
+        return ("d1", "d2")
+
+    one = source_digest(first)
+
+    def first() -> tuple[str, str]:
+        return ("d2", "d1")
+
+    assert source_digest(first) != one
+
+
 def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
     path, partial = tmp_path / "bm25.jsonl.gz", tmp_path / "bm25.jsonl.gz.partial"
     whole = run_to(tmp_path / "whole.jsonl.gz", WORDS, DATA, name="bm25")

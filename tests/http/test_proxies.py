@@ -14,7 +14,7 @@ from support.openai_server import Server, openai_server, refuses, says
 
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
-from kgot_lab.http.proxies import is_loopback, proxy_variable
+from kgot_lab.http.proxies import is_loopback, proxy_variable, way_to
 from kgot_lab.llm import connect
 from kgot_lab.llm.settings import Patience
 from kgot_lab.stores.sparql.link import SparqlLink
@@ -146,8 +146,6 @@ def test_a_proxy_is_a_bad_input_before_anything_is_asked(monkeypatch) -> None:
 
 
 def test_a_proxy_that_no_server_is_asked_through_is_not_refused(monkeypatch):
-    from kgot_lab.http.proxies import proxy_variable, way_to
-
     monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "localhost, *")
     assert way_to("https://example.com") == {} and proxy_variable("https://example.com") == ""

@@ -14,7 +14,7 @@ from kgot_lab.http.bounded import UnusableBody, bounded_client, unpacked_body
 
 class _Waits(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    asked = threading.Event()
+    asked = threading.Semaphore(0)
     let = threading.Event()
 
     def log_message(self, *_):
@@ -23,7 +23,7 @@ class _Waits(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if body["waits"]:
-            self.asked.set()
+            self.asked.release()
             self.let.wait(30)
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -41,9 +41,10 @@ def test_a_server_that_is_silent_for_one_request_breaks_no_other():
         answers, short = list[object](), client.with_options(timeout=1.0)
         late = threading.Thread(target=lambda: answers.append(_error(short)))
         late.start()
-        assert _Waits.asked.wait(30)
+        assert _Waits.asked.acquire(timeout=30)
         other = threading.Thread(target=lambda: answers.append(client.post("/x", body={"waits": True}, cast_to=object)))
         other.start()
+        assert _Waits.asked.acquire(timeout=30)
         late.join(30)
         time.sleep(0.3)
         _Waits.let.set()

@@ -1,15 +1,19 @@
 """Shapes of replies: the schema that goes out, what is read back, and the one repair."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from enum import StrEnum
+from threading import Barrier
 from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput, BadReply, LLMError
+from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.structured import checked_reply, mending, parse, schema_in_words, schema_of, structured
+from kgot_lab.llm.structured import NotedCall, checked_reply, mending, noting_calls, parse, schema_in_words, schema_of, structured
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 
@@ -202,14 +206,6 @@ def test_a_whole_reply_comes_as_it_is() -> None:
 
 
 def test_calls_in_threads_of_one_tool_are_all_noted():
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
-    from threading import Barrier
-
-    from kgot_lab.llm.budget import Budget, Budgeted, Spending
-    from kgot_lab.llm.structured import NotedCall, checked_reply, noting_calls
-    from kgot_lab.types import Message, Prompt, Reply, Usage
-
     all_at_once = Barrier(3)
 
     class Model:

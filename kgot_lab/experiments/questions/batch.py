@@ -134,20 +134,20 @@ class QuestionRun:
                 receipt = with_grade(receipt, grade, self.grader.name)
         except (Halted, *_FATAL):
             raise
-        except OSError as error:
-            if error.errno in _FULL:
-                raise
-            receipt, problem = replace(receipt, correct=None, error=f"{type(error).__name__}: {error}"), error
-        except TraceError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL:
-                raise
-            receipt, problem = replace(receipt, correct=None, error=str(error)), error
         except Exception as error:  # a defect on one question must not cost the others
+            if _is_full(error):
+                raise
             told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
         receipt = with_costs(receipt, seen or _kept(path), before + time.perf_counter() - began)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether nothing more can be written, be it that a trace says so."""
+    cause = error.__cause__ if isinstance(error, TraceError) else error
+    return isinstance(cause, OSError) and cause.errno in _FULL
 
 
 def _is_barred(error: Exception | None, answered: int) -> bool:

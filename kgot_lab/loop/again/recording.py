@@ -131,9 +131,7 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            known = self.recording.replies.get(
-                (prompt_digest(prompt, ""),)
-            )  # whoever answered: another model may have gone on with the run
+            known = self.recording.replies.get((prompt_digest(prompt, ""),))  # whoever answered: another model may have gone on
         if known:
             self.recording.avoided += 1
             return known.popleft()

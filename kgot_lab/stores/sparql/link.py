@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import through_proxy, way_to
 from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
 from kgot_lab.sandbox.inside.sparql_text import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
@@ -107,9 +107,8 @@ class SparqlLink:
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:  # it was connected, so the statement was on its way
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            reason, variable = self._safe(str(error)) or type(error).__name__, proxy_variable(url)
-            through = variable and f" through the proxy that {variable} names"
-            raise StoreUnavailable(f"{self._safe(url)} cannot be reached{through} ({reason}): start the server or check its URL") from None
+            where, reason = f"{self._safe(url)} cannot be reached{through_proxy(url)}", self._safe(str(error)) or type(error).__name__
+            raise StoreUnavailable(f"{where} ({reason}): start the server or check its URL") from None
         if reply.is_success:
             return reply.headers.get("content-type", ""), body
         said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
-from kgot_lab.http.proxies import proxy_variable, way_to
+from kgot_lab.http.proxies import through_proxy, way_to
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
@@ -54,9 +54,7 @@ class JsonApi:
         except httpx.TimeoutException:
             raise ToolFailed(f"{self.name} did not answer within {self.seconds:g} s", again=True) from None
         except httpx.HTTPError as error:
-            variable = proxy_variable(self.address)
-            through = variable and f" through the proxy that {variable} names"
-            told = f"{self.name} cannot be reached{through} ({type(error).__name__}: {error})"
+            told = f"{self.name} cannot be reached{through_proxy(self.address)} ({type(error).__name__}: {error})"
             raise ToolFailed(self._keyless(told), again=True) from None
         if cut:
             raise ToolFailed(f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read")
