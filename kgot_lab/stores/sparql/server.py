@@ -234,8 +234,7 @@ class SparqlServer(Kept):
         graph = graph_of(sorted(triples, key=repr))
         diff = super().graph().diff(graph)
         super()._keep(diff)
-        if self._told and self._execute is not None:
-            self._execute.apply(diff)
+        self._tell(diff)
         self._version, self._size = version, len(triples)
         self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
 
