@@ -40,6 +40,10 @@ class _Overtaken(Exception):
     """The graph on the server is no longer the one that a write was made for."""
 
 
+class _NotTaken(StoreUnavailable):
+    """A change was sent, and the server did not say that it was made."""
+
+
 class SparqlServer(Kept):
     """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or changed.
 
@@ -289,7 +293,10 @@ class SparqlServer(Kept):
         return f"{self._mark(_quoted(self._version))} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
-        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected."""
+        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected.
+
+        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody knows.
+        """
         own = uuid4().hex
         new = " ".join((own, *self._version.split()[: _REMEMBERED - 1]))
         parts = (
@@ -297,11 +304,21 @@ class SparqlServer(Kept):
             for word, version, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
         )
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
-        self._version = ""  # not known until the server says that the change was made
-        self._told_to(text)
-        marked = self._marked()
+        self._version = ""  # not known until the server shows the own name
+        failed: _NotTaken | None = None
+        try:
+            self._told_to(text)
+        except _NotTaken as error:  # its reply may have been lost, or be late: the mark says whether the change was made all the same
+            failed = error
+        try:
+            marked = self._marked()
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                f"{self._place} went away while it was keeping a change ({error}): the change may be there or not; "
+                "look at the graph before you make it again"
+            ) from None
         if own not in marked.split():
-            raise _Overtaken
+            raise failed or _Overtaken
         if marked == new:  # else somebody followed at once: the change was made, and the copy is not current any more
             self._version, self._size = new, self._size + len(added) - len(removed)
 
@@ -315,7 +332,7 @@ class SparqlServer(Kept):
         try:
             self._server.update(update)
         except QueryFailed as error:
-            raise StoreUnavailable(f"{self._place} did not take a change: {error.reason}") from None
+            raise _NotTaken(f"{self._place} has not taken a change: {error.reason}") from None
 
 
 def _new() -> str:
