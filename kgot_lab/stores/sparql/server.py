@@ -15,7 +15,7 @@ from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.given import require_statement, require_words
+from kgot_lab.stores.given import require_words
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.looking_up import edges_among
 from kgot_lab.stores.lost import LostStatements
@@ -97,7 +97,6 @@ class SparqlServer(Kept):
 
     def write(self, statement: str) -> Diff:
         """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
-        require_statement(statement)
         refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
@@ -108,7 +107,6 @@ class SparqlServer(Kept):
 
     def read(self, statement: str) -> Rows:
         """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query, and ServerLost."""
-        require_statement(statement)
         found = refuse_unless_sparql("read", statement)
         try:
             with self._lost.minded(statement):
