@@ -15,6 +15,7 @@ from functools import cache
 
 from kgot_lab.documents.converting import MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput
+from kgot_lab.timing import ended_after
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.converting import main; main()"
 _STARTS = 120.0  # seconds until the converter must be loaded
@@ -116,27 +117,17 @@ def converter_of(process_id: int) -> Converter:
 def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> Converted:
     """What a process answers, which is ended after so many seconds; raises _Ended."""
     assert process.stdin is not None and process.stdout is not None
-    late = threading.Event()
-
-    def end() -> None:
-        late.set()
-        process.kill()
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        process.stdin.write(request)
-        process.stdin.flush()
-        size, _ = MESSAGE_HEAD.unpack(process.stdout.read(MESSAGE_HEAD.size))
-        reply: Converted = json.loads(process.stdout.read(size))
-        return reply
-    except (OSError, ValueError, struct.error):
-        if late.is_set():
-            raise _Slow from None
-        raise _Rested if process.wait() == 0 else _Ended("it ended at once") from None
-    finally:
-        timer.cancel()
+    with ended_after(seconds, process.kill) as late:
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            size, _ = MESSAGE_HEAD.unpack(process.stdout.read(MESSAGE_HEAD.size))
+            reply: Converted = json.loads(process.stdout.read(size))
+            return reply
+        except (OSError, ValueError, struct.error):
+            if late.is_set():
+                raise _Slow from None
+            raise _Rested if process.wait() == 0 else _Ended("it ended at once") from None
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ import struct
 import sys
 import warnings
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,7 +42,8 @@ def main() -> None:
     """Convert files from standard input until it closes, or nothing comes for a while."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
-    _send(replies, {"ready": _prepared()})
+    _prepare()
+    _send(replies, {})  # it is ready
     while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
         told, size = MESSAGE_HEAD.unpack(head)
         request = json.loads(requests.read(told))
@@ -96,13 +98,10 @@ def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
         raise BadInput(f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})") from error
 
 
-def _prepared() -> str:
-    """Load what converts, so that the time of a file is its own; the version, or "" without it."""
-    try:
-        import markitdown
-    except ImportError:
-        return ""
-    return str(getattr(markitdown, "__version__", "?"))
+def _prepare() -> None:
+    """Load what converts, where it is installed, so that the time of a file is its own."""
+    with suppress(ImportError):
+        import markitdown  # noqa: F401
 
 
 def _limit(memory_mb: int) -> None:

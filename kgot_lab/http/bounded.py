@@ -7,10 +7,12 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 from weakref import WeakSet
+
+from kgot_lab.timing import ended_after
 
 MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
 MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
@@ -128,24 +130,15 @@ def _closed(response: Any) -> Iterator[Any]:
         response.close()
 
 
-@contextmanager
-def _ended(own: list[Any], known: WeakSet[Any], seconds: float) -> Iterator[threading.Event]:
+def _ended(own: list[Any], known: WeakSet[Any], seconds: float) -> AbstractContextManager[threading.Event]:
     """Break the connection of an exchange that takes longer; the event says that this happened.
 
     Which connection serves a request again nobody tells, so then all that are known are broken: those in use are asked for anew.
     """
-    late = threading.Event()
 
     def end() -> None:
-        late.set()
         for stream in list(own) or list(known):
             with suppress(Exception):  # it may be gone, or be no socket any more
                 socket.socket.shutdown(stream.get_extra_info("socket"), socket.SHUT_RDWR)
 
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
+    return ended_after(seconds, end)

@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, Chain, check_of, line_of, mark_of, mark_place, read_chain
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -153,7 +154,7 @@ def history(path: Path | str) -> Iterator[Diff]:
 def chain_on_file(path: Path) -> Chain:
     """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and StoreUnavailable."""
     try:
-        return read_chain(path.read_bytes() if path.exists() else b"", path)
+        return read_chain(read_regular(path) if path.exists() else b"", path)
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
 

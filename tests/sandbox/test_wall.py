@@ -88,9 +88,8 @@ def test_run_by_root_the_worker_is_nobody_and_cannot_read_what_only_root_may(tmp
     hidden.write_text(SECRET)
     hidden.chmod(0o600)
     with open_sandbox(seconds=AMPLE) as sandbox:
-        *before, end = sandbox.launch.command, "--remount-ro"
-        command = list(before[0])
-        at = command.index(end)
+        command = sandbox.launch.command
+        at = command.index("--remount-ro")
         shown = (*command[:at], "--ro-bind", str(hidden), "/shown.txt", *command[at:])
         assert sandbox.read("import os; result = [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()]") == (65534, 65534, 65534, [])
     with Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE) as sandbox, pytest.raises(QueryFailed, match="Permission denied"):

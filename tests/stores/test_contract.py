@@ -6,10 +6,9 @@ import math
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from support.store_kinds import KINDS, SQL, opened
+from support.store_kinds import SQL, opened
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
@@ -45,17 +44,6 @@ VALUES = {
     "name": "n", "_run": "r",
     "a.b": 1, "a b": 1, "`": 1, '"': 1, "": "no name", "é": 1, "$x": 1, "source": "s", "relation": "r", "label": "l",
 }  # fmt: skip
-
-
-@pytest.fixture(params=KINDS, ids=str)
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def home(kind, tmp_path, request):
-    """Opens the same home each time."""
-    return kind.open(Path(tmp_path), request)
 
 
 @pytest.fixture

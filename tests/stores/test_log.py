@@ -280,6 +280,8 @@ def test_a_file_of_somebody_else_is_not_touched_and_nothing_is_left_beside_it(tm
     for place in (tmp_path / "pipe", "/dev/zero", tmp_path):
         with pytest.raises(StoreUnavailable, match="it is no file"):
             InMemory(path=place)
+    with pytest.raises(StoreUnavailable, match="not a regular file but a pipe"):
+        list(history(tmp_path / "pipe"))
 
 
 def test_an_empty_file_becomes_a_log_and_that_is_said(tmp_path):

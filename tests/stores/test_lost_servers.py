@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 
 import pytest
@@ -17,6 +17,7 @@ from kgot_lab.loop.trace import record
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
+from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.tools.search import search
 
 WORD = "deadlyword"
@@ -69,6 +70,45 @@ def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_
                 store.write("CREATE ({id: 'deadlyword'})")
             line.back()
         assert store.graph().ids == ("before",) and line.heard == 1
+
+
+@pytest.fixture
+def written_over(oxigraph_server):
+    """What becomes of a write over which the line to a SPARQL server breaks, the store that made it, and the server's own graph."""
+
+    @contextmanager
+    def written(**how):
+        name = f"lost {next(NUMBERS)}"
+        with DeadlyWord(oxigraph_server.port, WORD, **how) as line:
+            with SparqlServer(f"http://127.0.0.1:{line.port}/query", namespace=name) as store:
+                yield partial(store.write, "INSERT DATA { :deadlyword a :Word }"), store, line
+            assert line.heard == 1
+        with SparqlServer(oxigraph_server.query_url, namespace=name) as other:
+            assert other.graph().ids == (("deadlyword",) if how.get("too_late") else ())
+
+    return written
+
+
+def test_a_change_whose_reply_was_lost_counts_as_made_if_the_server_has_it(written_over):
+    with written_over(too_late=True, briefly=True) as (write, store, _):
+        assert [node.id for node in write().added_nodes] == ["deadlyword"]
+        assert store.schema().nodes == 1
+
+
+def test_a_change_that_did_not_reach_the_server_is_not_there_and_the_store_says_so(written_over):
+    with written_over(briefly=True) as (write, store, _):
+        with pytest.raises(StoreUnavailable, match=r"has not taken a change: .*went away while"):
+            write()
+        assert store.schema().nodes == 0
+
+
+@pytest.mark.parametrize("too_late", [True, False])
+def test_a_change_is_not_known_to_be_made_where_nobody_answers_any_more(written_over, too_late):
+    with written_over(too_late=too_late) as (write, store, line):
+        with pytest.raises(StoreUnavailable, match=r"went away while it was keeping a change .*may be there or not"):
+            write()
+        line.back()
+        assert store.schema().nodes == too_late
 
 
 def test_a_run_records_it_as_refused_and_the_resumed_run_goes_past_it(kind, line, open_it, tmp_path):

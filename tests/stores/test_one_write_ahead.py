@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from support.loop_script import ADA, FEW, call, of, scripted, votes
@@ -60,17 +59,6 @@ class Counting:
     def write(self, statement):
         self.written.append(statement)
         return self._store.write(statement)
-
-
-@pytest.fixture(params=KINDS, ids=str)
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def home(kind, tmp_path, request):
-    """Opens the same home each time."""
-    return kind.open(Path(tmp_path), request)
 
 
 def model(said, asked=0, **more):

@@ -28,11 +28,6 @@ def same(store, *parts):
     return True
 
 
-@pytest.fixture(params=KINDS, ids=str)
-def kind(request):
-    return request.param
-
-
 @pytest.fixture
 def store(kind, tmp_path, request):
     with opened(kind.open(tmp_path, request)) as store:

@@ -8,12 +8,16 @@ from contextlib import suppress
 
 
 class DeadlyWord:
-    """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and nobody gets in until `back`."""
+    """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and nobody gets in until `back`.
 
-    def __init__(self, port: int, word: str):
+    `too_late`: only the server hears the word, and the line breaks when it answers. `briefly`: whoever comes next gets in.
+    """
+
+    def __init__(self, port: int, word: str, *, too_late: bool = False, briefly: bool = False):
         self.server, self.word = port, word.encode()
+        self.too_late, self.briefly = too_late, briefly
         self.heard = 0  # how often the word came
-        self._there = True
+        self._there, self._answering = True, False
         self._open: set[socket.socket] = set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
@@ -41,17 +45,19 @@ class DeadlyWord:
                 continue
             outside = socket.create_connection(("127.0.0.1", self.server))
             self._open |= {inside, outside}
-            for ends in ((inside, outside), (outside, inside)):
-                threading.Thread(target=self._pump, args=ends, daemon=True).start()
+            threading.Thread(target=self._pump, args=(inside, outside), daemon=True).start()
+            threading.Thread(target=self._pump, args=(outside, inside, True), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, answers: bool = False) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if self.word in data:
-                    self.heard += 1
-                    self._there = False
+                heard = self.word in data and not (answers and self.too_late)
+                self.heard += heard
+                if (self._answering and answers) if self.too_late else heard:
+                    self._there, self._answering = self.briefly, False
                     self._break()
                     return
+                self._answering |= heard
                 target.sendall(data)
         self._end(source)
         self._end(target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.given import require_statement
 from kgot_lab.stores.kept import Kept
 from kgot_lab.types import Diff, Rows
 
@@ -19,12 +18,10 @@ class CypherEmbedded(Kept):
 
     def write(self, statement: str) -> Diff:
         """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
-        require_statement(statement)
         refuse_unless_cypher_write(statement)
         return super().write(statement)
 
     def read(self, statement: str) -> Rows:
         """The rows a statement finds; raises QueryFailed."""
-        require_statement(statement)
         refuse_unless_cypher_read(statement)
         return super().read(statement)

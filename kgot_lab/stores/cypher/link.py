@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
+from kgot_lab.timing import ended_after
 
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
@@ -118,25 +119,15 @@ class BoltLink:
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 
-        late = threading.Event()
-
-        def cut() -> None:
-            late.set()
-            self.cut()
-
-        timer = threading.Timer(seconds, cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except Exception as error:
-            if late.is_set():
-                raise Late(f"it took longer than {seconds:g} s") from None
-            if isinstance(error, ServiceUnavailable | SessionExpired):
-                raise ServerLost(statement) from None
-            raise
-        finally:
-            timer.cancel()
+        with ended_after(seconds, self.cut) as late:
+            try:
+                yield
+            except Exception as error:
+                if late.is_set():
+                    raise Late(f"it took longer than {seconds:g} s") from None
+                if isinstance(error, ServiceUnavailable | SessionExpired):
+                    raise ServerLost(statement) from None
+                raise
         if late.is_set():
             raise Late(f"it took longer than {seconds:g} s")
 

@@ -5,7 +5,6 @@ XML has no lists, maps or nulls, and forbids some characters: such a value is th
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import warnings
@@ -37,9 +36,9 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
             raise BadInput(f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl")
     for attributes in _attributes(made):
         attributes.update({name: _encoded(value) for name, value in attributes.items()})
-    text = io.BytesIO()
-    nx.write_graphml(made, text, infer_numeric_types=False)
-    write_whole(path, text.getvalue(), "the graph")
+    written = BytesIO()
+    nx.write_graphml(made, written, infer_numeric_types=False)
+    write_whole(path, written.getvalue(), "the graph")
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:

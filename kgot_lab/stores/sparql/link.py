@@ -78,7 +78,7 @@ class SparqlLink:
             raise StoreUnavailable(f"{self} does not answer as a SPARQL endpoint does ({kind}): {error}") from None
 
     def update(self, text: str) -> None:
-        """Run an update; raises QueryFailed, or StoreUnavailable, after which it may have happened or not."""
+        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened or not."""
         self._ask(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.given import require_statement, require_words
+from kgot_lab.stores.given import require_words
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.looking_up import edges_among
 from kgot_lab.stores.lost import LostStatements
@@ -38,6 +38,10 @@ _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer b
 
 class _Overtaken(Exception):
     """The graph on the server is no longer the one that a write was made for."""
+
+
+class _NotTaken(StoreUnavailable):
+    """A change was sent, and the server did not say that it was made."""
 
 
 class SparqlServer(Kept):
@@ -93,7 +97,6 @@ class SparqlServer(Kept):
 
     def write(self, statement: str) -> Diff:
         """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing nothing."""
-        require_statement(statement)
         refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
@@ -104,7 +107,6 @@ class SparqlServer(Kept):
 
     def read(self, statement: str) -> Rows:
         """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the query, and ServerLost."""
-        require_statement(statement)
         found = refuse_unless_sparql("read", statement)
         try:
             with self._lost.minded(statement):
@@ -234,8 +236,7 @@ class SparqlServer(Kept):
         graph = graph_of(sorted(triples, key=repr))
         diff = super().graph().diff(graph)
         super()._keep(diff)
-        if self._told and self._execute is not None:
-            self._execute.apply(diff)
+        self._tell(diff)
         self._version, self._size = version, len(triples)
         self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
 
@@ -290,7 +291,10 @@ class SparqlServer(Kept):
         return f"{self._mark(_quoted(self._version))} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
-        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected."""
+        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected.
+
+        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody knows.
+        """
         own = uuid4().hex
         new = " ".join((own, *self._version.split()[: _REMEMBERED - 1]))
         parts = (
@@ -298,11 +302,21 @@ class SparqlServer(Kept):
             for word, version, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
         )
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
-        self._version = ""  # not known until the server says that the change was made
-        self._told_to(text)
-        marked = self._marked()
+        self._version = ""  # not known until the server shows the own name
+        failed: _NotTaken | None = None
+        try:
+            self._told_to(text)
+        except _NotTaken as error:  # its reply may have been lost, or be late: the mark says whether the change was made all the same
+            failed = error
+        try:
+            marked = self._marked()
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                f"{self._place} went away while it was keeping a change ({error}): the change may be there or not; "
+                "look at the graph before you make it again"
+            ) from None
         if own not in marked.split():
-            raise _Overtaken
+            raise failed or _Overtaken
         if marked == new:  # else somebody followed at once: the change was made, and the copy is not current any more
             self._version, self._size = new, self._size + len(added) - len(removed)
 
@@ -316,7 +330,7 @@ class SparqlServer(Kept):
         try:
             self._server.update(update)
         except QueryFailed as error:
-            raise StoreUnavailable(f"{self._place} did not take a change: {error.reason}") from None
+            raise _NotTaken(f"{self._place} has not taken a change: {error.reason}") from None
 
 
 def _new() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -156,9 +157,10 @@ class Opened:
     def refuse_if_moved(self) -> None:
         """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is written now would be lost."""
         for file, identity in self.files.items():
-            if Path(file).exists() and Path(file).stat().st_nlink > 1:
+            there = _told_of(file)
+            if there is not None and there.st_nlink > 1:
                 raise StoreUnavailable(f"{file} got another name (a hard link) while open here: delete that; this change may not be kept")
-            if _identity(file) != identity:
+            if there is None or (there.st_dev, there.st_ino) != identity:
                 raise StoreUnavailable(
                     f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
                     " again (copying or reading an open file by other means than SQLite's own lets other processes do that)"
@@ -359,16 +361,16 @@ def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
 def _files_of(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is made when something is first read
     file = str(writer.execute("PRAGMA database_list").fetchone()[2])
-    found = {name: _identity(name) for name in (file, f"{file}-wal") if file}
-    return {name: identity for name, identity in found.items() if identity is not None}
+    found = {name: _told_of(name) for name in (file, f"{file}-wal") if file}
+    return {name: (there.st_dev, there.st_ino) for name, there in found.items() if there is not None}
 
 
-def _identity(file: str) -> tuple[int, int] | None:
+def _told_of(file: str) -> os.stat_result | None:
+    """What the system tells of a file; None where it is not there."""
     try:
-        told = Path(file).stat()
+        return Path(file).stat()
     except OSError:
         return None
-    return told.st_dev, told.st_ino
 
 
 def _merged(old: str, new: str) -> str:
