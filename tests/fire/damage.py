@@ -180,4 +180,4 @@ def run(seconds: float, seed: int) -> Counts:
                     fault = "" if changed == data else fault_of(sort, changed, whole, Path(folder))
                 if fault:
                     faults.setdefault(f"{sort.name}: {fault[:80]}", f"{sort.name}, {what}: {fault}")
-    return Counts("damaged files", cases, faults)
+    return Counts(cases, faults)
