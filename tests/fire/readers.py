@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from support.office import docx, pdf, zipped
+from support.office import docx, pdf
 from support.waiting import AMPLE
+from support.zips import zip_of
 
 from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.apart import ConvertLimits, converter_of
@@ -60,7 +61,7 @@ def seeds() -> Mapping[str, bytes]:
         "a.csv": b'name,age\n"Ada, L",36\n',
         "a.json": b'{"name": ["Ada", 1.5, null, {"x": "\\u00e9"}]}', "a.xml": b"<?xml version='1.0'?><a b='c'>d<e/></a>",
         "a.txt": "Naïve café.".encode(),
-        "a.zip": zipped({"x.txt": "text", "in/y.txt": "more"}),
+        "a.zip": zip_of({"x.txt": "text", "in/y.txt": "more"}),
         "a.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": ["1"], "outputs": []}], "nbformat": 4}).encode(),
         "trace.jsonl": _TRACE.read_bytes(),
     }  # fmt: skip
