@@ -19,8 +19,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
@@ -33,8 +35,8 @@ def rooms() -> list[str]:
     return [name for name in found if hasattr(importlib.import_module(f"fire.{name}"), "run")]
 
 
-def slice_of(room: str, seconds: float, seed: int) -> dict[str, object]:
-    """What one room says of one slice; a process that crashes or does not end in thrice its time is a fault of its own."""
+def slice_of(room: str, seconds: float, seed: int) -> dict[str, Any]:
+    """The cases and faults of one slice; a process that crashes or does not end in thrice its time is a fault of its own."""
     command = [sys.executable, __file__, "--one", room, str(seconds), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
@@ -43,30 +45,27 @@ def slice_of(room: str, seconds: float, seed: int) -> dict[str, object]:
             os.killpg(process.pid, signal.SIGKILL)  # with the servers and sandboxes that it started
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
-            return {"room": room, "cases": 0, "faults": {"hangs": f"{room}, seed {seed}"}}
+            return {"cases": 0, "faults": {"hangs": f"seed {seed}"}}
     if process.returncode:
         last = err.strip().splitlines()[-1:] or ["no word"]
-        return {"room": room, "cases": 0, "faults": {f"ends with {process.returncode}: {last[0][:200]}": f"{room}, seed {seed}"}}
-    said: dict[str, object] = json.loads(out.strip().splitlines()[-1])
-    return said
+        return {"cases": 0, "faults": {f"ends with {process.returncode}: {last[0][:200]}": f"seed {seed}"}}
+    return dict(json.loads(out.strip().splitlines()[-1]))
 
 
-def table(lines: list[dict[str, object]]) -> tuple[str, int]:
-    """The counts of all slices, and how many distinct faults there are."""
-    cases, slices = Counter[str](), Counter[str]()
-    faults: dict[tuple[str, str], str] = {}
-    for line in lines:
-        room = str(line["room"])
-        cases[room] += int(str(line["cases"]))
-        slices[room] += 1
-        for name, shown in dict(line["faults"]).items():  # type: ignore[call-overload]
-            known = faults.get((room, name))
-            faults[room, name] = shown if known is None else min(known, shown, key=len)
+def table(slices: Sequence[dict[str, Any]]) -> str:
+    """The counts of all slices by room, and each distinct fault."""
+    cases, turns, faults = Counter[str](), Counter[str](), dict[tuple[str, str], str]()
+    for each in slices:
+        room = each["room"]
+        cases[room] += each["cases"]
+        turns[room] += 1
+        for name, shown in each["faults"].items():
+            faults[room, name] = min(faults.get((room, name), shown), shown, key=len)
+    found = Counter(room for room, _ in faults)
     rows = [f"{'room':16}{'slices':>8}{'cases':>12}{'faults':>8}"]
-    rows += [f"{room:16}{slices[room]:8,}{cases[room]:12,}{sum(room == own for own, _ in faults):8,}" for room in cases]
-    rows.append(f"{'all':16}{slices.total():8,}{cases.total():12,}{len(faults):8,}")
-    rows += [f"\n{room}: {name}\n  {shown}" for (room, name), shown in faults.items()]
-    return "\n".join(rows), len(faults)
+    rows += [f"{room:16}{turns[room]:8,}{cases[room]:12,}{found[room]:8,}" for room in turns]
+    rows.append(f"{'all':16}{turns.total():8,}{cases.total():12,}{found.total():8,}")
+    return "\n".join([*rows, *(f"\n{room}: {name}\n  {shown}" for (room, name), shown in faults.items())])
 
 
 def main() -> None:
@@ -80,8 +79,7 @@ def main() -> None:
     sys.path.insert(0, str(TESTS))
     if options.one:
         room, seconds, seed = options.one
-        counts = importlib.import_module(f"fire.{room}").run(float(seconds), int(seed))
-        print(json.dumps(asdict(counts)))
+        print(json.dumps(asdict(importlib.import_module(f"fire.{room}").run(float(seconds), int(seed)))))
         return
     known = rooms()
     if strange := sorted(set(options.rooms) - set(known)):
@@ -89,22 +87,20 @@ def main() -> None:
     if options.again:
         SLICES.unlink(missing_ok=True)
     SLICES.parent.mkdir(exist_ok=True)
-    lines = [json.loads(line) for line in SLICES.read_text(encoding="utf-8").splitlines()] if SLICES.exists() else []
-    chosen, turn, end = options.rooms or known, len(lines), time.monotonic() + 60 * options.minutes
+    slices = [json.loads(line) for line in SLICES.read_text(encoding="utf-8").splitlines()] if SLICES.exists() else []
+    chosen, end = options.rooms or known, time.monotonic() + 60 * options.minutes
     try:
         while (left := end - time.monotonic()) > 0:
-            room = chosen[turn % len(chosen)]
-            said = slice_of(room, min(options.slice, left), turn)
-            lines.append(said)
+            seed = len(slices)
+            room = chosen[seed % len(chosen)]
+            slices.append({"room": room, **slice_of(room, min(options.slice, left), seed)})
             with SLICES.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(said, ensure_ascii=False) + "\n")
-            turn += 1
-            print(f"{room}, seed {turn - 1}: {said['cases']:,} cases, {len(dict(said['faults'])):,} faults", file=sys.stderr)  # type: ignore[call-overload, str-format]
+                file.write(json.dumps(slices[-1], ensure_ascii=False) + "\n")
+            print(f"{room}, seed {seed}: {slices[-1]['cases']:,} cases, {len(slices[-1]['faults']):,} faults", file=sys.stderr)
     except KeyboardInterrupt:
         print("stopped; the next run goes on here", file=sys.stderr)
-    text, faults = table(lines)
-    print(text)
-    sys.exit(1 if faults else 0)
+    print(table(slices))
+    sys.exit(any(each["faults"] for each in slices))
 
 
 if __name__ == "__main__":

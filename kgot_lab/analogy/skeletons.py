@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kgot_lab.analogy.leaks import LeakCheck
-from kgot_lab.embedding.cache import _cache_folder, text_key
+from kgot_lab.embedding.cache import TROUBLE, _cache_folder, is_broken, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.surrogates import whole
 
@@ -159,7 +159,7 @@ class _Kept:
                     marks = ",".join("?" * len(some))
                     rows = connection.execute(f"SELECT key, skeleton FROM skeletons WHERE key IN ({marks})", some)
                     known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
-        except (sqlite3.Error, OSError) as error:
+        except TROUBLE as error:
             self._give_up(error)
         return known
 
@@ -169,20 +169,20 @@ class _Kept:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
                 connection.executemany("INSERT OR REPLACE INTO skeletons VALUES (?, ?)", fresh.items())
-        except (sqlite3.Error, OSError) as error:
+        except TROUBLE as error:
             self._give_up(error)
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=30)
         try:
             connection.execute("CREATE TABLE IF NOT EXISTS skeletons (key BLOB PRIMARY KEY, skeleton TEXT)")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
 
     def _give_up(self, error: Exception) -> None:
-        broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+        broken = is_broken(error)
         what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; skeletons are made anew"
         if broken:
             with suppress(OSError):

@@ -16,11 +16,17 @@ from kgot_lab.text.surrogates import whole
 
 CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
 VECTOR_CHECK = 8  # bytes
+TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)  # with the file of a cache; the last where SQLite's own word quotes the damage
 
 
 def vector_check(key: bytes, vector: bytes) -> bytes:
     """What is kept behind a vector: the first 8 bytes of the SHA-256 of its name and of itself."""
     return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
+
+
+def is_broken(error: Exception) -> bool:
+    """Whether trouble with the file of a cache says that it is damaged, and not only that it cannot be used now."""
+    return isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(error, sqlite3.OperationalError)
 
 
 def text_key(digest: str, text: str) -> bytes:
@@ -84,7 +90,7 @@ class Cached:
                     marks = ",".join("?" * len(some))
                     rows = connection.execute(f"SELECT key, CAST(vector AS BLOB) FROM vectors WHERE key IN ({marks})", some)
                     known.update(self._sound(rows))
-        except (sqlite3.Error, OSError) as error:
+        except TROUBLE as error:
             self._give_up(error)
         return known
 
@@ -103,7 +109,7 @@ class Cached:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
                 connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-        except (sqlite3.Error, OSError) as error:
+        except TROUBLE as error:
             self._give_up(error)
 
     @property
@@ -114,13 +120,13 @@ class Cached:
         connection = sqlite3.connect(self._path, timeout=30)
         try:  # with row ids, two vectors share a page; without, each would spill over one of its own
             connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
 
     def _give_up(self, error: Exception) -> None:
-        broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+        broken = is_broken(error)
         what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; vectors are computed"
         if broken:
             with suppress(OSError):

@@ -176,6 +176,15 @@ def test_a_broken_cache_is_put_aside(tmp_path):
     assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
 
 
+def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(tmp_path):
+    skeletons(TEXTS, Upside(), folder=tmp_path)
+    place = tmp_path / "skeletons-1.sqlite"
+    place.write_bytes(place.read_bytes().replace(b"autoindex", b"auto\xe9ndex"))
+    with pytest.warns(UserWarning, match="skeleton cache is broken"):
+        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
+    assert (tmp_path / "skeletons-1.broken").exists()
+
+
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.warns(UserWarning, match="cannot be used now"):

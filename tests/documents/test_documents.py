@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.office import docx, pdf, zipped
+from support.office import docx, pdf
+from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import text_of
@@ -65,8 +66,8 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         text_DOT_pdf=b"just text",
         scan_DOT_pdf=pdf(""),
         broken_DOT_docx=b"PK\x03\x04 no zip",
-        other_DOT_docx=zipped({"hello.txt": "x"}),
-        torn_DOT_docx=zipped({"word/document.xml": "<w:document"}),
+        other_DOT_docx=zip_of({"hello.txt": "x"}),
+        torn_DOT_docx=zip_of({"word/document.xml": "<w:document"}),
         picture_DOT_png=b"\x89PNG",
     )
     library = read_documents(folder)

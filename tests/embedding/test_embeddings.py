@@ -271,6 +271,15 @@ def test_a_broken_cache_is_put_aside_with_a_warning_and_the_work_is_kept(model, 
     assert counting.asked == 1 and (tmp_path / "embeddings-3.broken").exists()
 
 
+def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(model, tmp_path):
+    Cached(model, tmp_path).embed(["before"])
+    place = tmp_path / "embeddings-3.sqlite"
+    place.write_bytes(place.read_bytes().replace(b"autoindex", b"auto\xe9ndex"))
+    with pytest.warns(UserWarning, match="put aside"):
+        assert Cached(model, tmp_path).embed(["after"]) == pytest.approx(model.embed(["after"]))
+    assert (tmp_path / "embeddings-3.broken").exists()
+
+
 @pytest.mark.parametrize("damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"])
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
     Cached(model, tmp_path).embed(["a", "b"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fire.counting import Counts
+from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
 from kgot_lab.examine.own_files import examine_file
@@ -37,6 +38,15 @@ class Sines:
     def embed(self, texts):
         rows = [np.sin(np.arange(1, 33) * (1 + len(text))) for text in texts]
         return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
+
+
+class Shouted:
+    """A maker of skeletons that needs no model."""
+
+    name, digest = "shouted", "1"
+
+    def __call__(self, texts):
+        return [text.upper() for text in texts]
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,10 @@ def _vectors(path: Path) -> object:
     return Cached(Sines(), path.parent).embed(TEXTS).tobytes()
 
 
+def _skeletons(path: Path) -> object:
+    return skeletons(TEXTS, Shouted(), folder=path.parent)
+
+
 def _trace(path: Path) -> None:
     save_run([*(Forced(step=number, what="read") for number in range(9)), Answered(text="London, a city", forced=False)], path)
 
@@ -81,6 +95,7 @@ SORTS = (
     Sort("graph.log", _fill, _graph),
     Sort("graph.db", _fill, _graph),
     Sort(CACHE_NAME, lambda path: Cached(Sines(), path.parent).embed(TEXTS), _vectors),
+    Sort("skeletons-1.sqlite", _skeletons, _skeletons, checked=False),
     Sort("run.jsonl", _trace, lambda path: load_run(path).events),
     Sort("graph.graphml", lambda path: write_graph(PropertyGraph.of(NODES, EDGES), path), read_graph, checked=False),
     Sort("ledger.jsonl", _ledger, lambda path: path.read_text(encoding="utf-8", errors="replace"), checked=False),
@@ -165,4 +180,4 @@ def run(seconds: float, seed: int) -> Counts:
                     fault = "" if changed == data else fault_of(sort, changed, whole, Path(folder))
                 if fault:
                     faults.setdefault(f"{sort.name}: {fault[:80]}", f"{sort.name}, {what}: {fault}")
-    return Counts("damaged files", cases, faults)
+    return Counts(cases, faults)

@@ -9,16 +9,14 @@ import errno
 import io
 import os
 import random
-import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from fire.counting import Counts
+from fire.counting import Case, Counts, in_turn
 from kgot_lab.errors import StoreUnavailable, TraceError
 from kgot_lab.loop.events import Answered, Asked
 from kgot_lab.loop.trace import load_run, record
@@ -244,28 +242,11 @@ def trace_on_a_full_disk(chance: random.Random, folder: Path) -> str:
     return "" if len(load_run(path).events) >= passed else f"{len(load_run(path).events)} of {passed} events"
 
 
-CASES: tuple[Callable[[random.Random, Path], str], ...] = (
+CASES: tuple[Case, ...] = (
     log_after_power_loss, log_after_a_failure, sqlite_after_power_loss, sqlite_on_a_full_disk, trace_after_power_loss, trace_on_a_full_disk,
 )  # fmt: skip
 
 
-def fault_of(case: Callable[[random.Random, Path], str], number: int) -> str:
-    """What goes wrong in one case of this number; "" for nothing."""
-    with tempfile.TemporaryDirectory() as folder, suppress(OSError):
-        try:
-            return case(random.Random(number), Path(folder))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-    return ""
-
-
 def run(seconds: float, seed: int) -> Counts:
     """Each case in turn, with another chance each time."""
-    ended, numbers, cases, faults = time.monotonic() + seconds, random.Random(seed), 0, dict[str, str]()
-    while time.monotonic() < ended:
-        number = numbers.randrange(2**32)
-        for case in CASES:
-            cases += 1
-            if fault := fault_of(case, number):
-                faults.setdefault(f"{case.__name__}: {fault[:80]}", f"{case.__name__}, chance {number}: {fault}")
-    return Counts("power and full disks", cases, faults)
+    return in_turn(CASES, seconds, seed)

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import sys
 import tempfile
 import time
 import zipfile
@@ -15,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from support.office import docx, pdf, zipped
+from support.office import docx, pdf
+from support.waiting import AMPLE
+from support.zips import zip_of
 
-from fire.counting import Counts
+from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.apart import ConvertLimits, converter_of
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import read_documents
@@ -30,7 +31,6 @@ from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Edge, Node
 
 LIMITS = ConvertLimits(seconds=5.0, seconds_a_megabyte=0.0)
-_AMPLE = 120.0  # seconds beyond a limit that a busy computer may need
 _MOST_MB = 500  # of this process, more than before
 _TRACE = Path(__file__).parents[2] / "data" / "traces" / "winter_storm.jsonl"
 _GRAPH = PropertyGraph.of(
@@ -61,7 +61,7 @@ def seeds() -> Mapping[str, bytes]:
         "a.csv": b'name,age\n"Ada, L",36\n',
         "a.json": b'{"name": ["Ada", 1.5, null, {"x": "\\u00e9"}]}', "a.xml": b"<?xml version='1.0'?><a b='c'>d<e/></a>",
         "a.txt": "Naïve café.".encode(),
-        "a.zip": zipped({"x.txt": "text", "in/y.txt": "more"}),
+        "a.zip": zip_of({"x.txt": "text", "in/y.txt": "more"}),
         "a.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": ["1"], "outputs": []}], "nbformat": 4}).encode(),
         "trace.jsonl": _TRACE.read_bytes(),
     }  # fmt: skip
@@ -184,8 +184,8 @@ def fault_of(name: str, data: bytes) -> str:
         folder.mkdir()
         (folder / name).write_bytes(data)
         (folder / "good.txt").write_text("Good.")
-        _forget_peak()
-        before, begun = _peak_mb(), time.monotonic()
+        forget_peak()
+        before, begun = peak_mb(), time.monotonic()
         for read in (lambda: _read(folder / name), lambda: read_documents(folder)):
             try:
                 read()
@@ -196,24 +196,12 @@ def fault_of(name: str, data: bytes) -> str:
                     return "one file stops a folder"
             except BaseException as error:
                 return f"{type(error).__name__}: {str(error)[:120]}"
-        if time.monotonic() - begun > 2 * LIMITS.seconds + _AMPLE:
+        if time.monotonic() - begun > 2 * LIMITS.seconds + AMPLE:
             return f"takes {time.monotonic() - begun:.0f} s"
-        if _peak_mb() - before > _MOST_MB:
-            return f"takes {_peak_mb() - before:.0f} MB"
+        if peak_mb() - before > _MOST_MB:
+            return f"takes {peak_mb() - before:.0f} MB"
         left = {path.name for path in Path(top).iterdir()} - {"folder"}
         return f"writes {left} outside of the folder" if left else ""
-
-
-def _forget_peak() -> None:
-    if sys.platform == "linux":
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-
-
-def _peak_mb() -> float:
-    if sys.platform != "linux":
-        return 0.0
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def cases(chance: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -248,4 +236,4 @@ def run(seconds: float, seed: int) -> Counts:
         kind = f"{name}: {re.sub(r'[0-9]+', '0', wrong)[:60]}"
         if wrong and kind not in faults:
             faults[kind] = repr(smallest(name, data, wrong) if len(data) < 2_000 and "takes" not in wrong else data[:500])
-    return Counts("readers", count, faults)
+    return Counts(count, faults)

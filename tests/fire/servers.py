@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from support.faulty_server import FAULTS, PATIENT, Pieces, any_fault, faulty_server
+from support.waiting import AMPLE
 
-from fire.counting import Counts
+from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, server_at
@@ -19,14 +18,13 @@ from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),), max_tokens=50)
 TIMEOUT = 1.0  # seconds that a server has for an answer
-_AMPLE = 120.0  # seconds beyond that which a busy computer may need
 _MOST_MB = 400  # of this process, more than before
 
 
 def fault_of(play: Callable[[], Pieces]) -> str:
     """What is wrong with how this process takes what a server does; "" if nothing is."""
-    _forget_peak()
-    before, begun = _peak_mb(), time.monotonic()
+    forget_peak()
+    before, begun = peak_mb(), time.monotonic()
     with faulty_server(play) as address:
         preset, model = server_at(f"{address}#m")
         llm = OpenAICompatible(preset, model, patience=Patience(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1))
@@ -34,9 +32,9 @@ def fault_of(play: Callable[[], Pieces]) -> str:
         llm.close()
     if told:
         return told
-    if time.monotonic() - begun > 2 * TIMEOUT + _AMPLE:
+    if time.monotonic() - begun > 2 * TIMEOUT + AMPLE:
         return f"takes {time.monotonic() - begun:.0f} s"
-    more = _peak_mb() - before
+    more = peak_mb() - before
     return f"takes {more:.0f} MB" if more > _MOST_MB else ""
 
 
@@ -66,18 +64,6 @@ def _told_of_vectors(address: str) -> str:
     return ""
 
 
-def _forget_peak() -> None:
-    if sys.platform == "linux":
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-
-
-def _peak_mb() -> float:
-    if sys.platform != "linux":
-        return 0.0
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
-
-
 def cases(chance: random.Random, *, patient: bool = True) -> Iterator[tuple[str, Callable[[], Pieces]]]:
     """Each fault by itself in some order, then several at once without end; `patient` ones keep a client waiting to the end."""
     single = [each for each in FAULTS.items() if patient or each[0].removeprefix("way: ") not in PATIENT]
@@ -96,4 +82,4 @@ def run(seconds: float, seed: int) -> Counts:
         count += 1
         if wrong := fault_of(play):
             faults.setdefault(wrong[:80], name)
-    return Counts("servers", count, faults)
+    return Counts(count, faults)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from fire.counting import Counts
+from fire.counting import Case, Counts, in_turn
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.stores import open_store
 from kgot_lab.stores.in_memory import InMemory
@@ -136,27 +135,11 @@ def store_and_closing(chance: random.Random, folder: Path) -> str:
     return "" if held == sorted(done) else f"{len(done)} were acknowledged and {len(held)} are there"
 
 
-CASES: tuple[Callable[[random.Random, Path], str], ...] = (
+CASES: tuple[Case, ...] = (
     log_and_threads, sqlite_and_threads, store_and_closing, log_and_processes, sqlite_and_processes,
 )  # fmt: skip
 
 
-def fault_of(case: Callable[[random.Random, Path], str], number: int) -> str:
-    """What goes wrong in one case of this number; "" for nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            return case(random.Random(number), Path(folder))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-
-
 def run(seconds: float, seed: int) -> Counts:
     """Each case in turn, with another chance each time."""
-    ended, numbers, cases, faults = time.monotonic() + seconds, random.Random(seed), 0, dict[str, str]()
-    while time.monotonic() < ended:
-        number = numbers.randrange(2**32)
-        for case in CASES:
-            cases += 1
-            if fault := fault_of(case, number):
-                faults.setdefault(f"{case.__name__}: {fault[:80]}", f"{case.__name__}, chance {number}: {fault}")
-    return Counts("threads and processes side by side", cases, faults)
+    return in_turn(CASES, seconds, seed)

@@ -56,7 +56,7 @@ def run(seconds: float, seed: int) -> Counts:
                 cases += done
                 if fault is not None:
                     faults[fault.name] = min(faults.get(fault.name, fault.shown), fault.shown, key=len)
-    return Counts("statements", cases, faults)
+    return Counts(cases, faults)
 
 
 @contextmanager

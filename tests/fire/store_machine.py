@@ -167,4 +167,4 @@ def run(seconds: float, seed: int, kinds: tuple[str, ...] = LOCAL + SERVED) -> C
                     cases += 20
                     if fault := fault_in(kind, where, chance.randrange(2**32), 20):
                         faults.setdefault(f"{kind}: {fault.splitlines()[0][:80]}", fault)
-    return Counts("stores against a model", cases, faults)
+    return Counts(cases, faults)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +28,9 @@ def test_random_statements_are_taken_alike_or_refused_alike(stores, number):
     done, fault = statements.searched(check, strategy, 1, CASES[number])
     assert fault is None, f"{fault.name}: {fault.shown}"
     assert done >= CASES[number]
+
+
+def test_a_server_keeps_no_thread_for_a_question_it_has_answered(oxigraph_server):
+    for _ in range(100):
+        assert oxigraph_server.ask("ASK {}")
+    assert len(list(Path(f"/proc/{oxigraph_server.process.pid}/task").iterdir())) < 50

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from fire import damage, power, side_by_side, store_machine
+from fire.counting import fault_of
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "sqlite"])
@@ -17,7 +18,7 @@ def test_a_store_does_what_its_model_does_whatever_comes(kind, tmp_path):
 
 @pytest.mark.parametrize("case", power.CASES, ids=lambda case: case.__name__)
 def test_what_was_acknowledged_outlives_a_power_failure_and_a_full_disk(case):
-    assert [fault for number in range(15) if (fault := power.fault_of(case, number))] == []
+    assert [fault for number in range(15) if (fault := fault_of(case, number))] == []
 
 
 def test_damage_to_any_file_of_ours_is_said_or_does_not_matter(tmp_path):
@@ -31,4 +32,4 @@ def test_damage_to_any_file_of_ours_is_said_or_does_not_matter(tmp_path):
 
 @pytest.mark.parametrize("case", side_by_side.CASES, ids=lambda case: case.__name__)
 def test_threads_and_processes_lose_nothing_to_each_other(case):
-    assert [fault for number in range(2) if (fault := side_by_side.fault_of(case, number))] == []
+    assert [fault for number in range(2) if (fault := fault_of(case, number))] == []

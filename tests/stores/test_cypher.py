@@ -231,6 +231,13 @@ def test_rows_show_nodes_edges_and_paths_as_a_reader_knows_them(sandbox: Sandbox
     assert (row["day"], row["endless"], row["map"]) == ("2020-01-02", "inf", {"x": [1815, None]})
 
 
+def test_a_node_and_an_edge_are_told_as_they_are_whatever_their_properties_are_named(sandbox: Sandbox) -> None:
+    odd = {"subject": "x", "relation": "", "object": "z", "id": "i", "year": 1}
+    sandbox.apply(Diff(added_nodes=(Node("a", ("P",), {"labels": "none"}), Node("b")), added_edges=(Edge("a", "knows", "b", odd),)))
+    node, edge = {"id": "a", "labels": ["P"]}, {"subject": "a", "relation": "knows", "object": "b", "id": "i", "year": 1}
+    assert sandbox.read("MATCH p = (n {id: 'a'})-[r]->() RETURN n, r, [r] AS l") == ({"n": node, "r": edge, "l": [edge]},)
+
+
 def test_an_error_is_the_engines_own_message(sandbox: Sandbox) -> None:
     with pytest.raises(QueryFailed, match="Variable 'm' not defined"):
         sandbox.read("MATCH (n) RETURN m")

@@ -56,6 +56,15 @@ def test_a_written_triple_can_be_read_back(opened):
 
 
 @needs_sandbox
+def test_a_fact_is_told_with_its_own_ends_whatever_its_properties_are_named(opened):
+    store = InMemory(opened)
+    odd = {"subject": "x", "relation": "y", "object": "z", "year": 1}
+    store.apply(Diff(added_nodes=(Node("a"), Node("b")), added_edges=(Edge("a", "knows", "b", odd),)))
+    told = {"subject": "a", "relation": "knows", "object": "b", "relation_": "y", "year": 1}
+    assert store.read("result = facts('a')") == (told,) == store.read("result = G")
+
+
+@needs_sandbox
 def test_the_dialects_examples_work(opened):
     store = InMemory(opened)
     assert str(store.write(PYTHON.write_example)) == "+2 nodes, +1 edges"

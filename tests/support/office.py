@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
+from support.zips import zip_of
 
 
 def pdf(text: str) -> bytes:
@@ -40,19 +39,4 @@ def docx(*paragraphs: str) -> bytes:
         "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
         f"<w:body>{body}</w:body></w:document>",
     }
-    return zipped(files)
-
-
-def zipped(files: dict[str, str]) -> bytes:
-    """A zip file with these members."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return out.getvalue()
-
-
-def bomb(size: int, said: int = 0) -> bytes:
-    """A Word file that unpacks to so many letters, or says so."""
-    made = zipped({"word/document.xml": "0" * size})
-    return made.replace(size.to_bytes(4, "little"), said.to_bytes(4, "little")) if said else made
+    return zip_of(files)

@@ -142,18 +142,14 @@ class CypherGraph:
         return {"rows": rows}
 
     def _shown(self, value: Any) -> Any:
-        """A value as a reader of the graph knows it."""
+        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that name."""
         if isinstance(value, NodeRecord):
-            id = self._known.ids[value.rid]
-            return {"id": id, "labels": [self._names.name(label) for label in value.labels], **node_properties(value.stored)}
+            node = {"id": self._known.ids[value.rid], "labels": [self._names.name(label) for label in value.labels]}
+            return node | node_properties(value.stored) | node
         if isinstance(value, EdgeRecord):
-            ends = {"subject": self._known.ids[value.source], "object": self._known.ids[value.target]}
-            return {
-                "subject": ends["subject"],
-                "relation": self._names.name(value.type),
-                "object": ends["object"],
-                **edge_properties(value.stored),
-            }
+            source, target = self._known.ids[value.source], self._known.ids[value.target]
+            fact = {"subject": source, "relation": self._names.name(value.type), "object": target}
+            return fact | edge_properties(value.stored) | fact
         if isinstance(value, dict):
             return {name: self._shown(item) for name, item in value.items()}
         if isinstance(value, list):

@@ -27,6 +27,12 @@ def matching(graph: TrackedGraph, about: Any) -> list[str]:
     return list(found)
 
 
+def fact_row(source: Any, target: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """An edge as a row; its ends and its relation go before properties of those names."""
+    fact = {"subject": source, "relation": attributes.get("relation", ""), "object": target}
+    return fact | attributes | fact
+
+
 def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
     """The edges met within some hops of the named nodes, either way along, each once, nearest first."""
     if about is None:
@@ -67,8 +73,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
     def facts(about: Any = None, relation: str | None = None, hops: int = 1) -> list[dict[str, Any]]:
         """The facts near a name, or all of them, perhaps of one relation only."""
         return [
-            {"subject": source, "relation": attributes.get("relation", ""), "object": target}
-            | {name: value for name, value in attributes.items() if name != "relation"}
+            fact_row(source, target, attributes)
             for source, target, attributes in rows_about(graph, about, hops)
             if relation is None or folded_name(str(attributes.get("relation", ""))) == folded_name(relation)
         ]

@@ -18,7 +18,7 @@ from typing import Any
 import networkx as nx
 
 from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
-from kgot_lab.sandbox.inside.helpers import helpers
+from kgot_lab.sandbox.inside.helpers import fact_row, helpers
 from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value, limited
 from kgot_lab.sandbox.inside.worker import serve
@@ -131,7 +131,7 @@ def _rows(result: Any) -> list[Any]:
     if result is None:
         raise RefusedValue("result is None; the statement must put what it found into result")
     if isinstance(result, nx.Graph):
-        result = [{"subject": u, "relation": data.get("relation", ""), "object": v} | data for u, v, data in result.edges(data=True)]
+        result = [fact_row(*edge) for edge in result.edges(data=True)]
     if isinstance(result, Mapping) and not isinstance(result, Set):  # the views of nodes and edges are both
         simple = all(key is None or isinstance(key, str | int | float) for key in result)
         result = [dict(result)] if simple else [[key, value] for key, value in result.items()]
