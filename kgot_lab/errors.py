@@ -148,7 +148,8 @@ _LOGIN = re.compile(
 )
 _SECRET = re.compile(
     r"""(?P<name>[?&;][\w.-]{0,80}(?:key|token|secret|passw|pwd|signature|credential)[\w.-]{0,80}=
-         | (?:^|\s)password=)[^\s&;#'"]+""", re.I | re.X
+         | (?:^|\s)password=)[^\s&;#'"]+""",
+    re.I | re.X,
 )
 
 

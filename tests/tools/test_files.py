@@ -371,6 +371,8 @@ def test_how_long_a_recording_can_be_is_said_by_its_head_or_reckoned_from_its_by
 
 def test_a_missing_converter_is_named(shelf, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "markitdown", None)
-    with pytest.raises(ToolFailed, match=r"lamps\.xlsx: this needs markitdown, which reads \.xlsx files: pip install 'kgot_lab\[lab\]'") as caught:
+    with pytest.raises(
+        ToolFailed, match=r"lamps\.xlsx: this needs markitdown, which reads \.xlsx files: pip install 'kgot_lab\[lab\]'"
+    ) as caught:
         inspect_file(shelf)(file="lamps.xlsx")
     assert isinstance(caught.value.__cause__, NotInstalled)

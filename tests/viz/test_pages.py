@@ -258,7 +258,11 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
         happened.Parsed(step=1, text=f"candidate {text}"),
         happened.Parsed(step=1, text="", problem=f"problem {text}"),
         happened.Answered(
-            step=1, text=f"answer {text}", forced=forced, evidence=(f"fact {text}", [text]), passages=(f"doc {text}", text),
+            step=1,
+            text=f"answer {text}",
+            forced=forced,
+            evidence=(f"fact {text}", [text]),
+            passages=(f"doc {text}", text),
             supports=((Support(f"doc {text}", f"sentence {text}"),),),
         ),
     ]

@@ -65,11 +65,11 @@ def _check(where: str, row: Json) -> None:
     if unknown := sorted(set(row) - set(_KNOWN)):
         raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
     if not isinstance(row.get("question"), str) or not row["question"].strip():
-        raise BadInput(f"{where}: a question is a text under \"question\", not {shortly(row.get('question'))}")
+        raise BadInput(f'{where}: a question is a text under "question", not {shortly(row.get("question"))}')
     if isinstance(row.get("answer"), list):
-        raise BadInput(f"{where}: the right answer is one text; what else is right stands under \"aliases\", a list of texts")
+        raise BadInput(f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts')
     if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
-        raise BadInput(f"{where}: the right answer is a text or a number under \"answer\", not {shortly(row.get('answer'))}")
+        raise BadInput(f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}')
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
             raise BadInput(f"{where}: {name} are a list, not {shortly(row[name])}")
