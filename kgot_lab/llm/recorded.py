@@ -221,10 +221,11 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     for number, text in enumerate(texts, start=1):
         try:
             line = json.loads(text) if text else {}
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also a number of too many digits, and brackets without end
             if number == cut_short:
                 return
-            raise TraceError(f"line {number} of {path} is not JSON ({error.msg}): delete that line and record again") from None
+            why = getattr(error, "msg", "too many digits" if isinstance(error, ValueError) else "too deep")
+            raise TraceError(f"line {number} of {path} is not JSON ({why}): delete that line and record again") from None
         if not isinstance(line, dict):
             raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
         if line:
@@ -247,7 +248,7 @@ def settle_last_line(path: Path) -> None:
         return
     try:
         json.loads(last)
-    except ValueError:
+    except (ValueError, RecursionError):
         with path.open("r+b") as file:
             file.truncate(len(before + end))
     else:
