@@ -189,10 +189,17 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             value, start = decoder.raw_decode(text, opening.start())
             found.append((value, start - opening.start()))
         except (ValueError, RecursionError) as error:
-            why = error.msg if isinstance(error, json.JSONDecodeError) else "too deep" if isinstance(error, RecursionError) else "too many digits"
-            broken = broken or f"the JSON breaks at character {getattr(error, 'pos', opening.start())} of {len(text)}: {why}"
+            where = getattr(error, "pos", opening.start())
+            broken = broken or f"the JSON breaks at character {where} of {len(text)}: {json_fault(error)}"
             start = opening.start() + 1
     return found, broken
+
+
+def json_fault(error: ValueError | RecursionError) -> str:
+    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end are no faults of its form."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return "too deep" if isinstance(error, RecursionError) else "too many digits"
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
