@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from kgot_lab.documents.converting import MESSAGE_HEAD, Converted
+from kgot_lab.documents.converting import CONVERTED, MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput
 from kgot_lab.timing import ended_after
 
@@ -30,11 +30,13 @@ class ConvertLimits:
     seconds: float = 30.0
     seconds_a_megabyte: float = 20.0  # of the file, on top of that
     most_seconds: float = 300.0
+    share_of_page: float = 0.4  # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
     memory_mb: int = 1024
 
-    def time_for(self, size: int) -> float:
+    def time_for(self, size: int, extension: str) -> float:
         """The seconds that a file of so many bytes may take."""
-        return min(self.seconds + self.seconds_a_megabyte * size / 1e6, self.most_seconds)
+        share = self.share_of_page if CONVERTED[extension] == "HtmlConverter" else 1
+        return share * min(self.seconds + self.seconds_a_megabyte * size / 1e6, self.most_seconds)
 
 
 class _Ended(Exception):
@@ -55,11 +57,12 @@ class Converter:
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
+        self._stop: weakref.finalize[..., Converter] | None = None  # at the latest when this object or the program ends
         self._lock = threading.Lock()
 
     def convert(self, data: bytes, extension: str) -> Converted:
         """What the converter says of a file: its text, or why it has none; raises BadInput where it says nothing within the limits."""
-        seconds = self.limits.time_for(len(data))
+        seconds = self.limits.time_for(len(data), extension)
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
         request = MESSAGE_HEAD.pack(len(head), len(data)) + head + data
         with self._lock:
@@ -70,7 +73,7 @@ class Converter:
                     reply = _asked(self._ready(), request, seconds)
             except _Slow:
                 self._end()
-                raise BadInput(f"takes longer than {seconds:.0f} seconds to read") from None
+                raise BadInput(f"takes longer than {seconds:.3g} seconds to read") from None
             except _Ended:
                 self._end()
                 raise BadInput("makes the program that reads it crash") from None
@@ -95,7 +98,8 @@ class Converter:
                     [sys.executable, "-c", _BOOT, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     env=environment, start_new_session=True,
                 )  # fmt: skip
-                weakref.finalize(self, _stopped, self._process)
+                self._stop = weakref.finalize(self, _stopped, self._process, os.getpid())
+                threading.Thread(target=_let_go, args=(self._process,), daemon=True).start()
                 _asked(self._process, b"", _STARTS)
             except (OSError, _Ended) as error:
                 self._end()
@@ -103,9 +107,9 @@ class Converter:
         return self._process
 
     def _end(self) -> None:
-        if self._process is not None:
-            _stopped(self._process)
-        self._process = None
+        if self._stop is not None:
+            self._stop()
+        self._process = self._stop = None
 
 
 @cache
@@ -130,8 +134,15 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
             raise _Rested if process.wait() == 0 else _Ended("it ended at once") from None
 
 
-def _stopped(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
+    """End a process, in the one that started it: a fork of that one, which comes here when it exits, has no right to."""
+    if os.getpid() == parent:
+        process.kill()
+        _let_go(process)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a process, and keep nothing of it; a thread does so from the start, since it may end while nobody asks."""
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:

@@ -54,7 +54,7 @@ class Library:
 def read_documents(folder: str | Path) -> Library:
     """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids `path#number`, ordered by path.
 
-    In a folder hidden files are passed over and links are not followed. A file has the ids it has in its folder. Raises BadInput when
+    In a folder hidden files are skipped and links are not followed. A file has the ids it has in its folder. Raises BadInput when
     nothing could be read, with the reasons, and NotInstalled when a file needs the converter and it is not there.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
@@ -85,15 +85,16 @@ def read_documents(folder: str | Path) -> Library:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each visible file: its path, its name inside the folder, and why it must not be opened ('' if it may)."""
+    """Each file, and each folder passed over: its path, its name inside the folder, and why it must not be opened ('' if it may)."""
     refused: list[OSError] = []
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
-        folders[:] = [name for name in folders if not _hidden(name)]
         linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
-        for name in [*linked, *(name for name in files if not _hidden(name))]:
+        hidden = {name: "a hidden folder" for name in folders if _hidden(name)} | {name: "a hidden file" for name in files if _hidden(name)}
+        folders[:] = [name for name in folders if name not in hidden]
+        for name in {**hidden, **dict.fromkeys((*linked, *files))}:
             path = Path(parent) / name
-            yield path, _inside(path, folder), _refusal(path, root)
+            yield path, _inside(path, folder), hidden.get(name) or _refusal(path, root)
     for error in refused:
         path = Path(error.filename)
         yield path, _inside(path, folder), f"the folder cannot be opened ({error.strerror})"
@@ -115,7 +116,10 @@ def _refusal(path: Path, root: Path) -> str:
 
 def _kind_of_refusal(path: Path, root: Path) -> str:
     if path.is_symlink():
-        inside = path.resolve().is_relative_to(root)
+        try:
+            inside = path.resolve(strict=True).is_relative_to(root)
+        except (FileNotFoundError, NotADirectoryError):
+            return "a link to what is not there"
         return "a link to something else in the folder" if inside else "a link that leaves the folder"
     return _unread(path)
 

@@ -13,7 +13,8 @@ _CUTS = (
     re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
     re.compile(r"\s+"),  # words
 )
-_FENCED = re.compile(r"^ {0,3}(`{3,}(?![^\n]*`)|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MULTILINE | re.DOTALL)  # code
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that begins or ends code
+_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _GLUE = ("\n\n", "\n", " ", " ")
 
 
@@ -30,7 +31,7 @@ def passages(text: str, words: int = _WORDS) -> list[str]:
 
 def first_heading(text: str) -> str:
     """The first Markdown heading of a text outside of fenced code, at most 200 characters of it, or ''."""
-    match = re.search(r"^#{1,6}[ \t]+(.+)$", _FENCED.sub("", text), flags=re.MULTILINE)
+    match = next(filter(None, map(_HEADING.match, _outside_code(text))), None)
     heading = match[1].strip() if match else ""
     without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
@@ -40,6 +41,20 @@ def without_heading(text: str) -> str:
     """A text without a Markdown heading on its first line, which is the title already; a text that is only a heading stays."""
     rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
     return rest or text
+
+
+def _outside_code(text: str) -> Iterator[str]:
+    """The lines of a Markdown text that are not in fenced code."""
+    fence = ""  # that the code around this line began with
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # else it is code within a line
+            fence = mark[1]
+        else:
+            yield line
 
 
 def _fits(text: str, words: int) -> bool:

@@ -6,8 +6,11 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +41,7 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read(convert
     converter.limits = ConvertLimits(seconds=0.5, seconds_a_megabyte=0)
     long = docx("Head", *["a"] * 100_000)
     assert len(long) < 24_000
-    with pytest.raises(BadInput, match="takes longer than 0 seconds to read"):
+    with pytest.raises(BadInput, match=r"takes longer than 0\.5 seconds to read"):
         converter.convert(long, ".docx")
     converter.limits = ConvertLimits(seconds=AMPLE)
     assert converter.convert(PAGE, ".html")["text"] == "# Tea\n\nAt four."
@@ -68,6 +71,63 @@ def test_a_converter_that_went_to_rest_is_started_again(converter):
     until(lambda: first.poll() is not None, "it ends")
     assert "four" in converter.convert(PAGE, ".html")["text"]
     assert converter._process is not first
+
+
+def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, tmp_path, monkeypatch):
+    limits = ConvertLimits()
+    assert limits.time_for(4_000_000, ".html") < 60 < limits.time_for(4_000_000, ".pdf")
+    assert limits.time_for(400_000_000, ".htm") == 120 and limits.time_for(400_000_000, ".xlsx") == 300
+    converter.limits = ConvertLimits(seconds=1, seconds_a_megabyte=0)
+    monkeypatch.setattr("kgot_lab.documents.files.converter_of", lambda _: converter)
+    (tmp_path / "hostile.html").write_text("<a " * 33_000)  # a tag without an end: each is looked at to the end of the page
+    (tmp_path / "tea.txt").write_text("At four.")
+    library = read_documents(tmp_path)
+    assert [document.text for document in library] == ["At four."]
+    assert [str(remark) for remark in library.skipped] == ["hostile.html: takes longer than 0.4 seconds to read"]
+
+
+def left_behind() -> tuple[set[int], set[str], int]:
+    """The processes, open files and threads that this process has, but for those of its tests' own."""
+    files = {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
+    return processes_below(os.getpid()), {file for file in files if file.startswith("pipe:")}, threading.active_count()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has")
+@pytest.mark.parametrize("end", ["rest", "kill", "memory", "time"])
+def test_a_converter_that_ended_leaves_no_process_no_pipe_and_no_thread(converter, end):
+    before = left_behind()
+    converter.convert(PAGE, ".html")
+    process = converter._process
+    if end == "rest":
+        process.stdin.close()
+    elif end == "kill":
+        os.kill(process.pid, signal.SIGKILL)  # as the system does where memory ends
+    else:
+        converter.limits = ConvertLimits(seconds=AMPLE, memory_mb=16) if end == "memory" else ConvertLimits(0.5, 0)
+        with suppress(BadInput):
+            converter.convert(docx("Head", *["a"] * 100_000), ".docx")
+    until(lambda: left_behind() == before, "nothing of it is left")
+
+
+FORKS = """
+import os, sys
+from kgot_lab.documents.apart import Converter
+converter = Converter()
+converter.convert(b"<p>Tea", ".html")
+first = converter._process.pid
+if not (child := os.fork()):
+    converter.close()
+    sys.exit(0)
+os.waitpid(child, 0)
+converter.convert(b"<p>Tea", ".html")
+assert converter._process.pid == first, "the fork ended it"
+"""
+
+
+@posix
+def test_a_fork_does_not_end_the_converter_of_its_parent():
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=AMPLE, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 @posix

@@ -1,6 +1,7 @@
 import codecs
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from support.zips import zip_of
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.documents.passages import first_heading, passages
+from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")
@@ -132,9 +133,18 @@ def test_a_folder_may_be_named_from_home(tmp_path, monkeypatch):
         read_documents("~nobody-of-that-name")
 
 
-def test_hidden_files_and_folders_are_passed_over(tmp_path):
-    library = read_documents(folder_of(tmp_path, a_DOT_txt=b"A.", _DOT_env_DOT_txt=b"secret", _DOT_git__b_DOT_txt=b"B."))
-    assert ([document.id for document in library], library.skipped) == (["a.txt#1"], ())
+def test_hidden_files_and_folders_are_skipped_and_named(tmp_path):
+    folder = folder_of(tmp_path, a_DOT_txt=b"A.", _DOT_env_DOT_txt=b"secret", _DOT_git__b_DOT_txt=b"B.")
+    (folder / ".linked").symlink_to(folder, target_is_directory=True)
+    (folder / "~$minutes.docx").write_bytes(b"lock")
+    library = read_documents(folder)
+    assert [document.id for document in library] == ["a.txt#1"]
+    assert [str(remark) for remark in library.skipped] == [
+        ".env.txt: a hidden file", ".git: a hidden folder", ".linked: a hidden folder", "~$minutes.docx: a hidden file",
+    ]  # fmt: skip
+    (folder / "a.txt").unlink()
+    with pytest.raises(BadInput, match=r"could be read \(\.env\.txt: a hidden file"):
+        read_documents(folder)
 
 
 def test_links_are_not_followed_and_those_that_leave_the_folder_are_named(tmp_path):
@@ -148,6 +158,15 @@ def test_links_are_not_followed_and_those_that_leave_the_folder_are_named(tmp_pa
     assert [document.text for document in library] == ["A."]
     leaving = {remark.path for remark in library.skipped if remark.reason == "a link that leaves the folder"}
     assert leaving == {"file.txt", "folder"} and len(library.skipped) == 5
+
+
+def test_a_link_to_nothing_and_one_to_itself_are_named_as_what_they_are(tmp_path):
+    folder = folder_of(tmp_path, a_DOT_txt=b"A.")
+    for name, target in ("gone.txt", "nothing.txt"), ("away.txt", "/no/such/place"), ("through.txt", "a.txt/b"), ("round.txt", "round.txt"):
+        (folder / name).symlink_to(target)
+    reasons = {remark.path: remark.reason for remark in read_documents(folder).skipped}
+    assert reasons.pop("round.txt") in {"a link that leads back to itself", "cannot be opened (Too many levels of symbolic links)"}
+    assert reasons == dict.fromkeys(["gone.txt", "away.txt", "through.txt"], "a link to what is not there")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -217,6 +236,18 @@ def test_the_first_heading_is_found():
     assert first_heading("# C#") == "C#"
     assert first_heading("#hashtag\nno heading") == ""
     assert len(first_heading("# " + "#" * 200_000 + "x")) == 200
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["`", "```\n", "```\n~~~\n", "~", "#", "# a\n", "# ", "word ", "x", " ", "\n ", "a.\n", "a. ", '. "', '{"a":1},', "a,b\n", "。", "\r"],
+)
+@pytest.mark.parametrize("end", ["", "x`\n"])
+def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
+    text = unit * (400_000 // len(unit)) + end
+    begun = time.process_time()
+    first_heading(text), passages(without_heading(text))
+    assert time.process_time() - begun < 10, "seconds of work, of which a search from each letter to the end takes hundreds"
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~~", "```sh", "   ```"])
