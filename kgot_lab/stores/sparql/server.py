@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
@@ -90,7 +91,7 @@ class SparqlServer(Kept):
             raise
 
     def __repr__(self) -> str:
-        held = "closed" if self._closed else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
+        held = "closed" if self._over else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
         return f"<SparqlServer {self._place}, graph {self.namespace!r}: {held}>"
 
     # --- statements and diffs ---
@@ -131,7 +132,13 @@ class SparqlServer(Kept):
     def close(self) -> None:
         """End the sandbox and the connections; a later call raises StoreUnavailable."""
         super().close()
-        self._link.close()
+        if self._over != ELSEWHERE:
+            self._link.close()
+
+    def forked(self) -> None:
+        """In a child: the connections are the parent's."""
+        super().forked()
+        self._over = self._over or ELSEWHERE
 
     # --- looking around, in the copy ---
 

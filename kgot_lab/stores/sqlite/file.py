@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.forks import keep_for_ever, tell_of_forks
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
@@ -144,7 +145,7 @@ _ACTIONS = {
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Opened:
     """The two connections to one graph: only the first can write."""
 
@@ -166,10 +167,18 @@ class Opened:
                     " again (copying or reading an open file by other means than SQLite's own lets other processes do that)"
                 )
 
+    def forked(self) -> None:
+        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is no longer so."""
+        keep_for_ever((self.writer, self.reader))
+        _LOCKED_ELSEWHERE.update(self.files.values())
+
     def close(self) -> None:
         """Close both, the writer last: it tidies the file up."""
         self.reader.close()
         self.writer.close()
+
+
+_LOCKED_ELSEWHERE: set[tuple[int, int]] = set()  # files that were open when this process was forked, by device and number
 
 
 def opened_file(path: Path | None) -> Opened:
@@ -244,7 +253,11 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
     if not path.is_file():
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
-    if path.stat().st_nlink > 1:
+    there = path.stat()
+    if (there.st_dev, there.st_ino) in _LOCKED_ELSEWHERE:
+        how = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
+        raise StoreUnavailable(f"{path} was open when this process was forked, and SQLite cannot lock it here: {how}")
+    if there.st_nlink > 1:
         raise StoreUnavailable(f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file")
     try:
         application, version = _head_of(path)
@@ -352,6 +365,7 @@ def _asked(connection: sqlite3.Connection, question: str) -> int:
 
 def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
     graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
+    tell_of_forks(graph)
     reader.execute("PRAGMA query_only = ON")
     for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
         connection.set_authorizer(guard)
