@@ -43,6 +43,10 @@ _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)")
 _MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
 _ROW = 100  # bytes that a row costs besides its text
+_TOO_LONG = (
+    "an id, or the ends, the type and the key of an edge together, are longer than PostgreSQL can index, about 2,700 bytes;"
+    " nothing was changed: keep long text in a property"
+)
 MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
@@ -281,7 +285,9 @@ def _fitting(otherwise: str) -> Iterator[None]:
 
     try:
         yield
-    except (psycopg.IntegrityError, psycopg.DataError, errors.ProgramLimitExceeded) as error:
+    except errors.ProgramLimitExceeded as error:
+        raise BadInput(_TOO_LONG if "index row" in str(error) else f"{otherwise}: {str(error).strip()}") from None
+    except (psycopg.IntegrityError, psycopg.DataError) as error:
         raise BadInput(f"{otherwise}: {str(error).strip()}") from None
     except psycopg.Error as error:
         raise StoreUnavailable(f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}") from None

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.forks import keep_for_ever, tell_of_forks
+from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
@@ -22,7 +23,8 @@ VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
-MOST_TEXT = 16_000_000  # bytes of one value; also bounds what functions build
+MOST_READ = MOST_KEPT + 1_000_000  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
+MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
 MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
 
 SCHEMA = (
@@ -198,7 +200,7 @@ def opened_file(path: Path | None) -> Opened:
         if path is not None:
             warn_of_lost(log, connections[0], path)
         _prepare(connections[0], path)
-        connections.append(_connected(f"{place}&mode=ro"))
+        connections.append(_connected(f"{place}&mode=ro", MOST_READ))
         return _guarded(*connections)
     except BaseException as error:
         for connection in connections:
@@ -290,9 +292,9 @@ def _refuse_unless_ours(application: int, version: int, path: Path | None) -> No
         raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
 
 
-def _connected(uri: str) -> sqlite3.Connection:
+def _connected(uri: str, most: int = MOST_WRITTEN) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection
 
