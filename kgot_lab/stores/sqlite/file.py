@@ -15,7 +15,8 @@ from kgot_lab.forks import keep_for_ever, tell_of_forks
 from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
+from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, GUARDING, NOT_AS_WRITTEN, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
 from kgot_lab.stores.sqlite.wal import lost_commits, wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
@@ -151,8 +152,8 @@ _ACTIONS = {
 class Opened:
     """The two connections to one graph: only the first can write."""
 
-    writer: sqlite3.Connection
-    reader: sqlite3.Connection
+    writer: Connection
+    reader: Connection
     guard: Guard  # of the writer, asleep but while a statement is looked at
     read_guard: Guard
     files: Mapping[str, tuple[int, int]]  # the database and its log as they were opened, by device and number; none in memory
@@ -193,13 +194,14 @@ def opened_file(path: Path | None) -> Opened:
     if path is not None:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
-    connections: list[sqlite3.Connection] = []
+    connections: list[Connection] = []
     log = None if path is None else wal_frames(path)
     try:
         connections.append(_connected(place if path is None else f"{place}mode=rwc"))
         if path is not None:
             warn_of_lost(log, connections[0], path)
-        _prepare(connections[0], path)
+        with connections[0].surfacing():
+            _prepare(connections[0], path)
         connections.append(_connected(f"{place}&mode=ro", MOST_READ))
         return _guarded(*connections)
     except BaseException as error:
@@ -237,7 +239,7 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).endswith(NOT_AS_WRITTEN):
         return damaged(Path(where), str(error))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
         return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
@@ -292,14 +294,14 @@ def _refuse_unless_ours(application: int, version: int, path: Path | None) -> No
         raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
 
 
-def _connected(uri: str, most: int = MOST_WRITTEN) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
+    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True, factory=Connection)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection
 
 
-def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
+def _prepare(writer: Connection, path: Path | None) -> None:
     """Make the tables where the file is new, and set what lasts as long as the connection."""
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
         writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
@@ -316,11 +318,11 @@ def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
     can_sum(writer)
     if path is not None:
         _sum_up(writer, path)
-    for statement in JOURNAL if path is None else (*JOURNAL, *SUMMING.values()):
+    for statement in JOURNAL if path is None else (*JOURNAL, *SUMMING.values(), *GUARDING.values()):
         writer.execute(statement)
 
 
-def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
+def _sum_up(writer: Connection, path: Path) -> None:
     """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too large find damage."""
     if old := _asked(writer, "PRAGMA user_version") < VERSION:
         writer.execute("BEGIN IMMEDIATE")
@@ -365,7 +367,7 @@ def _asked(connection: sqlite3.Connection, question: str) -> int:
     return int(connection.execute(question).fetchone()[0])
 
 
-def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
+def _guarded(writer: Connection, reader: Connection) -> Opened:
     graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
     tell_of_forks(graph)
     reader.execute("PRAGMA query_only = ON")
