@@ -81,8 +81,8 @@ def wide_encoding(data: bytes) -> str:
     for encoding in ("utf-32-le", "utf-32-be"):
         if _is_text(told[: len(told) // 4 * 4], encoding):
             return encoding
-    zeros, half = (told[::2].count(0), told[1::2].count(0)), len(told) // 2
-    for encoding, other, own in (("utf-16-le", *zeros), ("utf-16-be", *reversed(zeros))):
+    first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
+    for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
         if not other and 2 * own >= half and _is_text(told, encoding):  # of Asian letters few have zeros, so those are told by a mark only
             return encoding
     return ""
