@@ -9,15 +9,31 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
+from weakref import WeakSet
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.forks import keep_for_ever, tell_of_forks
 from kgot_lab.graph.gate import MOST_KEPT
+from kgot_lab.stores.chain import SALVAGE
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, GUARDING, NOT_AS_WRITTEN, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
-from kgot_lab.stores.sqlite.wal import lost_commits, wal_frames, warn_of_lost
+from kgot_lab.stores.sqlite.copies import private_copy
+from kgot_lab.stores.sqlite.sums import (
+    ARRIVING,
+    FORGETTING,
+    GUARDING,
+    NOT_AS_WRITTEN,
+    SUMMING,
+    SUMS,
+    can_sum,
+    damage_in,
+    fill_since,
+    fill_sums,
+    lacks_sums,
+    newest,
+)
+from kgot_lab.stores.sqlite.wal import damage_to_log, wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -179,8 +195,10 @@ class Opened:
         """Close both, the writer last: it tidies the file up."""
         self.reader.close()
         self.writer.close()
+        _OPEN.discard(self)
 
 
+_OPEN: WeakSet[Opened] = WeakSet()
 _LOCKED_ELSEWHERE: set[tuple[int, int]] = set()  # files that were open when this process was forked, by device and number
 
 
@@ -287,6 +305,11 @@ def _head_of(path: Path) -> tuple[int, int]:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
+def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error where it cannot say."""
+    _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path)
+
+
 def _refuse_unless_ours(application: int, version: int, path: Path | None) -> None:
     if application != APPLICATION:
         raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
@@ -340,27 +363,46 @@ def _sum_up(writer: Connection, path: Path) -> None:
             writer.execute("COMMIT")
 
 
-def damage_on_file(path: Path) -> str:
-    """What is wrong with a graph's file, "" for nothing; nothing is changed in it. Raises BadInput for one that is not ours."""
-    _refuse_foreign(path)
-    if lost := lost_commits(path) and lost_commits(path):  # twice: another process may just be writing
-        return f"the log beside it is damaged, and the last {lost:,} changes in it are lost where the file is opened"
-    with closing(_connected(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+@dataclass(frozen=True)
+class FileSearch:
+    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it has checksums and a log."""
+
+    damage: str
+    nodes: int = 0
+    edges: int = 0
+    has_sums: bool = True
+    has_log: bool = False
+
+
+def search_file(path: Path) -> FileSearch:
+    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and StoreUnavailable."""
+    require_closed_here(path)
+    with private_copy(path) as copied:
+        if said := damage_to_log(copied):
+            return FileSearch(said)
         try:
-            _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
-            can_sum(connection)
-            if version >= VERSION:
-                return damage_in(connection, GRAPH_TABLES)
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            with closing(_connected(copied.path.as_uri())) as connection, connection.surfacing():
+                _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
+                can_sum(connection)
+                nodes, edges = (_asked(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges"))
+                if version >= VERSION:
+                    return FileSearch(damage_in(connection, GRAPH_TABLES), nodes, edges, True, copied.has_log)
+                (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+                return FileSearch("" if said == "ok" else str(said), nodes, edges, False, copied.has_log)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            return str(error)
-        return "" if said == "ok" else str(said)
+            return FileSearch(str(error))
+
+
+def require_closed_here(path: Path) -> None:
+    """Raise StoreUnavailable where this process has a file open: to read it would end its locks on it (POSIX)."""
+    there = _told_of(str(path))
+    if there is not None and any((there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN)):
+        raise StoreUnavailable(f"{path} is open in this program: close that store, or have it searched by its verify()")
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error that says so."""
-    how = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
-    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {how} {path}")
+    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {SALVAGE} {path}")
 
 
 def _asked(connection: sqlite3.Connection, question: str) -> int:
@@ -370,6 +412,7 @@ def _asked(connection: sqlite3.Connection, question: str) -> int:
 def _guarded(writer: Connection, reader: Connection) -> Opened:
     graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
     tell_of_forks(graph)
+    _OPEN.add(graph)
     reader.execute("PRAGMA query_only = ON")
     for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
         connection.set_authorizer(guard)

@@ -1,0 +1,72 @@
+"""A private copy of an SQLite file: SQLite tidies up what it opens, and a look at a file must change nothing."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import StoreUnavailable
+
+_TRIES = 5
+_SIZE, _PAGES = struct.Struct(">H"), struct.Struct(">I")  # in the head of a file: of a page, at 16, and how many there are, at 28
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy of a file with its log beside it, whether there was one, and the index of the log as it was; b"" without one."""
+
+    path: Path
+    has_log: bool
+    index: bytes
+
+
+@contextmanager
+def private_copy(path: Path) -> Iterator[Copied]:
+    """A copy of a file and of its log, both of one moment, in a folder of its own; raises StoreUnavailable."""
+    place = path.resolve()
+    with tempfile.TemporaryDirectory(prefix="kgot_lab_") as folder:
+        try:
+            copied = _copied(place, Path(folder))
+        except OSError as error:
+            told = f"no copy of it to look at could be made: {error.strerror or error}"
+            raise StoreUnavailable(f"{path}: {told}; see that it may be read, and that the temporary folder has room") from None
+        yield copied
+
+
+def pad_to_size(path: Path) -> None:
+    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite reads nothing of it."""
+    head = path.read_bytes()[:100]
+    if len(head) == 100:
+        (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
+        whole = pages * (65_536 if size == 1 else size)
+        there = path.stat().st_size
+        if there < whole <= 1_000 * there:  # a larger one is damage to the head itself
+            with path.open("r+b") as file:
+                file.truncate(whole)
+
+
+def _copied(place: Path, folder: Path) -> Copied:
+    copy = folder / "graph.db"
+    for _ in range(_TRIES):
+        before, index = _state(place), b""
+        with suppress(FileNotFoundError):
+            index = place.with_name(place.name + "-shm").read_bytes()  # first: the log may have more than it tells, and never less
+        shutil.copyfile(place, copy)
+        for part in ("-wal", "-journal"):
+            beside = copy.with_name(copy.name + part)
+            beside.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(place.with_name(place.name + part), beside)
+        if _state(place) == before:  # the log is only added to as long as the file stays the same
+            return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index)
+    raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
+
+
+def _state(place: Path) -> tuple[int, int, int]:
+    there = place.stat()
+    return there.st_ino, there.st_mtime_ns, there.st_size
