@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from support.waiting import AMPLE
+from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.examine.own_files import examine_file, salvage_file
@@ -184,6 +184,23 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
         with pytest.raises(StoreUnavailable, match="open in another process"):
             salvage_sqlite(path)
         other.stdin.close()
+
+
+def test_a_file_that_is_being_written_to_is_whole(tmp_path):
+    path = tmp_path / "graph.db"
+    code = WRITES.replace("range(20)", "range(10**6)").replace("Sqlite.apply", "print(n, flush=True) or Sqlite.apply")
+    command = [sys.executable, "-c", f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
+        until(lambda: beside(path, "-wal").exists(), "the writer has begun")
+        seen = []
+        for _ in range(12):
+            try:
+                seen.append(examine_file(path))
+            except StoreUnavailable as error:
+                assert "is being written to now" in str(error)
+        other.kill()
+    assert all(health.whole for health in seen), [health for health in seen if not health.whole]
+    assert examine_file(path).whole
 
 
 def test_a_file_that_is_open_here_is_not_read_beside_its_store(tmp_path):

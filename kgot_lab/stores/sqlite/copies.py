@@ -18,11 +18,12 @@ _SIZE, _PAGES = struct.Struct(">H"), struct.Struct(">I")  # in the head of a fil
 
 @dataclass(frozen=True)
 class Copied:
-    """A copy of a file with its log beside it, whether there was one, and the index of the log as it was; b"" without one."""
+    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b"" without one."""
 
     path: Path
     has_log: bool
     index: bytes
+    grew: bool  # the log, while it was copied: its end is of a write that goes on
 
 
 @contextmanager
@@ -52,21 +53,27 @@ def pad_to_size(path: Path) -> None:
 
 def _copied(place: Path, folder: Path) -> Copied:
     copy = folder / "graph.db"
-    for _ in range(_TRIES):
-        before, index = _state(place), b""
+    log, beside = place.with_name(place.name + "-wal"), place.with_name(place.name + "-shm")
+    for left in reversed(range(_TRIES)):
+        before, index = (_state(place), _state(log)), b""
         with suppress(FileNotFoundError):
-            index = place.with_name(place.name + "-shm").read_bytes()  # first: the log may have more than it tells, and never less
+            index = beside.read_bytes()  # first: the log may then have more than it tells, and never less
         shutil.copyfile(place, copy)
         for part in ("-wal", "-journal"):
-            beside = copy.with_name(copy.name + part)
-            beside.unlink(missing_ok=True)
+            copied = copy.with_name(copy.name + part)
+            copied.unlink(missing_ok=True)
             with suppress(FileNotFoundError):
-                shutil.copyfile(place.with_name(place.name + part), beside)
-        if _state(place) == before:  # the log is only added to as long as the file stays the same
-            return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index)
+                shutil.copyfile(place.with_name(place.name + part), copied)
+        grew = _state(log) != before[1]
+        if _state(place) == before[0] and (not grew or not left):  # the log is only added to as long as the file stays the same
+            return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
     raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
 
 
-def _state(place: Path) -> tuple[int, int, int]:
-    there = place.stat()
+def _state(file: Path) -> tuple[int, int, int] | None:
+    """What changes with a file; None where it is not there."""
+    try:
+        there = file.stat()
+    except FileNotFoundError:
+        return None
     return there.st_ino, there.st_mtime_ns, there.st_size

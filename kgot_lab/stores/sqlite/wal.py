@@ -53,7 +53,7 @@ def damage_to_log(copied: Copied) -> str:
     if index and index.pages > log.whole and (index.salts == log.salts or not log.salts):
         if log.whole or index.pages > index.kept:
             return f"the log beside it lost its end: of {index.pages:,} pages that were put there only the first {log.whole:,} are whole"
-    elif log.torn and not (index and index.salts == log.salts and index.pages == log.whole):
+    elif log.torn and not copied.grew and not (index and index.salts == log.salts and index.pages == log.whole):
         return "the log beside it ends within a change, which was cut off: a write that did not end, or damage to the last one"
     return ""
 
