@@ -358,7 +358,8 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
 
     health = examine_file(file)
     if salvage and not health.whole:
-        typer.echo(f"the damaged file is kept as {salvage_file(file)}")
+        salvaged = salvage_file(file)
+        typer.echo(harmless(f"{salvaged.told}; the damaged file is kept as {salvaged.kept}"))
         health = examine_file(file)
     typer.echo(harmless(str(health)))
     if not health.whole:

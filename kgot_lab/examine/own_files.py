@@ -1,23 +1,29 @@
-"""Whether a file of ours is whole: a log, an SQLite graph, the cache of vectors, a trace, a tape, a graph file, a ledger."""
+"""Whether a file of ours is whole: a log, an SQLite graph, the cache of vectors, a trace, a tape, a graph file, a ledger, receipts."""
 
 from __future__ import annotations
 
 import codecs
 import json
+import re
 import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, shortly
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.reading import require_narrow
 from kgot_lab.text.counted import counted
+
+if TYPE_CHECKING:
+    from kgot_lab.stores.log import Salvaged
 
 _HEAD = 400  # bytes of a file that tell what it is
 _LONG_NAME = 4_000  # bytes that no path has
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -40,7 +46,9 @@ def examine_file(path: Path | str) -> Health:
     kind = _kind_of(path)
     try:
         return Health(path, kind, True, _EXAMINED[kind](path))
-    except NotInstalled:  # which says nothing of the file
+    except StoreDamaged as error:
+        return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
+    except (NotInstalled, StoreUnavailable):  # which say nothing of the file
         raise
     except OSError as error:
         return Health(path, kind, False, f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again")
@@ -48,19 +56,22 @@ def examine_file(path: Path | str) -> Health:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
 
-def salvage_file(path: Path | str) -> Path:
-    """Keep what is whole of a damaged log or SQLite graph; returns where the damaged one is kept now. Raises BadInput for other files."""
+def salvage_file(path: Path | str) -> Salvaged:
+    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable: untouched."""
     from kgot_lab.stores.log import salvage
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
     kind = _kind_of(path := Path(path))
-    ways: dict[str, Callable[[Path], Path]] = {_LOG: salvage, _GRAPH: salvage_sqlite}
+    ways: dict[str, Callable[[Path], Salvaged]] = {_LOG: salvage, _GRAPH: salvage_sqlite}
     if kind not in ways:
         raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
     return ways[kind](path)
 
 
 def _kind_of(path: Path) -> str:
+    from kgot_lab.stores.sqlite.file import require_closed_here
+
+    require_closed_here(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
         raise BadInput(f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it")
@@ -68,17 +79,48 @@ def _kind_of(path: Path) -> str:
         return _LOG
     if head.startswith(b"SQLite format 3"):
         return _sqlite_kind(path)
-    for start, kind in ((b'{"trace"', _TRACE), (b'{"tape"', _TAPE), (b'{"run"', _LEDGER)):
-        if head.startswith(start):
-            return kind
+    if told := _NUMBERED.match(head):
+        return _TRACE if told[1] == b"trace" else _TAPE
     if path.suffix.lower() != ".graphml":  # which may be in UTF-16
         require_narrow(head, path)
-    if path.suffix.lower() in {".json", ".jsonl", ".graphml", ".ttl"}:
+    if path.suffix.lower() in {".graphml", ".ttl"}:
         return _GRAPH_FILE
+    if path.suffix.lower() in {".json", ".jsonl"} or head.startswith(b"{"):
+        return _json_kind(path)
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
         raise BadInput(f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy")
     raise BadInput(f"{path} is no log, SQLite graph, cache of vectors, trace, tape, graph file or ledger of this package: name another")
+
+
+def _json_kind(path: Path) -> str:
+    """What the first lines are of; raises BadInput for lines of something else, which may well be whole."""
+    with path.open("rb") as file:
+        for _ in range(_LINES):
+            line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
+            if line.strip() and (kind := _kind_of_line(line)):
+                return kind
+    known = "a trace, tape, ledger, graph or receipts of questions"
+    raise BadInput(f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it")
+
+
+def _kind_of_line(line: bytes) -> str:
+    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning decides."""
+    from kgot_lab.loop.ledger import Entry
+
+    try:
+        record = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return next((kind for start, kind in _BEGINNINGS if start.match(line)), "")
+    if not isinstance(record, dict):
+        return ""
+    if record.get("type") in ("node", "relationship"):
+        return _GRAPH_FILE
+    if isinstance(record.get("event"), str):
+        return _TRACE
+    if {field.name for field in fields(Entry)} <= record.keys():
+        return _LEDGER
+    return _RECEIPTS if {"id", "predicted", "scored_by"} <= record.keys() else ""
 
 
 def _head_of(path: Path) -> bytes:
@@ -106,18 +148,21 @@ def _unread(error: Exception) -> str:
 
 
 def _sqlite_kind(path: Path) -> str:
-    from kgot_lab.stores.sqlite.file import APPLICATION
+    """Raises BadInput for an SQLite file of another program, and for one of a newer version of this package."""
+    from kgot_lab.stores.sqlite.copies import private_copy
+    from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
 
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-            tables = set() if ours else {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    except (sqlite3.Error, UnicodeDecodeError):
-        return _GRAPH
-    if "vectors" in tables:
-        return _VECTORS
-    if not ours and not {"nodes", "edges", "words"} <= tables:
-        raise BadInput(f"{path} is an SQLite file of another program, not a graph or cache of this package: nothing here can check it")
+    with private_copy(path) as copied:
+        try:
+            with closing(sqlite3.connect(copied.path)) as connection:
+                if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
+                    return _VECTORS
+                if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                    other = f"{path} is an SQLite file of another program, not a graph or cache of this package"
+                    raise BadInput(f"{other}: nothing here can check it")
+                refuse_foreign_head(connection, path)
+        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to say
+            pass
     return _GRAPH
 
 
@@ -133,19 +178,24 @@ def _log(path: Path) -> str:
 
 
 def _graph(path: Path) -> str:
-    from kgot_lab.stores.sqlite.file import damage_on_file
+    from kgot_lab.stores.chain import SALVAGE
+    from kgot_lab.stores.sqlite.file import search_file
 
-    if damage := damage_on_file(path):
-        raise StoreDamaged(f"{damage}: restore a copy, or keep what is whole: kgot-lab doctor --salvage {path}")
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        summed = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone()
-    return "every row is as it was written" if summed else _ONLY_READ
+    found = search_file(path)
+    if found.damage:
+        raise StoreDamaged(f"{found.damage}: {SALVAGE} {path}")
+    held = f"{counted(found.nodes, 'node')}, {counted(found.edges, 'edge')}"
+    told = "every row is as it was written" if found.has_sums else _ONLY_READ
+    log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
+    names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
+    return f"{held}, {told}{log}{names}"
 
 
 def _vectors(path: Path) -> str:
     from kgot_lab.embedding.cache import VECTOR_CHECK, vector_check
+    from kgot_lab.stores.sqlite.copies import private_copy
 
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
         (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
             raise StoreDamaged(f"{said}: delete it, and vectors are computed again")
@@ -163,7 +213,10 @@ def _trace(path: Path) -> str:
     from kgot_lab.llm.recorded import lines_on_file
     from kgot_lab.loop.trace import load_run
 
-    run, lines = load_run(path), lines_on_file(path)
+    lines = lines_on_file(path)
+    if not _NUMBERED.match(lines[0].encode()):
+        raise StoreDamaged("its first line, which says of which run it is, is not there: restore a copy")
+    run = load_run(path)
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
@@ -200,8 +253,22 @@ def _ledger(path: Path) -> str:
     return f"{entries:,} entries; {_ONLY_READ}"
 
 
+def _receipts(path: Path) -> str:
+    from kgot_lab.experiments.questions.receipts import read_receipts
+
+    return f"those of {counted(len(read_receipts(path)), 'question')}; {_ONLY_READ}"
+
+
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"
 _TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
+_RECEIPTS = "receipts of questions"
 _EXAMINED: dict[str, Callable[[Path], str]] = {
     _LOG: _log, _GRAPH: _graph, _VECTORS: _vectors, _TRACE: _trace, _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger,
+    _RECEIPTS: _receipts,
 }  # fmt: skip
+_NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
+_BEGINNINGS = (
+    (re.compile(rb'\{"type": ?"(node|relationship)"'), _GRAPH_FILE),
+    (re.compile(rb'\{"event": ?"'), _TRACE),
+    (re.compile(rb'\{"run": ?".*"step":'), _LEDGER),
+)

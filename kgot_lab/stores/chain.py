@@ -12,12 +12,14 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.types import Json
 
+SALVAGE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 _FORMAT = "kgot_lab diff log"
 CHAINED = 2
 _DIGITS = {1: 8, 2: 16}  # of a check
@@ -137,6 +139,36 @@ def read_chain(data: bytes, path: Path) -> Chain:
     return Chain(version, tuple(records), size, check, lost, torn)
 
 
+def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
+    """The records that follow each other from the beginning of a damaged log, and how many were written, as far as that shows.
+
+    In a chain a line between them that is none, such as a second head, is passed over: the check of the next says that none is missing.
+    Raises BadInput for what is no log of ours.
+    """
+    if data.startswith(_head(1)):
+        found = read_chain(data, path)
+        return found.records, len(found.records) + data.count(b"\n", found.size)
+    if not data.startswith(HEAD):
+        with suppress(StoreDamaged):
+            _without_head(data, path)
+    marked = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(FRESH)])), default=0)
+    records, others = max(map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0]))  # a mark may have lost its line end
+    return records, max(len(records) + others, marked)
+
+
+def _chained(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
+    """The records that follow each other from the first on, and how many other lines look like records."""
+    check, records, others = check_of(HEAD), list[Mapping[str, Json]](), 0
+    for line in data.split(b"\n"):
+        record = _record_in(line, check, CHAINED)
+        if record is not None:
+            records.append(record)
+            check = check_of(line)
+        elif b'{"nodes":' in line[: 4 * _DIGITS[CHAINED]]:
+            others += 1
+    return tuple(records), others
+
+
 def _without_head(data: bytes, path: Path) -> Chain:
     if not data:
         return Chain(CHAINED, (), 0, b"")
@@ -147,7 +179,7 @@ def _without_head(data: bytes, path: Path) -> Chain:
     if other is not None and other.get("version") not in _DIGITS:
         raise BadInput(f"{path}: a log of another version: {str(dict(other))[:100]}")
     if _FORMAT.encode() in told or _MARK.search(told):
-        raise StoreDamaged(f"{path}: the head of this log is damaged, so nothing in it can be trusted; it was not touched: restore a copy")
+        raise StoreDamaged(f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE} {path}")
     raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
 
 

@@ -13,6 +13,7 @@ import stat
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -22,10 +23,9 @@ from kgot_lab.forks import tell_of_forks
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
-from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, Chain, check_of, line_of, mark_of, mark_place, read_chain
+from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, SALVAGE, Chain, check_of, line_of, mark_of, mark_place, read_chain, salvaged_records
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Json, Node
-
-_SALVAGE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 
 
 class DiffLog:
@@ -165,16 +165,31 @@ def chain_on_file(path: Path) -> Chain:
         raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
 
 
-def salvage(path: Path) -> Path:
-    """Keep the records of a damaged log that come before the damage; returns where the damaged file is kept now.
+@dataclass(frozen=True)
+class Salvaged:
+    """Where a damaged file is kept now, and how much of it is in the new one in its place."""
 
-    Raises StoreUnavailable where another has it open, BadInput and StoreDamaged where there is nothing to keep.
+    kept: Path
+    told: str
+
+
+def salvage(path: Path) -> Salvaged:
+    """Keep the records of a damaged log that follow each other from its beginning, whatever was put or damaged between them.
+
+    Where it raises, nothing was changed: StoreUnavailable where another has it open, BadInput and StoreDamaged where nothing can be kept.
     """
     with _locked(path) as file:
-        found = read_chain(_whole(file, path), path)
+        data = file.readall() or b""
+        records, written = salvaged_records(data, path)
+        if written and not records:
+            raise StoreDamaged(f"{path}: not one of {counted(written, 'write')} could be read; it stays as it is: restore a copy")
         kept = set_aside(path)
-        _fresh_file(path, found.records)[0].close()
-    return kept
+        try:
+            _fresh_file(path, records)[0].close()
+        except BaseException:
+            kept.unlink(missing_ok=True)  # the damaged file is still in its place
+            raise
+    return Salvaged(kept, f"kept {len(records):,} of {counted(written, 'write')}")
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
@@ -208,7 +223,7 @@ def _record(diff: Diff) -> dict[str, Json]:
 
 def _sound(found: Chain, path: Path) -> Chain:
     if found.lost:
-        raise StoreDamaged(f"{path}: {found.lost}; nothing was changed: {_SALVAGE} {path}")
+        raise StoreDamaged(f"{path}: {found.lost}; nothing was changed: {SALVAGE} {path}")
     return found
 
 

@@ -8,6 +8,7 @@ import pytest
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
 from kgot_lab.examine.own_files import examine_file, salvage_file
+from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.ledger import Entry, Ledger
@@ -73,8 +74,52 @@ def test_a_damaged_store_is_salvaged(files, kind):
     data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
     path.write_bytes(data)
     assert "kgot-lab doctor --salvage" in examine_file(path).said
-    assert salvage_file(path).read_bytes() == data
+    assert salvage_file(path).kept.read_bytes() == data
     assert examine_file(path).whole
+
+
+NOT_OURS = {
+    "node_link.json": '{"directed": true, "multigraph": false, "nodes": [{"id": "Ada"}], "links": []}',
+    "indented.json": '{\n "directed": true,\n "nodes": [],\n "links": []\n}',
+    "plan.json": '{"plan": 1, "set": "gaia", "questions": 3}',
+    "results.json": '{"by level": {"all": {"questions": 3}}}',
+    "totals.json": '{"run": {"seconds": 3}, "tools": {}}',
+    "untraced.json": '{"seconds": 1.5}',
+    "tool_times.jsonl": '{"tool": "wikipedia", "seconds": 0.2, "ok": true}\n',
+    "list.json": "[1, 2]",
+    "other.jsonl": '{"run": "a", "loss": 0.1}\n{"run": "a", "loss": 0.05}\n',
+    "trace.json": '{"trace": "of another program"}',
+}
+
+
+@pytest.mark.parametrize("name", NOT_OURS)
+def test_json_of_another_kind_is_no_broken_file(tmp_path, name):
+    (tmp_path / name).write_text(NOT_OURS[name], encoding="utf-8")
+    with pytest.raises(BadInput, match="is no file that the doctor knows"):
+        examine_file(tmp_path / name)
+
+
+def test_receipts_of_questions_are_known(tmp_path):
+    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q1", "London"))
+    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q2", "Paris"))
+    health = examine_file(tmp_path / "receipts.jsonl")
+    assert (health.kind, health.whole) == ("receipts of questions", True) and "of 2 questions; it can be read" in health.said
+
+
+def test_a_trace_without_its_first_line_is_told_so(files):
+    path = files["a trace"]
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == ("a trace", False) and "its first line, which says of which run it is," in health.said
+
+
+@pytest.mark.parametrize("cut", [30, 60])
+def test_a_graph_in_lines_that_was_cut_short_is_broken(tmp_path, cut):
+    write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.jsonl")
+    assert examine_file(tmp_path / "graph.jsonl").whole
+    (tmp_path / "graph.jsonl").write_bytes((tmp_path / "graph.jsonl").read_bytes()[:cut])
+    health = examine_file(tmp_path / "graph.jsonl")
+    assert (health.kind, health.whole) == ("a graph file", False)
 
 
 def test_a_file_that_is_not_ours_is_refused(tmp_path):

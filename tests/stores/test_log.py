@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
+from kgot_lab.examine.own_files import examine_file
 from kgot_lab.graph.truth import Truth
 from kgot_lab.stores import open_store
 from kgot_lab.stores.chain import line_of
@@ -147,11 +148,45 @@ def test_what_is_whole_of_a_damaged_log_can_be_kept_and_the_damaged_one_stays_be
     path.write_bytes(data)
     with pytest.raises(StoreDamaged, match=r"kgot-lab doctor --salvage .*graph\.log"):
         InMemory(path=path)
-    assert salvage(path).read_bytes() == data
+    assert salvage(path).kept.read_bytes() == data
     with InMemory(path=path) as store:
         assert len(list(history(path))) == 3
         store.apply(Diff(added_nodes=(Node("new"),)))
     assert len(list(history(path))) == 4
+
+
+@pytest.mark.parametrize("harm", ["a second head", "no head", "marks", "a shorter mark", "a line between"])
+def test_a_log_whose_chain_is_sound_keeps_all_its_records(tmp_path, harm):
+    path = tmp_path / "graph.log"
+    whole, _ = killed_while_writing(path)
+    lines = whole.splitlines(keepends=True)
+    harmed = {
+        "a second head": [lines[0], *lines],
+        "no head": lines[1:],
+        "marks": [lines[0], b"x" * len(lines[1]), b"x" * len(lines[2]), *lines[3:]],
+        "a shorter mark": [lines[0], lines[1], lines[2][4:], *lines[3:]],
+        "a line between": [*lines[:5], b"what somebody wrote\n", *lines[5:]],
+    }
+    path.write_bytes(b"".join(harmed[harm]))
+    assert not examine_file(path).whole
+    assert salvage(path).told == "kept 5 of 5 writes"
+    assert len(list(history(path))) == 5 and examine_file(path).whole
+
+
+def test_a_salvage_of_a_log_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(tmp_path):
+    path = tmp_path / "graph.log"
+    whole, sizes = killed_while_writing(path)
+    path.write_bytes(whole[: sizes[2] + 20] + b"?" + whole[sizes[2] + 21 :])
+    assert salvage(path).told == "kept 2 of 5 writes"
+    (tmp_path / "graph.log.damaged-1").unlink()
+    lost = whole[: sizes[0]].replace(whole[-60:-50], b"") + whole[sizes[1] :]
+    newer = line_of({"format": "kgot_lab diff log", "version": 3}, b"") + whole[sizes[0] :]
+    for data, reason in ((lost, "not one of 5 writes could be read"), (newer, "another version")):
+        path.write_bytes(data)
+        for _ in range(2):
+            with pytest.raises((StoreDamaged, BadInput), match=reason):
+                salvage(path)
+        assert path.read_bytes() == data and list(tmp_path.iterdir()) == [path]
 
 
 def old_log(path, diffs):

@@ -9,14 +9,31 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
+from weakref import WeakSet
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.forks import keep_for_ever, tell_of_forks
 from kgot_lab.graph.gate import MOST_KEPT
+from kgot_lab.stores.chain import SALVAGE
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
-from kgot_lab.stores.sqlite.wal import lost_commits, wal_frames, warn_of_lost
+from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.copies import private_copy
+from kgot_lab.stores.sqlite.sums import (
+    ARRIVING,
+    FORGETTING,
+    GUARDING,
+    NOT_AS_WRITTEN,
+    SUMMING,
+    SUMS,
+    can_sum,
+    damage_in,
+    fill_since,
+    fill_sums,
+    lacks_sums,
+    newest,
+)
+from kgot_lab.stores.sqlite.wal import damage_to_log, wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows
@@ -151,8 +168,8 @@ _ACTIONS = {
 class Opened:
     """The two connections to one graph: only the first can write."""
 
-    writer: sqlite3.Connection
-    reader: sqlite3.Connection
+    writer: Connection
+    reader: Connection
     guard: Guard  # of the writer, asleep but while a statement is looked at
     read_guard: Guard
     files: Mapping[str, tuple[int, int]]  # the database and its log as they were opened, by device and number; none in memory
@@ -178,8 +195,10 @@ class Opened:
         """Close both, the writer last: it tidies the file up."""
         self.reader.close()
         self.writer.close()
+        _OPEN.discard(self)
 
 
+_OPEN: WeakSet[Opened] = WeakSet()
 _LOCKED_ELSEWHERE: set[tuple[int, int]] = set()  # files that were open when this process was forked, by device and number
 
 
@@ -193,13 +212,14 @@ def opened_file(path: Path | None) -> Opened:
     if path is not None:
         _refuse_foreign(path)
     place = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
-    connections: list[sqlite3.Connection] = []
+    connections: list[Connection] = []
     log = None if path is None else wal_frames(path)
     try:
         connections.append(_connected(place if path is None else f"{place}mode=rwc"))
         if path is not None:
             warn_of_lost(log, connections[0], path)
-        _prepare(connections[0], path)
+        with connections[0].surfacing():
+            _prepare(connections[0], path)
         connections.append(_connected(f"{place}&mode=ro", MOST_READ))
         return _guarded(*connections)
     except BaseException as error:
@@ -237,7 +257,7 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(f"{where}: another process has been writing to it for {_PATIENCE:g} s; try again when it is done")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).endswith(NOT_AS_WRITTEN):
         return damaged(Path(where), str(error))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
         return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
@@ -285,6 +305,11 @@ def _head_of(path: Path) -> tuple[int, int]:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
+def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error where it cannot say."""
+    _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path)
+
+
 def _refuse_unless_ours(application: int, version: int, path: Path | None) -> None:
     if application != APPLICATION:
         raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
@@ -292,14 +317,14 @@ def _refuse_unless_ours(application: int, version: int, path: Path | None) -> No
         raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
 
 
-def _connected(uri: str, most: int = MOST_WRITTEN) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
+    connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True, factory=Connection)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection
 
 
-def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
+def _prepare(writer: Connection, path: Path | None) -> None:
     """Make the tables where the file is new, and set what lasts as long as the connection."""
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
         writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
@@ -316,11 +341,11 @@ def _prepare(writer: sqlite3.Connection, path: Path | None) -> None:
     can_sum(writer)
     if path is not None:
         _sum_up(writer, path)
-    for statement in JOURNAL if path is None else (*JOURNAL, *SUMMING.values()):
+    for statement in JOURNAL if path is None else (*JOURNAL, *SUMMING.values(), *GUARDING.values()):
         writer.execute(statement)
 
 
-def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
+def _sum_up(writer: Connection, path: Path) -> None:
     """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too large find damage."""
     if old := _asked(writer, "PRAGMA user_version") < VERSION:
         writer.execute("BEGIN IMMEDIATE")
@@ -338,36 +363,56 @@ def _sum_up(writer: sqlite3.Connection, path: Path) -> None:
             writer.execute("COMMIT")
 
 
-def damage_on_file(path: Path) -> str:
-    """What is wrong with a graph's file, "" for nothing; nothing is changed in it. Raises BadInput for one that is not ours."""
-    _refuse_foreign(path)
-    if lost := lost_commits(path) and lost_commits(path):  # twice: another process may just be writing
-        return f"the log beside it is damaged, and the last {lost:,} changes in it are lost where the file is opened"
-    with closing(_connected(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+@dataclass(frozen=True)
+class FileSearch:
+    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it has checksums and a log."""
+
+    damage: str
+    nodes: int = 0
+    edges: int = 0
+    has_sums: bool = True
+    has_log: bool = False
+
+
+def search_file(path: Path) -> FileSearch:
+    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and StoreUnavailable."""
+    require_closed_here(path)
+    with private_copy(path) as copied:
+        if said := damage_to_log(copied):
+            return FileSearch(said)
         try:
-            _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
-            can_sum(connection)
-            if version >= VERSION:
-                return damage_in(connection, GRAPH_TABLES)
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            with closing(_connected(copied.path.as_uri())) as connection, connection.surfacing():
+                _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), version := _asked(connection, "PRAGMA user_version"), path)
+                can_sum(connection)
+                nodes, edges = (_asked(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges"))
+                if version >= VERSION:
+                    return FileSearch(damage_in(connection, GRAPH_TABLES), nodes, edges, True, copied.has_log)
+                (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+                return FileSearch("" if said == "ok" else str(said), nodes, edges, False, copied.has_log)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            return str(error)
-        return "" if said == "ok" else str(said)
+            return FileSearch(str(error))
+
+
+def require_closed_here(path: Path) -> None:
+    """Raise StoreUnavailable where this process has a file open: to read it would end its locks on it (POSIX)."""
+    there = _told_of(str(path))
+    if there is not None and any((there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN)):
+        raise StoreUnavailable(f"{path} is open in this program: close that store, or have it searched by its verify()")
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error that says so."""
-    how = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
-    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {how} {path}")
+    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {SALVAGE} {path}")
 
 
 def _asked(connection: sqlite3.Connection, question: str) -> int:
     return int(connection.execute(question).fetchone()[0])
 
 
-def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
+def _guarded(writer: Connection, reader: Connection) -> Opened:
     graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
     tell_of_forks(graph)
+    _OPEN.add(graph)
     reader.execute("PRAGMA query_only = ON")
     for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
         connection.set_authorizer(guard)

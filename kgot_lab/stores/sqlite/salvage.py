@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -9,62 +10,93 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.gate import fit_edge, fit_node
-from kgot_lab.stores.log import set_aside
+from kgot_lab.stores.log import Salvaged, set_aside
+from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.copies import pad_to_size, private_copy
+from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed_here
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
-from kgot_lab.writing import write_whole
+
+_SHARED, _SHARES = 0x40000002, 510  # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
 
 
-def salvage_sqlite(path: Path) -> Path:
-    """Put the sound rows of a damaged file in its place; returns where the damaged one is kept now.
+def salvage_sqlite(path: Path) -> Salvaged:
+    """Put the sound rows of a damaged file in its place.
 
-    An edge that lost one of its nodes goes too. Raises StoreDamaged where not even the tables can be read, and StoreUnavailable where
-    somebody is writing to it now.
+    An edge that lost one of its nodes goes too. Where it raises, nothing was changed: BadInput for a file that is not ours or is of a newer
+    version, StoreDamaged where not one row can be read, and StoreUnavailable where somebody has it open now.
     """
     place = path.resolve()
+    require_closed_here(place)
     _require_alone(place)
-    kept = set_aside(place)
-    if (log := place.with_name(place.name + "-wal")).exists():
-        write_whole(kept.with_name(kept.name + "-wal"), log.read_bytes(), "the damaged log")
-    with closing(sqlite3.connect(place, isolation_level=None)) as damaged:
-        can_sum(damaged)
-        nodes = {node.id: node for row in _rows(damaged, "nodes") for node in _fit_nodes(row)}
-        read = (edge for row in _rows(damaged, "edges") for edge in _fit_edges(row))
-        edges = {edge.identity: edge for edge in read if {edge.source, edge.target} <= nodes.keys()}
+    with private_copy(place) as copied:
+        pad_to_size(copied.path)
+        with closing(sqlite3.connect(copied.path, isolation_level=None, factory=Connection)) as damaged:
+            with suppress(sqlite3.Error, UnicodeDecodeError):
+                refuse_foreign_head(damaged, path)
+            can_sum(damaged)
+            nodes = {node.id: node for row in _rows(damaged, "nodes") for node in _fit_nodes(row)}
+            read = (edge for row in _rows(damaged, "edges") for edge in _fit_edges(row))
+            edges = {edge.identity: edge for edge in read if {edge.source, edge.target} <= nodes.keys()}
+            told = f"kept {_share(damaged, 'node', len(nodes))} and {_share(damaged, 'edge', len(edges))}"
     if not nodes:
         raise StoreDamaged(f"{path}: not one whole row could be read; it stays as it is: restore a copy")
     beside = place.with_name(place.name + ".new")
-    beside.unlink(missing_ok=True)
-    with Sqlite(beside) as store:
-        store.apply(Diff(added_nodes=tuple(nodes.values()), added_edges=tuple(edges.values())))
-    beside.replace(place)
+    try:
+        beside.unlink(missing_ok=True)
+        with Sqlite(beside) as store:
+            store.apply(Diff(added_nodes=tuple(nodes.values()), added_edges=tuple(edges.values())))
+        kept = _kept(place)
+        beside.replace(place)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StoreUnavailable(f"{path}: could not be written anew, and is as it was: {error.strerror or error}") from None
     for part in ("-wal", "-shm"):
         place.with_name(place.name + part).unlink(missing_ok=True)
+    return Salvaged(kept, told)
+
+
+def _kept(place: Path) -> Path:
+    """Where a copy of the damaged file is now, with the log beside it."""
+    kept = set_aside(place)
+    with suppress(FileNotFoundError):
+        kept.with_name(kept.name + "-wal").write_bytes(place.with_name(place.name + "-wal").read_bytes())
     return kept
 
 
+def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
+    """How many were kept of how many, which the rows or their checksums tell; the least that is known where neither can be counted."""
+    there = kept
+    for question in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
+        with suppress(sqlite3.Error, UnicodeDecodeError):
+            there = max(there, damaged.execute(question).fetchone()[0])
+    return f"{kept:,} of {counted(there, kind)}"
+
+
 def _require_alone(place: Path) -> None:
-    with closing(sqlite3.connect(place, isolation_level=None, timeout=0)) as connection:
+    """Raise StoreUnavailable where another process has a file open; nothing is written."""
+    if os.name == "nt":  # which lets nobody replace a file that another has open
+        return
+    import fcntl
+
+    with suppress(FileNotFoundError), place.open("r+b") as file:
         try:
-            connection.execute("BEGIN EXCLUSIVE")
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise StoreUnavailable(f"{place} is being written to now: close that store first") from None
-        except sqlite3.DatabaseError:  # too damaged to say, which is what a salvage is for
-            pass
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARES, _SHARED)
+        except OSError:
+            raise StoreUnavailable(f"{place} is open in another process now: close that store first") from None
 
 
-def _rows(damaged: sqlite3.Connection, kind: str) -> Iterator[tuple[object, ...]]:
+def _rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
     """The rows that have their checksum, read from both ends as far as the file can be read; all where the file has no checksums yet."""
     select = SELECT_SOUND[kind]
     with suppress(sqlite3.Error, UnicodeDecodeError):
         if not damaged.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone():
             select = SELECT_ALL[kind]
     for order in ("", " DESC"):
-        with suppress(sqlite3.Error, UnicodeDecodeError):
+        with suppress(sqlite3.Error, UnicodeDecodeError), damaged.surfacing():
             yield from damaged.execute(f"{select} ORDER BY row.number{order}")
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.given import require_words
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
+    SqlRow,
     diff_of,
     edge_row,
     node_row,
@@ -28,9 +29,10 @@ from kgot_lab.stores.sql import (
     sql_dialect,
     touched,
 )
+from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import GRAPH_TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
-from kgot_lab.stores.sqlite.sums import damage_in
+from kgot_lab.stores.sqlite.sums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -45,8 +47,7 @@ _COMMON = 1_000  # nodes that a word must be in before it can count as common
 _TOGETHER = 500  # ids in one question
 MANY_ROWS = 2_000  # rows that are quicker put in without a trigger for each
 
-_NODES = "SELECT id, labels, properties FROM nodes"
-_EDGES = "SELECT source, type, target, key, properties FROM edges"
+_NODES, _EDGES = SELECTED["nodes"], SELECTED["edges"]
 _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
@@ -98,7 +99,7 @@ class Sqlite:
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
         """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
         refuse_unless_sql_write(statement, brackets=False)
-        with self._transaction() as graph, self._explained(statement, graph.guard), self._timed(graph.writer):
+        with self._transaction() as graph, self._explained(statement, graph.guard, graph.writer), self._timed(graph.writer):
             graph.guard.awake = True
             try:
                 graph.writer.execute(f"EXPLAIN {statement}", parameters).close()  # the guard is asked, and nothing is run
@@ -122,7 +123,7 @@ class Sqlite:
         with self._lock:
             graph = self._graph()
             with (
-                self._explained(statement, graph.read_guard),
+                self._explained(statement, graph.read_guard, graph.reader),
                 self._timed(graph.reader),
                 closing(graph.reader.execute(statement, parameters)) as cursor,
             ):
@@ -185,7 +186,7 @@ class Sqlite:
 
         with self._snapshot():
             nodes, edges = self._asked(f"{_NODES} ORDER BY number"), self._asked(f"{_EDGES} ORDER BY number")
-        return PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges))
+        return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
@@ -199,7 +200,7 @@ class Sqlite:
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """A node's edges, both ways, oldest first; none if there is no such node."""
-        return tuple(map(edge_of_sqlite, self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
+        return tuple(self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """The nodes that share words with a query, in their name or properties, best first by BM25; ties go to the shorter id."""
@@ -207,7 +208,7 @@ class Sqlite:
         with self._snapshot():
             wanted = " OR ".join(self._telling(terms_of(words)))
             found = self._asked(_SEARCH, (NAME_WEIGHT, wanted, max(0, limit))) if wanted else []
-        return tuple(map(node_of_sqlite, found))
+        return tuple(self._nodes(found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Each node within some hops, whichever way the edges point, with the least number of hops; none if there is no such node."""
@@ -226,7 +227,7 @@ class Sqlite:
         """A shortest path of at most so many edges, whichever way they point; none if there is none."""
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
-            return tuple(edge_of_sqlite(row) for step in steps for row in self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+            return tuple(edge for step in steps for edge in self._edges(self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity)))
 
     def holds(self, value: Scalar) -> bool:
         """Whether the graph holds a text or a number exactly; see `looking_up`."""
@@ -239,7 +240,7 @@ class Sqlite:
         """The edges whose two ends are both among some nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"
         asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
-        return tuple(map(edge_of_sqlite, self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
+        return tuple(self._edges(self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- inside ---
 
@@ -264,6 +265,19 @@ class Sqlite:
         )
         return [Edge(source, type, target, key=key) for source, type, target, key in self._asked(asked, (id,))]
 
+    def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
+        yield from map(node_of_sqlite, self._sound(rows))
+
+    def _edges(self, rows: Iterable[SqlRow]) -> Iterator[Edge]:
+        yield from map(edge_of_sqlite, self._sound(rows))
+
+    def _sound(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
+        """Rows without their checksums; raises StoreDamaged for one that does not fit its own."""
+        for row in rows:
+            if not is_sound(row):
+                raise damaged(Path(self._path or "the graph in memory"), f"what it holds of {row[0]!r} {NOT_AS_WRITTEN}")
+            yield row[:-1]
+
     def _graph(self) -> Opened:
         if self._opened is None:
             raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._over}")
@@ -274,7 +288,8 @@ class Sqlite:
         with self._lock:
             graph = self._graph()
             try:
-                return graph.writer.execute(statement, parameters).fetchall()
+                with graph.writer.surfacing():
+                    return graph.writer.execute(statement, parameters).fetchall()
             except sqlite3.Error as error:
                 raise unavailable(error, self._path) or StoreUnavailable(f"{self._path or 'the graph in memory'}: {error}") from None
             except UnicodeEncodeError:
@@ -300,9 +315,10 @@ class Sqlite:
         with self._lock:
             graph = self._graph()
             try:
-                graph.writer.execute("BEGIN IMMEDIATE")
-                yield graph
-                graph.writer.execute("COMMIT")
+                with graph.writer.surfacing():
+                    graph.writer.execute("BEGIN IMMEDIATE")
+                    yield graph
+                    graph.writer.execute("COMMIT")
                 graph.refuse_if_moved()
             except BaseException as error:
                 if graph.writer.in_transaction:
@@ -312,11 +328,12 @@ class Sqlite:
                 raise
 
     @contextmanager
-    def _explained(self, statement: str, guard: Guard) -> Iterator[None]:
+    def _explained(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
         """Turn what SQLite and the checks say of a statement into QueryFailed."""
         guard.refused = ""
         try:
-            yield
+            with connection.surfacing():
+                yield
         except sqlite3.Error as error:
             known = unavailable(error, self._path)
             if known and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
@@ -336,7 +353,7 @@ class Sqlite:
         return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
 
     @contextmanager
-    def _timed(self, connection: sqlite3.Connection) -> Iterator[None]:
+    def _timed(self, connection: Connection) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         try:
@@ -344,13 +361,14 @@ class Sqlite:
         finally:
             connection.set_progress_handler(None, 0)
 
-    def _refuse_misfit(self, diff: Diff, writer: sqlite3.Connection) -> None:
+    def _refuse_misfit(self, diff: Diff, writer: Connection) -> None:
         """Raise BadInput unless a diff fits, having read the rows that decide it and no others."""
         ids, identities = touched(diff)
         if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
-        nodes = [node_of_sqlite(row) for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))]
-        edges = {identity: edge_of_sqlite(row) for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity)}
+        nodes = list(self._nodes(row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,))))
+        found = (row for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity))
+        edges = {edge.identity: edge for edge in self._edges(found)}
         for node in diff.removed_nodes:
             edges.update((edge.identity, edge) for edge in self.neighbours(node.id))
         refuse_misfit(diff, nodes, edges.values())

@@ -10,6 +10,9 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kgot_lab.stores.sqlite.connection import Connection
 
 _COLUMNS = {"nodes": ("id", "labels", "properties"), "edges": ("source", "type", "target", "key", "properties")}
 FORGETTING = {f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")}
@@ -34,10 +37,22 @@ SUMMING = {
     for kind in _COLUMNS
     for event in ("INSERT", "UPDATE")
 }
+NOT_AS_WRITTEN = "is not as it was written"
+GUARDING = {  # those of a connection come before those of the file, which take the checksum away
+    f"sound_{kind}_before_{event}": f"CREATE TEMP TRIGGER sound_{kind}_before_{event} BEFORE {event} ON main.{kind}"
+    f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_sum_of(kind, 'OLD')}"
+    f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {NOT_AS_WRITTEN}'); END"
+    for kind in _COLUMNS
+    for event in ("UPDATE", "DELETE")
+}
 ARRIVING = {name: trigger for name, trigger in SUMMING.items() if name.endswith("INSERT")}
 SELECT_SOUND = {
     kind: f"SELECT {', '.join(columns)} FROM {kind} AS row LEFT JOIN sums ON sums.kind = '{kind}' AND sums.number = row.number"
     f" WHERE coalesce(sum, {_sum_of(kind, 'row')}) = {_sum_of(kind, 'row')}"
+    for kind, columns in _COLUMNS.items()
+}
+SELECTED = {  # with its checksum, or NULL, after the others
+    kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
 SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}  # of the first version
@@ -79,6 +94,12 @@ def can_sum(connection: sqlite3.Connection) -> None:
     connection.create_function("checksum", -1, _checksum, deterministic=True)
 
 
+def is_sound(row: Sequence[Any]) -> bool:
+    """Whether a row as `SELECTED` has it is as it was written, as far as it has a checksum."""
+    *columns, sum = row
+    return sum is None or sum == _checksum(*(column.encode() for column in columns))
+
+
 def _checksum(*columns: bytes) -> int:
     sum = 0
     for column in columns:
@@ -86,10 +107,11 @@ def _checksum(*columns: bytes) -> int:
     return sum
 
 
-def damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
+def damage_in(connection: Connection, schema: Sequence[str]) -> str:
     """What is wrong with a graph's file, whose tables were made by these statements; "" for nothing. Nothing is changed in it."""
     try:
-        return _damage_in(connection, schema)
+        with connection.surfacing():
+            return _damage_in(connection, schema)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return str(error)
     finally:

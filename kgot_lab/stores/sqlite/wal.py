@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.stores.log import set_aside
+from kgot_lab.stores.sqlite.copies import Copied
 
 _HEAD, _FRAME = struct.Struct(">8I"), struct.Struct(">4I")  # of the log; of a page in it: number, size of the file at a commit, salts
 _FRAME_HEAD = 24
+_INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
 
 @dataclass(frozen=True)
@@ -39,29 +41,67 @@ def wal_frames(path: Path) -> WalFrames | None:
     return WalFrames((salts[0], salts[1]), ends)
 
 
-def lost_commits(path: Path) -> int:
-    """How many changes in the log beside a file SQLite will pass over, since something before them is damaged; nothing is written.
+def damage_to_log(copied: Copied) -> str:
+    """What the log beside a file has lost, or may have, so that SQLite passes over it; "" for nothing that shows.
 
-    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page before it.
+    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page before it. The index of the
+    log, which processes share and a killed one leaves, tells how many pages were acknowledged (sqlite.org/walformat.html, 2).
     """
+    log, index = _log_on_file(copied.path), _index_of(copied.index)
+    if log.lost:
+        return f"the log beside it is damaged, and the last {log.lost:,} changes in it are lost where the file is opened"
+    if index and index.pages > log.whole and (index.salts == log.salts or not log.salts):
+        if log.whole or index.pages > index.kept:
+            return f"the log beside it lost its end: of {index.pages:,} pages that were put there only the first {log.whole:,} are whole"
+    elif log.torn and not copied.grew and not (index and index.salts == log.salts and index.pages == log.whole):
+        return "the log beside it ends within a change, which was cut off: a write that did not end, or damage to the last one"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Log:
+    salts: bytes = b""
+    whole: int = 0  # pages up to the end of the last change that is sound
+    lost: int = 0  # changes after damage
+    torn: bool = False  # something follows the last change
+
+
+def _log_on_file(path: Path) -> _Log:
     try:
         data = path.with_name(path.name + "-wal").read_bytes()
-        magic, _, page, _, *salts, first, second = _HEAD.unpack_from(data)
+        magic, _, page, _, _, _, first, second = _HEAD.unpack_from(data)
     except (OSError, struct.error):
-        return 0
+        return _Log()
     order = ">" if magic & 1 else "<"
-    said = _summed(data[: _HEAD.size - 8], order, (0, 0))
-    sound, lost = said == (first, second), 0
-    for place in range(_HEAD.size, len(data) - _FRAME_HEAD - page + 1, _FRAME_HEAD + page):
-        _, size, *own = _FRAME.unpack_from(data, place)
-        if own != salts:
+    said, salts = _summed(data[: _HEAD.size - 8], order, (0, 0)), data[16:24]
+    sound, whole, lost, torn = said == (first, second), 0, 0, False
+    for number, place in enumerate(range(_HEAD.size, len(data), _FRAME_HEAD + page), start=1):
+        head = data[place : place + _FRAME_HEAD]
+        if not salts.startswith(head[8:16]):
+            break
+        torn = True
+        if len(data) < place + _FRAME_HEAD + page:
             break
         if sound:
-            body = data[place : place + 8] + data[place + _FRAME_HEAD : place + _FRAME_HEAD + page]
-            said = _summed(body, order, said)
-            sound = said == struct.unpack_from(">2I", data, place + 16)
-        lost += size > 0 and not sound
-    return lost
+            said = _summed(head[:8] + data[place + _FRAME_HEAD : place + _FRAME_HEAD + page], order, said)
+            sound = said == struct.unpack_from(">2I", head, 16)
+        if _FRAME.unpack_from(head)[1]:
+            whole, lost, torn = (number, lost, False) if sound else (whole, lost + 1, torn)
+    return _Log(salts, whole, lost, torn)
+
+
+@dataclass(frozen=True)
+class _Index:
+    salts: bytes
+    pages: int  # of the log, those of whole changes
+    kept: int  # those of them that are in the file itself too
+
+
+def _index_of(data: bytes) -> _Index | None:
+    """What the index of a log tells; None where it tells nothing, or is of a machine that writes its numbers the other way round."""
+    if len(data) < 100 or data[:48] != data[48:96] or _INDEX.unpack_from(data)[0] != _INDEX_VERSION:
+        return None
+    return _Index(data[32:40], _INDEX.unpack_from(data, 16)[0], _INDEX.unpack_from(data, 96)[0])
 
 
 def _summed(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:

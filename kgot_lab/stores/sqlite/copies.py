@@ -1,0 +1,79 @@
+"""A private copy of an SQLite file: SQLite tidies up what it opens, and a look at a file must change nothing."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import StoreUnavailable
+
+_TRIES = 5
+_SIZE, _PAGES = struct.Struct(">H"), struct.Struct(">I")  # in the head of a file: of a page, at 16, and how many there are, at 28
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b"" without one."""
+
+    path: Path
+    has_log: bool
+    index: bytes
+    grew: bool  # the log, while it was copied: its end is of a write that goes on
+
+
+@contextmanager
+def private_copy(path: Path) -> Iterator[Copied]:
+    """A copy of a file and of its log, both of one moment, in a folder of its own; raises StoreUnavailable."""
+    place = path.resolve()
+    with tempfile.TemporaryDirectory(prefix="kgot_lab_") as folder:
+        try:
+            copied = _copied(place, Path(folder))
+        except OSError as error:
+            told = f"no copy of it to look at could be made: {error.strerror or error}"
+            raise StoreUnavailable(f"{path}: {told}; see that it may be read, and that the temporary folder has room") from None
+        yield copied
+
+
+def pad_to_size(path: Path) -> None:
+    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite reads nothing of it."""
+    head = path.read_bytes()[:100]
+    if len(head) == 100:
+        (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
+        whole = pages * (65_536 if size == 1 else size)
+        there = path.stat().st_size
+        if there < whole <= 1_000 * there:  # a larger one is damage to the head itself
+            with path.open("r+b") as file:
+                file.truncate(whole)
+
+
+def _copied(place: Path, folder: Path) -> Copied:
+    copy = folder / "graph.db"
+    log, beside = place.with_name(place.name + "-wal"), place.with_name(place.name + "-shm")
+    for left in reversed(range(_TRIES)):
+        before, index = (_state(place), _state(log)), b""
+        with suppress(FileNotFoundError):
+            index = beside.read_bytes()  # first: the log may then have more than it tells, and never less
+        shutil.copyfile(place, copy)
+        for part in ("-wal", "-journal"):
+            copied = copy.with_name(copy.name + part)
+            copied.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(place.with_name(place.name + part), copied)
+        grew = _state(log) != before[1]
+        if _state(place) == before[0] and (not grew or not left):  # the log is only added to as long as the file stays the same
+            return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
+    raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
+
+
+def _state(file: Path) -> tuple[int, int, int] | None:
+    """What changes with a file; None where it is not there."""
+    try:
+        there = file.stat()
+    except FileNotFoundError:
+        return None
+    return there.st_ino, there.st_mtime_ns, there.st_size
