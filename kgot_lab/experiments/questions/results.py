@@ -78,8 +78,8 @@ def _dollars(rows: Sequence[QuestionReceipt]) -> str:
 
 
 def _untold(row: QuestionReceipt) -> bool:
-    """Whether the server did not tell the tokens of a question's calls: none takes no tokens."""
-    return bool(row.calls and not row.error and not (row.prompt_tokens or row.completion_tokens or row.dollars))
+    """Whether the server did not tell all tokens of a question's calls: none reads nothing or writes nothing."""
+    return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 
 def _mean(values: Sequence[float]) -> Estimate:
