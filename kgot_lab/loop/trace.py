@@ -250,7 +250,7 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
 
 
 def parted_at(events: Iterable[Event]) -> int | None:
-    """The number of the first write that does not follow on those before it, as where another wrote into the store too; None without one."""
+    """The number of the first write that does not follow on those before it, as where another wrote there too; None without one."""
     events = tuple(events)
     _, parted, _ = _followed(events)
     return next((number for number, event in enumerate(events) if event is parted), None)
