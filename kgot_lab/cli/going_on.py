@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
-from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, OverBudget, ReplayMiss, SandboxError, StoreUnavailable, TraceError
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    NotInstalled,
+    OutOfMemory,
+    OverBudget,
+    ReplayMiss,
+    SandboxError,
+    StoreUnavailable,
+    TraceError,
+)
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
@@ -64,7 +75,7 @@ def told_how(path: Path, again: GoOn) -> Iterator[None]:
     except KeyboardInterrupt:
         say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if path.exists() else ''}")
         raise typer.Exit(INTERRUPTED) from None
-    except (LLMError, NotInstalled, SandboxError, StoreUnavailable, TraceError) as error:
+    except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
         told = f"{str(error).rstrip('.')}. {_kept(path)}"
         raise LabError(f"{told} {again.after(error)}" if path.exists() else told) from error
     except OSError as error:

@@ -28,6 +28,7 @@ from kgot_lab.errors import (
     OverBudget,
     ReplayMiss,
     TraceError,
+    words_of,
 )
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
@@ -138,7 +139,7 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _is_full(error):
                 raise
-            told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+            told_of = words_of(error) if isinstance(error, LabError) else f"{type(error).__name__}: {words_of(error)}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
         seconds: float | None = before + time.perf_counter() - began
         if any(isinstance(event, Answered) for event in kept):  # walking a recording again takes another time than the answer took
