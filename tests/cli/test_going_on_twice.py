@@ -206,6 +206,7 @@ def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_
     with openai_server(*replies(*FIRST, SPARQL_REST[0]), deleted, *replies(*FIRST[1:3], SEARCH_AGAIN, SPARQL_MORE)) as model:
         ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10")))
     assert ran.code == 1 and parted_at(load_run("run.jsonl").events) is not None, ran.err
+    assert "Everything so far is in run.jsonl." in ran.err and "Go on with" not in ran.err
     resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
     assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, resumed.err
     assert "--namespace NEW" not in resumed.err and "Go on with" not in resumed.err
