@@ -127,8 +127,11 @@ class NoSandbox(SandboxError):
 class ToolFailed(LabError):
     """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it cost nevertheless.
 
-    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the run.
+    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the run. It is `recorded` where a
+    trace holds it already.
     """
+
+    recorded = False
 
     def __init__(self, message: str, *, again: bool = False, usage: Iterable[object] = (), wait: float | None = None):
         self.again, self.usage, self.wait = again, tuple(usage), wait

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, finish, made_again
+from kgot_lab.cli.going_on import GoOn, command, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
@@ -131,7 +131,7 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
 def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path, events: Sequence[Event]) -> None:
     """Save the graph where that is told, and say where the store holds another than the run made."""
     if choice.save:
-        with made_again(trace):
+        with made_again(trace, command("resume", trace)):
             asking.keep_graph(store.graph(), events, choice.save)
     asking.told_if_shared(store, choice, events)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import asking, terminal
-from kgot_lab.cli.going_on import GoOn, told_how
+from kgot_lab.cli.going_on import GoOn, made_again, told_how
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -42,11 +42,13 @@ def extract_graph(
         raise BadInput(f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it")
     if there is not None and not {node.id for node in there.nodes} <= {node.id for node in graph_after(done).nodes}:
         raise BadInput(f"{out} holds another graph than this extraction made, which would be lost: name another file with --out FILE")
+    going_on = GoOn("extract", documents, {**again, "trace": path, "resume": True})
     passages = terminal.read_folder(documents)
     left = left_to_read(passages, limits, done)
     if done and not left:
         terminal.say("nothing is left to do: every document is read")
-        asking.keep_graph(graph_after(done), done, str(out))
+        with made_again(path, str(going_on)):
+            asking.keep_graph(graph_after(done), done, str(out))
         return
     spending = asking.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
@@ -58,8 +60,9 @@ def extract_graph(
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = append(events, path) if go_on else record(events, path, about={**made_by(llm), "configuration": page})
-        with told_how(path, GoOn("extract", documents, {**again, "trace": path, "resume": True})):
+        with told_how(path, going_on):
             for event in kept:
                 terminal.show_event(event, begun)
-        asking.keep_graph(store.graph(), load_run(path).events, str(out))
+        with made_again(path, str(going_on)):
+            asking.keep_graph(store.graph(), load_run(path).events, str(out))
         terminal.say(f"the run is in {path}")

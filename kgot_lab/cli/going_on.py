@@ -106,17 +106,16 @@ def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | Non
             seen.append(event)
             show_event(event, begun, to_stderr=as_json)
         show_end(seen, path, as_json=as_json)
-    with made_again(path, html=html):
+    with made_again(path, command("resume", path, html=html)):
         write_page(seen, html)
     return seen
 
 
 @contextmanager
-def made_again(path: Path, **output: Path | None) -> Iterator[None]:
-    """Where an output of a whole run cannot be written, say that the run is kept and how the output is made once more."""
+def made_again(path: Path, how: str) -> Iterator[None]:
+    """Where an output of a whole run cannot be written, say that the run is kept and by which command the output is made once more."""
     try:
         yield
     except (BadInput, OSError) as error:
         told = reason_of(error) if isinstance(error, OSError) else str(error).rstrip(".")
-        how = command("resume", path, **output)
         raise LabError(f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.documents.apart import converter_of
 from kgot_lab.documents.converting import CONVERTED
 from kgot_lab.errors import BadInput, NotInstalled, shortly
-from kgot_lab.reading import read_regular
+from kgot_lab.reading import read_regular, wide_encoding
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
 _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
@@ -27,10 +27,8 @@ _NO_CHARSETS = {
     "oem",
 }  # or never end
 _LARGEST = 50_000_000  # bytes of a file
-_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
-    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-}
+_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # of the byte order
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text holds but those of old terminals
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def text_of(path: Path) -> Text:
 
 def text_from(data: bytes, extension: str, charset: str = "") -> Text:
     """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as text_of does."""
-    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in (mark for marks in _MARKS.values() for mark in marks):
+    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _MARKS:
         raise BadInput("empty")
     found = _converted(data, extension, charset) if extension in CONVERTED else _decoded(data, charset)
     if not found.text.strip():
@@ -99,10 +97,9 @@ def _known_charset(declared: str) -> str:
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 or UTF-32 with its mark, or what is declared, or Windows-1252, or UTF-8 with gaps."""
-    for encoding, marks in _MARKS.items():
-        if data.startswith(marks):
-            return Text(data.decode(encoding, "replace"))
+    """The text of some bytes: UTF-8, or UTF-16 or UTF-32, or what is declared, or Windows-1252, or UTF-8 with gaps; raises BadInput."""
+    if wide := wide_encoding(data):
+        return Text(data.decode(wide, "replace"), remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}")
     told, declared = declared, _known_charset(declared)
     unknown = f"{shortly(told)} is no character set; " if told and not declared else ""
     if declared.startswith(_NOT_ASCII):
@@ -118,9 +115,12 @@ def _decoded(data: bytes, declared: str = "") -> Text:
         pass
     for encoding in filter(None, (declared, "cp1252")):
         try:
-            return Text(data.decode(encoding), remark=f"{unknown}not UTF-8; read as {encoding}")
+            text = data.decode(encoding)
         except UnicodeError:
             continue
+        if encoding == "cp1252" and _CONTROLS.search(text):
+            raise BadInput("in no character set that can be told: save it as UTF-8")
+        return Text(text, remark=f"{unknown}not UTF-8; read as {encoding}")
     text = data.decode("utf-8", "replace")
     gaps = text.count("�")
     if gaps > len(text) / 10:

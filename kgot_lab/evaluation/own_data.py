@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import HIGHEST_GRADE, Dataset
+from kgot_lab.reading import require_narrow
 from kgot_lab.types import Document, Json, Query
 from kgot_lab.writing import write_whole
 
@@ -94,6 +95,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Where a line stands, and the line: those that are not blank."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            require_narrow(file.peek(4096), path.name)
             for number, line in enumerate(file, start=1):
                 where = f"{path.name}, line {number}"
                 try:

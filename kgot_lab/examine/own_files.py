@@ -5,15 +5,19 @@ from __future__ import annotations
 import codecs
 import json
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, shortly
+from kgot_lab.reading import require_narrow
 from kgot_lab.text.counted import counted
 
 _HEAD = 400  # bytes of a file that tell what it is
+_LONG_NAME = 4_000  # bytes that no path has
+_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -38,8 +42,10 @@ def examine_file(path: Path | str) -> Health:
         return Health(path, kind, True, _EXAMINED[kind](path))
     except NotInstalled:  # which says nothing of the file
         raise
-    except (LabError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        return Health(path, kind, False, str(error))
+    except OSError as error:
+        return Health(path, kind, False, f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again")
+    except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
+        return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
 
 def salvage_file(path: Path | str) -> Path:
@@ -55,12 +61,9 @@ def salvage_file(path: Path | str) -> Path:
 
 
 def _kind_of(path: Path) -> str:
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}")
-    with path.open("rb") as file:
-        head = file.read(_HEAD).removeprefix(codecs.BOM_UTF8)
+    head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
-        raise BadInput(f"{path} is empty: what was in it is lost, or it was never written")
+        raise BadInput(f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it")
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):
@@ -68,13 +71,38 @@ def _kind_of(path: Path) -> str:
     for start, kind in ((b'{"trace"', _TRACE), (b'{"tape"', _TAPE), (b'{"run"', _LEDGER)):
         if head.startswith(start):
             return kind
+    if path.suffix.lower() != ".graphml":  # which may be in UTF-16
+        require_narrow(head, path)
     if path.suffix.lower() in {".json", ".jsonl", ".graphml", ".ttl"}:
         return _GRAPH_FILE
-    if path.suffix.lower() == ".log":
-        return _LOG
-    if path.suffix.lower() in {".db", ".sqlite", ".sqlite3"}:
-        return _GRAPH
-    raise BadInput(f"{path} is no log, SQLite graph, cache of vectors, trace, tape, graph file or ledger of this package")
+    if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
+        named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
+        raise BadInput(f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy")
+    raise BadInput(f"{path} is no log, SQLite graph, cache of vectors, trace, tape, graph file or ledger of this package: name another")
+
+
+def _head_of(path: Path) -> bytes:
+    """The first bytes of a file; raises BadInput, which says what else is there, or why it cannot be read."""
+    name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind == stat.S_IFREG:
+            with path.open("rb") as file:
+                return file.read(_HEAD)
+    except FileNotFoundError:
+        if path.is_symlink():
+            there = path.readlink()
+            raise BadInput(f"{name} is a link to {there}, and there is no such file: mend the link or restore that file") from None
+        raise BadInput(f"there is no file {name}: see that the name is right") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound") from None
+    if kind == stat.S_IFDIR:
+        raise BadInput(f"{name} is a folder: name a file in it")
+    raise BadInput(f"{name} is {_KINDS.get(kind, 'no file')}, of which nothing was read: name a file")
+
+
+def _unread(error: Exception) -> str:
+    return f"cannot be read ({(isinstance(error, OSError) and error.strerror) or error})"
 
 
 def _sqlite_kind(path: Path) -> str:
@@ -83,10 +111,14 @@ def _sqlite_kind(path: Path) -> str:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-            vectors = not ours and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vectors'").fetchone()
+            tables = set() if ours else {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     except (sqlite3.Error, UnicodeDecodeError):
         return _GRAPH
-    return _VECTORS if vectors else _GRAPH
+    if "vectors" in tables:
+        return _VECTORS
+    if not ours and not {"nodes", "edges", "words"} <= tables:
+        raise BadInput(f"{path} is an SQLite file of another program, not a graph or cache of this package: nothing here can check it")
+    return _GRAPH
 
 
 def _log(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -10,11 +11,13 @@ from typing import TypeVar
 from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-MOST_KEPT = 16_000_000  # of one text: what SQLite is told to take, and more than a passage of any document
+MOST_KEPT = 16_000_000  # bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
 _SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance
+_FEW = 5  # texts that name an element and are fit at a glance
+_MANY = 2_000_000  # letters of an element, each of at most 6 bytes in JSON: so many surely are few enough
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -43,7 +46,8 @@ def fit_node(given: object) -> Node:
     node = _require_element(given, Node)
     of = f"node {shortly(node.id)}"
     fit_text(node.id, f"the id of {of}")
-    return Node(node.id, tuple(fit_text(label, f"a label of {of}") for label in node.labels), _fit_properties(node.properties, of))
+    labels = tuple(fit_text(label, f"a label of {of}") for label in node.labels)
+    return _of_fit_size(Node(node.id, labels, _fit_properties(node.properties, of)), (node.id, labels), of)
 
 
 def fit_edge(given: object) -> Edge:
@@ -55,7 +59,7 @@ def fit_edge(given: object) -> Edge:
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         fit_text(text, f"the {part} of {of}")
     fit_text(edge.key, f"the key of {of}", blank=True)
-    return Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key)
+    return _of_fit_size(Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key), edge.identity, of)
 
 
 def fit_text(text: object, what: str, *, blank: bool = False) -> str:
@@ -144,15 +148,26 @@ def _require_element(element: object, kind: type[Element]) -> Element:
     return element
 
 
+def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Element:
+    """An element and what names it, where both together are not too large to be kept; raises BadInput."""
+    size = len(json.dumps([*named, element.properties], ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MOST_KEPT:
+        raise BadInput(f"{of} takes {size:,} bytes as JSON; {MOST_KEPT:,} can be kept in one node or edge")
+    return element
+
+
 def _is_plain(*texts: object) -> bool:
     """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
-    return all(type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace() for text in texts)
+    return len(texts) <= _FEW and all(
+        type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace() for text in texts
+    )
 
 
 def _has_plain(properties: object) -> bool:
     """Whether these are properties that need no second look."""
     if type(properties) is not dict:
         return False
+    letters = 0
     for name, value in properties.items():
         kind = type(value)
         if type(name) is not str or not name.isascii() or len(name) > _SHORT:
@@ -161,7 +176,8 @@ def _has_plain(properties: object) -> bool:
             return False
         if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
             return False
-    return True
+        letters += len(name) + (len(value) if kind is str else 4) + 1  # a number has at most 20 digits; quotes, a colon and a comma
+    return letters <= _MANY
 
 
 def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.reading import read_regular
+from kgot_lab.reading import read_regular, utf8_text
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.writing import write_whole
 
@@ -62,8 +62,8 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """The lines that are not blank, each with its place; only \\n ends a line, since JSON may hold other separators."""
     try:
-        text = read_regular(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = utf8_text(read_regular(path), path)
+    except OSError as error:
         raise BadInput(f"{path}: cannot be read as a snapshot: {error}") from None
     return ((f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 

@@ -6,11 +6,10 @@ import re
 import socket
 import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
-from weakref import WeakSet
 
 from kgot_lab.timing import ended_after
 
@@ -18,7 +17,6 @@ MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundre
 MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
 _REDIRECTS = 5
 _CHUNK = 1 << 16
-_LATER = 0.5  # seconds after the library's own time for silence, which breaks no connection but that of the exchange
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # or one without an end, which would be looked at from each quote in it
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}  # headers that say how a body travelled
 
@@ -38,21 +36,19 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
     library: Any = import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])  # httpx, or what took its place
 
     class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
-        """Reads answers itself, so that they end."""
+        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be broken and is nobody else's."""
 
         def __init__(self) -> None:
-            super().__init__(**way)
-            self._streams: WeakSet[Any] = WeakSet()
+            super().__init__(limits=library.Limits(max_keepalive_connections=0), **way)
 
         def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
-            own: list[Any] = []
+            own: list[socket.socket] = []
             request.headers["accept-encoding"] = "gzip, deflate"
             own_time = (request.extensions.get("timeout") or {}).get("read") or seconds
-            least = min(seconds, own_time)
-            with _ended(own, self._streams, least + min(_LATER, least / 10)) as late:
+            with _ended(own, min(seconds, own_time)) as late:
                 found, trouble = None, None
                 try:
-                    found = self._followed(request, own, more)
+                    found = self._followed(request, lambda name, info: _note(name, info, own, late), more)
                 except (library.RequestError, UnusableBody) as error:
                     trouble = error
             if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):  # nothing was sent, or may be charged
@@ -63,11 +59,10 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
                 raise trouble
             return found
 
-        def _followed(self, request: Any, own: list[Any], more: dict[str, Any]) -> Any:
+        def _followed(self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]) -> Any:
             for _ in range(_REDIRECTS + 1):
-                request.extensions = {**request.extensions, "trace": lambda name, info: self._note(name, info, own)}
+                request.extensions = {**request.extensions, "trace": note}
                 with _closed(super().send(request, stream=True, **{**more, "follow_redirects": False})) as response:
-                    own.append(response.extensions.get("network_stream"))
                     data = unpacked_body(response.iter_raw(_CHUNK), response.headers.get("content-encoding", ""), most)
                     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
                     asked = response.next_request
@@ -75,12 +70,6 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
                         return library.Response(response.status_code, headers=headers, content=data, request=request)
                     request = asked
             raise UnusableBody(f"the server redirects more than {_REDIRECTS} times")
-
-        def _note(self, name: str, info: dict[str, Any], own: list[Any]) -> None:
-            """Remember the connections that are made for a request, and those that may serve it again."""
-            if name.startswith("connection.") and name.endswith(".complete") and info.get("return_value") is not None:
-                own.append(info["return_value"])
-                self._streams.add(info["return_value"])
 
     return BoundedClient()
 
@@ -130,15 +119,27 @@ def _closed(response: Any) -> Iterator[Any]:
         response.close()
 
 
-def _ended(own: list[Any], known: WeakSet[Any], seconds: float) -> AbstractContextManager[threading.Event]:
-    """Break the connection of an exchange that takes longer; the event says that this happened.
+def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
+    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first over."""
+    if name.endswith(".connect_tcp.complete"):
+        own.append(info["return_value"].get_extra_info("socket").dup())
+        if late.is_set():  # what had to be broken then was not there yet
+            _break(own)
 
-    Which connection serves a request again nobody tells, so then all that are known are broken: those in use are asked for anew.
-    """
 
-    def end() -> None:
-        for stream in list(own) or list(known):
-            with suppress(Exception):  # it may be gone, or be no socket any more
-                socket.socket.shutdown(stream.get_extra_info("socket"), socket.SHUT_RDWR)
+def _break(connections: Iterable[socket.socket]) -> None:
+    for connection in connections:
+        with suppress(OSError):  # it may be gone
+            connection.shutdown(socket.SHUT_RDWR)
 
-    return ended_after(seconds, end)
+
+@contextmanager
+def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
+    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says that this happened."""
+
+    try:
+        with ended_after(seconds, lambda: _break(list(own))) as late:
+            yield late
+    finally:
+        for connection in own:
+            connection.close()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 _UNKNOWN = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
@@ -62,14 +61,12 @@ class Manner:
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
     """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
-    told: Any = headers.get("retry-after")
-    try:
-        return max(0.0, float(told)) if told else None
-    except ValueError:
-        pass
+    told = headers.get("retry-after", "")
+    if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
+        return float(told)
     try:
         return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.structured import checked_reply, note_recorded
+from kgot_lab.llm.structured import checked_reply, json_fault, note_recorded
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
@@ -221,10 +221,10 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     for number, text in enumerate(texts, start=1):
         try:
             line = json.loads(text) if text else {}
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             if number == cut_short:
                 return
-            raise TraceError(f"line {number} of {path} is not JSON ({error.msg}): delete that line and record again") from None
+            raise TraceError(f"line {number} of {path} is not JSON ({json_fault(error)}): delete that line and record again") from None
         if not isinstance(line, dict):
             raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
         if line:
@@ -247,7 +247,7 @@ def settle_last_line(path: Path) -> None:
         return
     try:
         json.loads(last)
-    except ValueError:
+    except (ValueError, RecursionError):
         with path.open("r+b") as file:
             file.truncate(len(before + end))
     else:

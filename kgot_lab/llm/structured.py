@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
+from kgot_lab.http.bounded import MOST_HOLDERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
@@ -117,6 +118,8 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
 
 def parse(text: str, shape: type[_Shape]) -> _Shape:
     """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short reason."""
+    if text.count("{") + text.count("[") > MOST_HOLDERS:
+        raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
     values, broken = _json_in(text)
     reason, longest = broken or "there is no JSON in it", len(text) // 2  # what is wrong with the bulk of a reply tells most
     for value, length in values:
@@ -185,11 +188,18 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
         try:
             value, start = decoder.raw_decode(text, opening.start())
             found.append((value, start - opening.start()))
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", opening.start())
-            broken = broken or f"the JSON breaks at character {where} of {len(text)}: {getattr(error, 'msg', 'too deep')}"
+            broken = broken or f"the JSON breaks at character {where} of {len(text)}: {json_fault(error)}"
             start = opening.start() + 1
     return found, broken
+
+
+def json_fault(error: ValueError | RecursionError) -> str:
+    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end are no faults of its form."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return "too deep" if isinstance(error, RecursionError) else "too many digits"
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from time import sleep
 
 from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
@@ -153,7 +153,8 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
         try:
             result = _called(run, call, noted)
         except ToolFailed as error:
-            told = without_known_keys(whole(words_of(error)))  # an address or a header that it shows may hold one
+            said = words_of(error)
+            told = whole(said) if error.recorded else readable_text(said)  # an address or a header that it shows may hold a key
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -166,9 +167,10 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             yield from _inside(run, call, "", _charged(run, told_of, noted), lost=True)
             raise
         else:
-            text = without_known_keys(whole(result.text))
-            yield from _inside(run, call, text, _charged(run, result.usage, noted))
-            returned = run.happened(ToolReturned, call=call, text=text, sources=tuple(map(readable, result.sources)))
+            if not result.recorded:
+                result = replace(result, text=readable_text(result.text), sources=tuple(map(readable, result.sources)))
+            yield from _inside(run, call, result.text, _charged(run, result.usage, noted))
+            returned = run.happened(ToolReturned, call=call, text=result.text, sources=result.sources)
             yield returned
             return returned
     raise AssertionError("unreachable")
@@ -222,7 +224,12 @@ def _inside(run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lo
 
 def readable(document: Document) -> Document:
     """A document whose texts every file and model can take, without the keys of this environment."""
-    return Document(*(without_known_keys(whole(part)) for part in (document.id, document.text, document.title)))
+    return Document(*map(readable_text, (document.id, document.text, document.title)))
+
+
+def readable_text(text: str) -> str:
+    """A text that every file and model can take, without the keys of this environment."""
+    return without_known_keys(whole(text))
 
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:

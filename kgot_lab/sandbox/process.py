@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
+from kgot_lab.forks import tell_of_forks
 from kgot_lab.graph.truth import Truth
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.sandbox.watching import megabytes_of, tree_of
@@ -93,6 +94,7 @@ class Sandbox:
         self._waiting = 0  # how many elements that is
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
+        tell_of_forks(self)
 
     def __repr__(self) -> str:
         return f"<{self.launch.kind} sandbox: {self.seconds:g} s, {self.memory_mb} MB, {len(self._truth.nodes)} nodes>"
@@ -141,6 +143,13 @@ class Sandbox:
             if self._worker is not None:
                 self._worker.stop()
             self._worker = self._pending = None
+
+    def forked(self) -> None:
+        """In a child: the worker is the parent's; the next statement starts one of the child's own."""
+        self._lock = threading.RLock()
+        if self._worker is not None:
+            self._worker.stop()
+        self._worker = self._pending = None
 
     def _part(self, do: str, statement: str, name: str, kind: type, seconds: float | None = None) -> Any:
         payload = self._ask(do, statement, _MAX_RESULT, seconds)
@@ -231,7 +240,7 @@ class _Worker:
             except (OSError, RuntimeError) as error:  # no file, no process, or no thread may be had
                 raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
             opened.pop_all()  # closed by _end
-        self.stop = weakref.finalize(self, _end, self.process, self.errors)
+        self.stop = weakref.finalize(self, _end, self.process, self.errors, os.getpid())
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._in, False)
@@ -331,11 +340,19 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> None:
+    """End a worker with all it started; a forked child only lets go of its pipes, at its own end too."""
+    if os.getpid() == parent:
+        _killed(process)
+    else:
+        process.returncode = 0  # it is not the child's to wait for
+    for pipe in (process.stdin, process.stdout, errors):
+        if pipe is not None:
+            pipe.close()
+
+
+def _killed(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):  # the latter where only ended processes are left, on macOS
         if process.returncode is None:  # else its number may be another's by now
             os.killpg(process.pid, signal.SIGKILL)  # its session: where no wall ends them with it, what it started would stay
     process.wait()
-    for pipe in (process.stdin, process.stdout, errors):
-        if pipe is not None:
-            pipe.close()

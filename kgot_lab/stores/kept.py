@@ -10,6 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import copied_edge, copied_node, fit_diff
 from kgot_lab.graph.truth import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
@@ -73,14 +74,15 @@ class Kept:
         self._calculator = Calculator(unsafe=unsafe)
         self._path = None if path is None else Path(path).expanduser()
         self._place = f"in {self._path}" if self._path else "in this process"
-        self._closed = False
+        self._over = ""  # why it can be used no more
         self._log: DiffLog | None = None
         if self._path is not None:
             self._reopen(self._path)
+        tell_of_forks(self)
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        held = "closed" if self._closed else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
+        held = "closed" if self._over else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
         return f"<{type(self).__name__}{where}: {held}>"
 
     def __enter__(self) -> Self:
@@ -151,13 +153,21 @@ class Kept:
     @_alone
     def close(self) -> None:
         """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
-        self._closed = True
+        if self._over == ELSEWHERE:
+            return
+        self._over = "was closed; open another one"
         if self._execute is not None:
             self._execute.close()
         self._calculator.close()
         if self._log is not None:
             self._log.close()
         self._log = None
+
+    def forked(self) -> None:
+        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the parent was changing it."""
+        if self._path is not None or not self._alone.acquire(blocking=False):
+            self._over = self._over or ELSEWHERE
+        self._alone = RLock()
 
     # --- looking around ---
 
@@ -215,8 +225,8 @@ class Kept:
     # --- inside ---
 
     def _require_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable(f"the store {self._place} was closed; open another one")
+        if self._over:
+            raise StoreUnavailable(f"the store {self._place} {self._over}")
 
     @property
     def _truth(self) -> Truth:

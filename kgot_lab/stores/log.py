@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.forks import tell_of_forks
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
@@ -60,6 +61,7 @@ class DiffLog:
         except BaseException:
             self._file.close()
             raise
+        tell_of_forks(self)
 
     @property
     def closed(self) -> bool:
@@ -85,6 +87,10 @@ class DiffLog:
         if not self._file.closed:
             with suppress(OSError):  # the mark of the last record; the record itself was put on the disk when it was written
                 os.fsync(self._file.fileno())
+        self._file.close()
+
+    def forked(self) -> None:
+        """Let a child's copy of the file go: the lock is the parent's, and would else outlast its closing."""
         self._file.close()
 
     def compact(self, truth: Truth) -> None:

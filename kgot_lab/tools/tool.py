@@ -13,11 +13,15 @@ from kgot_lab.types import Document, Json, Usage
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the tool cost."""
+    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the tool cost.
+
+    It is `recorded` where a trace holds it already, in which nothing is masked any more: the environment may have other keys by now.
+    """
 
     text: str
     sources: tuple[Document, ...] = ()
     usage: tuple[Usage, ...] = ()
+    recorded: bool = False
 
 
 def checked_result(result: object) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import answering_server, birthplace_questions, told_birthplaces
-from support.command_line import FIRST, QUESTION, REST, Ran, asking, replies
+from support.command_line import FIRST, QUESTION, REST, WRITE, Ran, asking, replies
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -119,6 +120,21 @@ def test_a_page_and_a_graph_that_could_not_be_written_are_made_again_without_ask
         asked = len(server.bodies)
         assert kgot_lab("resume", "run.jsonl", "--html", "pages/run.html").code == 0 and Path("pages/run.html").exists()
         assert len(server.bodies) == asked
+
+
+def test_an_extracted_graph_that_could_not_be_written_is_made_again_without_asking(kgot_lab, here):
+    def last_reply(body):
+        Path("graphs").rmdir()  # while the model answers
+        Path("graphs").write_text("in the way")
+        return replies(WRITE)[0]
+
+    with openai_server(*replies(WRITE), last_reply) as server:
+        words = ["extract", "my papers", "--model", f"{server.url}#m", "--out", "graphs/g.jsonl"]
+        ran = kgot_lab(*words, "--trace", "x.jsonl")
+        told = shlex.split(ran.err.strip().splitlines()[-1].split(" made by: ")[-1])
+        assert ran.code == 1 and "The whole run is in x.jsonl" in ran.err and told == ["kgot-lab", *words[:-2], *told[5:]], ran.err
+        Path("graphs").unlink()
+        assert kgot_lab(*told[1:]).code == 0 and Path("graphs/g.jsonl").exists() and len(server.bodies) == 2
 
 
 def test_a_folder_that_takes_no_trace_is_told_before_anything_is_asked(kgot_lab, server, here):

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
@@ -24,6 +25,11 @@ class _Waits(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if body["waits"]:
             self.asked.release()
+            if body["waits"] == "trickling":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-A: ")
+                with suppress(OSError):  # nobody listens any more
+                    while not self.let.wait(0.05):
+                        self.wfile.write(b"b")
             self.let.wait(30)
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -32,17 +38,19 @@ class _Waits(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
 
-def test_a_server_that_is_silent_for_one_request_breaks_no_other():
+@pytest.mark.parametrize("way", ["silent", "trickling"])
+def test_a_server_that_does_not_answer_one_request_in_time_breaks_no_other(way):
+    _Waits.let.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Waits)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}/v1"
     with openai.OpenAI(api_key="k", base_url=address, max_retries=0, http_client=bounded_client(30, trust_env=False)) as client:
-        client.post("/x", body={"waits": False}, cast_to=object)  # a connection that is used again, which tells nobody
+        client.post("/x", body={"waits": ""}, cast_to=object)  # a connection that is used again, which tells nobody
         answers, short = list[object](), client.with_options(timeout=1.0)
-        late = threading.Thread(target=lambda: answers.append(_error(short)))
+        late = threading.Thread(target=lambda: answers.append(_error(short, way)))
         late.start()
         assert _Waits.asked.acquire(timeout=30)
-        other = threading.Thread(target=lambda: answers.append(client.post("/x", body={"waits": True}, cast_to=object)))
+        other = threading.Thread(target=lambda: answers.append(client.post("/x", body={"waits": "silent"}, cast_to=object)))
         other.start()
         assert _Waits.asked.acquire(timeout=30)
         late.join(30)
@@ -54,9 +62,9 @@ def test_a_server_that_is_silent_for_one_request_breaks_no_other():
     assert answers == [openai.APITimeoutError, {}]
 
 
-def _error(client):
+def _error(client, way):
     with pytest.raises(openai.OpenAIError) as caught:
-        client.post("/x", body={"waits": True}, cast_to=object)
+        client.post("/x", body={"waits": way}, cast_to=object)
     return caught.type
 
 

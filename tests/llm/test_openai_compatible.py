@@ -117,6 +117,20 @@ def test_a_wait_of_hours_is_not_waited_for() -> None:
     assert len(server.bodies) == 1
 
 
+@pytest.mark.parametrize("told", ["nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"])
+def test_a_wait_that_is_none_is_as_if_nothing_were_said(told: str) -> None:
+    with asking(refuses(429, "slow down", {"Retry-After": told}), says("ok")) as (llm, _, waits):
+        assert llm(HELLO).text == "ok"
+    assert 0.5 <= waits[0] <= 1
+
+
+@pytest.mark.parametrize("told", ["1000000000", "9" * 5_000, "Thu, 31 Dec 2099 23:59:59 GMT"])
+def test_a_wait_of_years_is_not_waited_for(told: str) -> None:
+    with asking(refuses(429, "come back", {"Retry-After": told})) as (llm, _, waits), pytest.raises(LLMError, match="it asks to wait"):
+        llm(HELLO)
+    assert waits == []
+
+
 def test_a_used_up_quota_is_not_retried() -> None:
     spent = refuses(429, "no credit left", code="insufficient_quota")
     with asking(spent) as (llm, server, _), pytest.raises(LLMError, match="no credit left"):

@@ -9,7 +9,7 @@ import pytest
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_from_json, prompt_key, prompt_to_json
+from kgot_lab.llm.recorded import Head, Keys, Recorded, Recorder, prompt_from_json, prompt_key, prompt_to_json, settle_last_line
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -342,3 +342,17 @@ def test_a_tape_may_be_held_in_memory() -> None:
     entries = [{"tape": 1, "model": "m"}, {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}}]
     tape = Recorded(entries)
     assert (tape(VOTE).text, tape.head) == ("INSERT", Head("m"))
+
+
+@pytest.mark.parametrize(("line", "why"), [('{"n": ' + "1" * 5_000 + "}", "too many digits"), ("[" * 200_000, "too deep")])
+def test_a_line_that_no_reader_can_take_is_named_and_at_the_end_dropped(tmp_path: Path, line: str, why: str) -> None:
+    tape = tmp_path / "tape.jsonl"
+    Recorder(Scripted(["INSERT"] * 2), tape)(VOTE)
+    sound = tape.read_text()
+    tape.write_text(f"{sound}{line}\n")
+    with pytest.raises(TraceError, match=rf"is not JSON \({why}\)"):
+        Recorded(tape)
+    tape.write_text(f"{sound}{line}")
+    assert Recorded(tape)(VOTE).text == "INSERT"
+    settle_last_line(tape)
+    assert tape.read_text() == sound

@@ -82,6 +82,8 @@ def test_a_reply_is_read_however_it_is_wrapped(text: str) -> None:
         ('{"reason": "because", "choice": "RETR', "breaks at character"),
         ('{"reason": "because", "things": [{"title": "a", "colour": "red"}], "cho', "breaks at character"),
         ("[" * 100_000, "breaks at character"),
+        ('{"reason": ' + "1" * 1_000_000 + "}", "breaks at character 0 of 1000012: too many digits"),
+        ('{"reason": "because", "things": [' + "{}," * 100_000 + "{}]}", "more than 100,000 brackets"),
         ('{"reason": "because"}', "choice: Field required"),
         ('{"reason": "because", "choice": "MAYBE"}', "choice: Input should be"),
         ("[1, 2]", "valid dictionary"),

@@ -7,7 +7,7 @@ from support.loop_script import FEW, WRITE, call, of, scripted, votes
 
 from kgot_lab.errors import LLMError, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
-from kgot_lab.loop.again.replay import Resources, resume, verify
+from kgot_lab.loop.again.replay import Resources, fork, resume, verify
 from kgot_lab.loop.events import Asked, ToolReturned
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.trace import load_run, record
@@ -168,3 +168,32 @@ def test_a_key_that_comes_back_from_a_tool_is_not_on_file(tmp_path, monkeypatch,
 
     events, _ = stopped(tmp_path, own(run))
     assert "…" in of(ToolReturned, events)[0].text and KEY not in (tmp_path / "run.jsonl").read_text().lower()
+
+
+@pytest.mark.parametrize("how", [RuntimeError(f"401 for Bearer {KEY}"), ToolFailed(f"401 for Bearer {KEY}"), KEY])
+@pytest.mark.parametrize("then", [True, False], ids=["a key that is no longer set", "a key that is set only later"])
+def test_a_run_is_verified_and_forked_alike_whatever_keys_the_environment_has_by_then(tmp_path, monkeypatch, how, then):
+    def run(query: str) -> Result:
+        if isinstance(how, Exception):
+            raise how
+        return Result(f"Ada Lovelace has {how}.", (Document(how, f"Ada has {how}."),))
+
+    if then:
+        monkeypatch.setenv("SPECTRUM_API_KEY", KEY)
+    events, _ = stopped(tmp_path, own(run))
+    returned = of(ToolReturned, events)[0]
+    assert (KEY in returned.text) is not then
+    if then:
+        monkeypatch.delenv("SPECTRUM_API_KEY")
+    else:
+        monkeypatch.setenv("SPECTRUM_API_KEY", KEY)
+    assert verify(load_run(tmp_path / "run.jsonl")) is None
+    at = max(number for number, event in enumerate(events) if isinstance(event, Asked))
+    assert of(ToolReturned, list(fork(events, at, '{"answer": "Paris"}').events)) == [returned]
+
+
+def test_what_a_person_puts_in_the_place_of_a_result_is_masked_as_a_result_is(tmp_path, monkeypatch):
+    events, _ = stopped(tmp_path, own(lambda query: Result("Ada Lovelace was born in London.")))
+    monkeypatch.setenv("SPECTRUM_API_KEY", KEY)
+    at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
+    assert of(ToolReturned, list(fork(events, at, f"Ada has {KEY}.").events))[0].text == "Ada has …."

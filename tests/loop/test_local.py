@@ -398,6 +398,26 @@ def test_nothing_to_extract_from_is_said(store):
         extract([], small(), store)
 
 
+def test_an_extraction_goes_on_with_documents_that_hold_a_key_set_only_later(store, monkeypatch):
+    documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
+    events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
+    monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
+    assert left_to_read(documents, FEW, events) == list(ADA[1:])
+    changed = [Document("d1", "Ada Lovelace has nothing."), *ADA[1:]]
+    with pytest.raises(BadInput, match="d1' has changed since the extraction read it: begin a new one"):
+        left_to_read(changed, FEW, events)
+
+
+def test_an_extraction_that_masked_a_key_says_that_the_key_may_be_missing(store, monkeypatch):
+    documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
+    monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
+    events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
+    assert left_to_read(documents, FEW, events) == list(ADA[1:])
+    monkeypatch.delenv("SPECTRUM_API_KEY")
+    with pytest.raises(BadInput, match="a key that the environment had then"):
+        left_to_read(documents, FEW, events)
+
+
 def test_the_sentences_of_a_tool_without_documents_are_those_of_its_text():
     returned = ToolReturned(call=ToolCall("x", {}), text="One is here. Two\nis there.")
     assert [(piece.text, piece.source, piece.place) for piece in sourced_sentences(returned)] == [

@@ -173,6 +173,8 @@ def test_a_server_that_fails_once_is_asked_again_after_the_wait_it_asks_for():
     [
         (Sent(status=500), "HTTP 500", True, 3),
         (Sent(status=429, headers={"retry-after": "900"}), "HTTP 429", True, 1),
+        (Sent(status=429, headers={"retry-after": "\xb2"}), "HTTP 429", True, 3),
+        (Sent(status=429, headers={"retry-after": "Thu, 31 Dec 2099 23:59:59 GMT"}), "HTTP 429", True, 1),
         (Sent(status=404), "HTTP 404: there is no page", False, 1),
         (Sent(status=403), "HTTP 403", False, 1),
     ],

@@ -12,6 +12,7 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.documents.passages import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.reading import read_regular, utf8_text
 from kgot_lab.types import Document, Json
 
 _LISTS = ("aliases", "attachments", "documents", "tools")
@@ -26,8 +27,8 @@ def own_questions(path: Path) -> QuestionSet:
     `steps` and `tools` say what a person took. The name of the set is that of the file. Raises BadInput, which names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # and at no other separator: JSON lets those stand in a text
-    except (OSError, UnicodeDecodeError) as error:
+        lines = utf8_text(read_regular(path), path).split("\n")  # and at no other separator: JSON lets those stand in a text
+    except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not questions:

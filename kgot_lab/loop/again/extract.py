@@ -9,13 +9,14 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.loop.again.recording import Recording, RememberedLLM, RememberedStore
 from kgot_lab.loop.again.replay import same_event, started, without_losses
 from kgot_lab.loop.events import Cut, Event, Started, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import readable, write_all
+from kgot_lab.loop.insert import readable, readable_text, write_all
 from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.run import Loop, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, Document
 
 _READ = "read"  # the "tool" whose return a passage is
@@ -113,11 +114,12 @@ def _has_ended(walk: Iterator[Event]) -> bool:
 
 def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> None:
     """Refuse to go on with documents that are not those of the extraction."""
-    now = {document.id: readable(document).text for document in documents}
+    now = {document.id: document.text for document in documents}
     if gone := [id for id in read if id not in now]:
         raise BadInput(f"the extraction has read {gone[0]!r}, which is no longer among the documents: name the same folder, or begin anew")
-    if changed := [id for id, text in read.items() if now[id] != text]:
-        raise BadInput(f"{changed[0]!r} has changed since the extraction read it: begin a new one")
+    if changed := [id for id, text in read.items() if text not in (whole(now[id]), readable_text(now[id]))]:
+        masked = ", or holds a key that the environment had then and has not now: set it, or" if "…" in read[changed[0]] else ":"
+        raise BadInput(f"{changed[0]!r} has changed since the extraction read it{masked} begin a new one")
 
 
 def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:

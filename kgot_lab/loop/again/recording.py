@@ -167,8 +167,10 @@ class RememberedTool:
             for each in usage:
                 note_recorded(each)
             if returned.failed:
-                raise ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
-            return Result(returned.text, returned.sources, usage)
+                failure = ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
+                failure.recorded = True
+                raise failure
+            return Result(returned.text, returned.sources, usage, recorded=True)
         if self.live is None:
             raise ReplayMiss(f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given")
         return self.live(**arguments)

@@ -26,6 +26,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.again.behind import left_behind
 from kgot_lab.loop.again.recording import Fingerprint, Key, Recording, RememberedLLM, RememberedPython, RememberedStore, RememberedTool
 from kgot_lab.loop.events import Answered, Asked, Event, Read, Started, ToolReturned, Wrote, from_json, to_json
+from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.state import State
@@ -364,7 +365,7 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
             recording.replies[key][nth] = Reply(change, usage, event.model)
         case ToolReturned():
             nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
-            recording.change_result(replace(event, text=change, sources=(), failed=False, again=False), nth)
+            recording.change_result(replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth)
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it")
         case Wrote() | Read():

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
 from kgot_lab.timing import ended_after
 
@@ -44,13 +45,19 @@ class BoltLink:
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
         self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
         self._driver: Driver | None = None
-        self._closed = False
+        self._over = ""  # why it can be used no more
         self._lock = threading.RLock()
+        tell_of_forks(self)
 
     def close(self) -> None:
         """Close the connections for good."""
-        self._closed = True
+        self._over = self._over or "was closed; open another one"
         self.cut()
+
+    def forked(self) -> None:
+        """In a child: to close its copies of the connections would say goodbye to the server for the parent."""
+        keep_for_ever(self._driver)
+        self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
 
     def cut(self) -> None:
         """Close the connections, even those that wait for an answer; the next call makes new ones."""
@@ -61,8 +68,8 @@ class BoltLink:
 
     def require_open(self) -> None:
         """Raise StoreUnavailable where it was closed."""
-        if self._closed:
-            raise StoreUnavailable(f"this store of {self.name} was closed; open another one")
+        if self._over:
+            raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
     def again(self, act: Callable[[], Given]) -> Given:
         """What an act gives, which is done again while the server says that others were in its way."""

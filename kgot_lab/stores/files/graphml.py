@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.reading import read_regular
+from kgot_lab.reading import read_regular, require_narrow, wide_encoding
 from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
@@ -46,9 +46,15 @@ def read_graphml(path: Path | str) -> PropertyGraph:
     import networkx as nx
 
     try:
+        data = read_regular(path)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
+    if wide_encoding(data).startswith("utf-32"):  # UTF-16 is told by every parser of XML
+        require_narrow(data, path)
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a key without a type is read as text
-            read = nx.read_graphml(BytesIO(read_regular(path)), force_multigraph=True)
+            read = nx.read_graphml(BytesIO(data), force_multigraph=True)
     except Exception as error:  # whatever a broken file makes a parser do
         raise BadInput(f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}") from None
     for attributes in _attributes(read):

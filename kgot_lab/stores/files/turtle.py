@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.reading import read_regular
+from kgot_lab.reading import read_regular, utf8_text
 from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 from kgot_lab.writing import write_whole
@@ -19,13 +19,17 @@ def read_turtle(path: Path | str) -> PropertyGraph:
     """The graph in a Turtle file; raises BadInput, naming file and line, or NotInstalled."""
     path, ox = Path(path), oxigraph()
     try:
-        text = read_regular(path)
+        data = read_regular(path)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as Turtle: {error}") from None
+    text = utf8_text(data, path)
+    try:
         quads = ox.parse(input=text, format=ox.RdfFormat.TURTLE, base_iri=f"file:///{quote(path.name)}")
         return graph_of([triple_of(quad) for quad in quads])
     except SyntaxError as error:
         place = f"{path}, line {error.lineno}" if error.lineno else str(path)
         raise BadInput(f"{place}: not Turtle: {str(error.msg)[:_MOST_SAID]}") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"{path}: cannot be read as Turtle: {str(error)[:_MOST_SAID]}") from None
     except BadInput as error:
         raise BadInput(f"{path}: {str(error)[:_MOST_SAID]}") from None

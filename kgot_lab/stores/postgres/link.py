@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import NotInstalled, StoreUnavailable
+from kgot_lab.forks import keep_for_ever, tell_of_forks
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,6 +37,11 @@ class PostgresLink:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
+
+    def leave(self) -> None:
+        """Forget the connection without closing it."""
+        keep_for_ever(self._connection)
+        self._connection = None
 
     def asked(self, statement: str, parameters: Any = None) -> list[Any]:
         """The rows of one statement of our own; raises StoreUnavailable."""
@@ -110,11 +116,18 @@ class Circle:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.links: list[PostgresLink] = []
+        tell_of_forks(self)
 
     def start_afresh(self) -> None:
         """Close all connections."""
         for link in self.links:
             link.close()
+
+    def forked(self) -> None:
+        """In a child: to close its copies of the connections would end them for the parent."""
+        self.lock = threading.RLock()
+        for link in self.links:
+            link.leave()
 
 
 @contextmanager

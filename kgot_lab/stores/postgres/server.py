@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
+from kgot_lab.forks import tell_of_forks
 from kgot_lab.stores.postgres.link import driver
 
 DATABASE = "kgot_lab"
@@ -36,6 +37,7 @@ class Server:
         self.folder = _fit(Path(folder).expanduser() if folder is not None else default_folder())
         self.data = self.folder / "data"
         self._server: Any = None
+        tell_of_forks(self)
 
     def __repr__(self) -> str:
         return f"<PostgreSQL in {self.folder}>"
@@ -88,6 +90,11 @@ class Server:
                 del _users[self.folder]
                 _forget_the_dead(server)
                 _ended(server.cleanup)
+
+    def forked(self) -> None:
+        """In a child: the users of the server are the parent's."""
+        self._server = None
+        _users.pop(self.folder, None)
 
     def stop(self) -> None:
         """Stop the server now, whoever uses it; it starts again with the next `start`."""

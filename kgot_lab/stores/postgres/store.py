@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.given import require_words
@@ -42,6 +43,10 @@ _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)")
 _MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
 _ROW = 100  # bytes that a row costs besides its text
+_TOO_LONG = (
+    "an id, or the ends, the type and the key of an edge together, are longer than PostgreSQL can index, about 2,700 bytes;"
+    " nothing was changed: keep long text in a property"
+)
 MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
@@ -64,7 +69,8 @@ class Postgres:
         self.namespace, self.seconds = tables.fit_namespace(namespace), seconds
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
-        self._wipe, self._closed = wipe, False
+        self._wipe = wipe
+        self._over = ""  # why it can be used no more
         circle = Circle()
         self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads, keeps vectors
         self._link = PostgresLink(self._where, self._greet, circle)  # runs statements, and all that only looks
@@ -74,12 +80,13 @@ class Postgres:
         except BaseException:
             self.close()
             raise
+        tell_of_forks(self)
 
     def __repr__(self) -> str:
         try:
             nodes, edges = self._link.asked("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
         except StoreUnavailable:
-            return f"<Postgres {self.namespace}: {'closed' if self._closed else 'out of reach'}>"
+            return f"<Postgres {self.namespace}: {'closed' if self._over else 'out of reach'}>"
         return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
 
     def __enter__(self) -> Postgres:
@@ -145,11 +152,15 @@ class Postgres:
 
     def close(self) -> None:
         """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises StoreUnavailable."""
-        self._closed = True
+        self._over = self._over or "was closed; open another"
         self._own.close()
         self._link.close()
         if self._server is not None:
             self._server.release()
+
+    def forked(self) -> None:
+        """In a child: the connections and the server are the parent's."""
+        self._over = self._over or ELSEWHERE
 
     # --- looking around ---
 
@@ -242,8 +253,8 @@ class Postgres:
         return f"SET LOCAL statement_timeout = {max(1, round(self.seconds * 1000))}"
 
     def _where_owner(self) -> str:
-        if self._closed:
-            raise StoreUnavailable(f"this store of {self.namespace!r} was closed; open another")
+        if self._over:
+            raise StoreUnavailable(f"this store of {self.namespace!r} {self._over}")
         if self._server is None:
             return self._url or ""
         self._server.start()
@@ -274,7 +285,9 @@ def _fitting(otherwise: str) -> Iterator[None]:
 
     try:
         yield
-    except (psycopg.IntegrityError, psycopg.DataError, errors.ProgramLimitExceeded) as error:
+    except errors.ProgramLimitExceeded as error:
+        raise BadInput(_TOO_LONG if "index row" in str(error) else f"{otherwise}: {str(error).strip()}") from None
+    except (psycopg.IntegrityError, psycopg.DataError) as error:
         raise BadInput(f"{otherwise}: {str(error).strip()}") from None
     except psycopg.Error as error:
         raise StoreUnavailable(f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}") from None

@@ -10,7 +10,7 @@ from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.link import SparqlLink
 
 VERSIONS_GRAPH, VERSION_IRI = f"{META}versions", f"{META}version"  # the graph that says which graphs are ours, and what it says of each
-_OURS = f"GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }}"
+_OURS = f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
 _NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
 _EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"

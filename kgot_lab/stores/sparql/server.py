@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _Result = TypeVar("_Result")
-_TRIES = 5  # how often a write starts again because somebody else was faster
+_TRIES = 20  # how often a write starts again because somebody else was faster
+_PAUSE = 0.2  # seconds at most before it does, at random, so that two do not meet again
 _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
 
 
@@ -51,8 +56,9 @@ class SparqlServer(Kept):
     `adopt` allows to take it over, which spells it anew as `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is sent in one request, which
-    does nothing if the graph is no longer the one they ran on; they start again then (a server that runs two updates at the same moment
-    on the same old graph, as Oxigraph 0.5 rarely does, loses one of them all the same). Looking around asks the copy, after one request
+    does nothing if the graph is no longer the one they ran on; they start again then. A server that runs two updates at the same moment
+    on the same old graph, as Oxigraph 0.5 sometimes does, makes both: all that they added and removed, and where both changed one value,
+    a list of both. Looking around asks the copy, after one request
     has shown that it is current; `graph` always reads the server's. Raises BadInput, NotInstalled, and StoreUnavailable while the
     server is away: once it is back, the store goes on.
     """
@@ -82,7 +88,8 @@ class SparqlServer(Kept):
         self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._lost = LostStatements()
-        self._version, self._size, self._exact = "", 0, True  # of the server's graph as the copy has it; whether it is spelled as ours
+        self._version = tuple[str, ...]()  # of the server's graph as the copy has it
+        self._size, self._exact = 0, True  # how many triples that is; whether it is spelled as ours
         try:
             self._claim(adopt=adopt, wipe=wipe)
         except BaseException:
@@ -90,7 +97,7 @@ class SparqlServer(Kept):
             raise
 
     def __repr__(self) -> str:
-        held = "closed" if self._closed else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
+        held = "closed" if self._over else f"{len(self._truth.nodes)} nodes, {len(self._truth.edges)} edges"
         return f"<SparqlServer {self._place}, graph {self.namespace!r}: {held}>"
 
     # --- statements and diffs ---
@@ -131,7 +138,13 @@ class SparqlServer(Kept):
     def close(self) -> None:
         """End the sandbox and the connections; a later call raises StoreUnavailable."""
         super().close()
-        self._link.close()
+        if self._over != ELSEWHERE:
+            self._link.close()
+
+    def forked(self) -> None:
+        """In a child: the connections are the parent's."""
+        super().forked()
+        self._over = self._over or ELSEWHERE
 
     # --- looking around, in the copy ---
 
@@ -213,10 +226,13 @@ class SparqlServer(Kept):
         if not self._server.query(mark, graph=VERSIONS_GRAPH).truth or self._server.query(mark, graph=self._graph).truth:
             raise StoreUnavailable(f"{self._place} does not keep a query to the graph named in default-graph-uri: use another server")
 
-    def _marked(self) -> str:
-        """The version of the server's graph, the names of its last writes, newest first; empty if no store like this made the graph."""
+    def _marked(self) -> tuple[str, ...]:
+        """The version of the server's graph, the names of its last writes, newest first; empty if no store like this made the graph.
+
+        There is more than one where a server ran two writes at the same moment on the same graph: both were made.
+        """
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
-        return next((term.text for solution in solutions if isinstance(term := solution["version"], Literal)), "")
+        return tuple(sorted(term.text for solution in solutions if isinstance(term := solution["version"], Literal)))
 
     def _mark(self, version: str) -> str:
         return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
@@ -242,7 +258,9 @@ class SparqlServer(Kept):
 
     def _until_settled(self, act: Callable[[], _Result]) -> _Result:
         """What an act gives once nobody else changed the graph while it ran."""
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
+            if tried:
+                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
             with self._alone:
                 self._refresh()
                 try:
@@ -250,7 +268,7 @@ class SparqlServer(Kept):
                         self._respell()
                     return act()
                 except _Overtaken:
-                    self._version = ""
+                    self._version = ()
         raise StoreUnavailable(f"others change the graph {self.namespace!r} of {self._place} all the time; try again later")
 
     def _keep(self, diff: Diff) -> None:
@@ -287,8 +305,10 @@ class SparqlServer(Kept):
 
     def _unchanged(self) -> str:
         """The pattern that matches once if the server's graph is still the one of the copy."""
+        marks = " ".join(self._mark(_quoted(version)) for version in self._version)
+        alone = f"{{ SELECT (COUNT(*) AS ?marks) WHERE {{ {self._mark('?mark')} }} }} FILTER(?marks = {len(self._version)})"
         size = f"{{ SELECT (COUNT(*) AS ?size) WHERE {{ GRAPH <{self._graph}> {{ ?a ?b ?c }} }} }} FILTER(?size = {self._size})"
-        return f"{self._mark(_quoted(self._version))} {size}"
+        return f"{marks} {alone} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
         """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if it is not as expected.
@@ -296,13 +316,14 @@ class SparqlServer(Kept):
         Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody knows.
         """
         own = uuid4().hex
-        new = " ".join((own, *self._version.split()[: _REMEMBERED - 1]))
+        before = (name for names in zip_longest(*map(str.split, self._version), fillvalue="") for name in names if name)
+        new = (" ".join((own, *islice(before, _REMEMBERED - 1))),)
         parts = (
-            f"{word} {{ {self._mark(_quoted(version))} GRAPH <{self._graph}> {{\n{_lines(triples)}}} }}"
-            for word, version, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
+            f"{word} {{ {' '.join(self._mark(_quoted(version)) for version in versions)} GRAPH <{self._graph}> {{\n{_lines(triples)}}} }}"
+            for word, versions, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
         )
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
-        self._version = ""  # not known until the server shows the own name
+        self._version = ()  # not known until the server shows the own name
         failed: _NotTaken | None = None
         try:
             self._told_to(text)
@@ -315,7 +336,7 @@ class SparqlServer(Kept):
                 f"{self._place} went away while it was keeping a change ({error}): the change may be there or not; "
                 "look at the graph before you make it again"
             ) from None
-        if own not in marked.split():
+        if own not in " ".join(marked).split():
             raise failed or _Overtaken
         if marked == new:  # else somebody followed at once: the change was made, and the copy is not current any more
             self._version, self._size = new, self._size + len(added) - len(removed)

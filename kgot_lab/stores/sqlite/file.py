@@ -11,6 +11,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.forks import keep_for_ever, tell_of_forks
+from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.sums import ARRIVING, FORGETTING, SUMMING, SUMS, can_sum, damage_in, fill_since, fill_sums, lacks_sums, newest
@@ -21,7 +23,8 @@ VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
-MOST_TEXT = 16_000_000  # bytes of one value; also bounds what functions build
+MOST_READ = MOST_KEPT + 1_000_000  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
+MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
 MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
 
 SCHEMA = (
@@ -144,7 +147,7 @@ _ACTIONS = {
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Opened:
     """The two connections to one graph: only the first can write."""
 
@@ -166,10 +169,18 @@ class Opened:
                     " again (copying or reading an open file by other means than SQLite's own lets other processes do that)"
                 )
 
+    def forked(self) -> None:
+        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is no longer so."""
+        keep_for_ever((self.writer, self.reader))
+        _LOCKED_ELSEWHERE.update(self.files.values())
+
     def close(self) -> None:
         """Close both, the writer last: it tidies the file up."""
         self.reader.close()
         self.writer.close()
+
+
+_LOCKED_ELSEWHERE: set[tuple[int, int]] = set()  # files that were open when this process was forked, by device and number
 
 
 def opened_file(path: Path | None) -> Opened:
@@ -189,7 +200,7 @@ def opened_file(path: Path | None) -> Opened:
         if path is not None:
             warn_of_lost(log, connections[0], path)
         _prepare(connections[0], path)
-        connections.append(_connected(f"{place}&mode=ro"))
+        connections.append(_connected(f"{place}&mode=ro", MOST_READ))
         return _guarded(*connections)
     except BaseException as error:
         for connection in connections:
@@ -244,7 +255,11 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
     if not path.is_file():
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
-    if path.stat().st_nlink > 1:
+    there = path.stat()
+    if (there.st_dev, there.st_ino) in _LOCKED_ELSEWHERE:
+        how = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
+        raise StoreUnavailable(f"{path} was open when this process was forked, and SQLite cannot lock it here: {how}")
+    if there.st_nlink > 1:
         raise StoreUnavailable(f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file")
     try:
         application, version = _head_of(path)
@@ -277,9 +292,9 @@ def _refuse_unless_ours(application: int, version: int, path: Path | None) -> No
         raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
 
 
-def _connected(uri: str) -> sqlite3.Connection:
+def _connected(uri: str, most: int = MOST_WRITTEN) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MOST_PATTERN)
     return connection
 
@@ -352,6 +367,7 @@ def _asked(connection: sqlite3.Connection, question: str) -> int:
 
 def _guarded(writer: sqlite3.Connection, reader: sqlite3.Connection) -> Opened:
     graph = Opened(writer, reader, Guard(writes=True, awake=False), Guard(writes=False), _files_of(writer))
+    tell_of_forks(graph)
     reader.execute("PRAGMA query_only = ON")
     for connection, guard in ((writer, graph.guard), (reader, graph.read_guard)):
         connection.set_authorizer(guard)

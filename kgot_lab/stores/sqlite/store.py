@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.given import require_words
@@ -75,7 +76,9 @@ class Sqlite:
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()
+        self._over = "was closed; open a new Sqlite store"  # why it can be used no more, when it can not
         self._opened: Opened | None = opened_file(self._path)
+        tell_of_forks(self)
 
     def __repr__(self) -> str:
         name = self._path.name if self._path else "in memory"
@@ -168,6 +171,12 @@ class Sqlite:
                 self._opened.close()
             self._opened = None
 
+    def forked(self) -> None:
+        """In a child: the connections are the parent's."""
+        if self._opened is not None:
+            self._opened, self._over = None, ELSEWHERE
+        self._lock = threading.RLock()
+
     # --- looking around ---
 
     def graph(self) -> PropertyGraph:
@@ -257,7 +266,7 @@ class Sqlite:
 
     def _graph(self) -> Opened:
         if self._opened is None:
-            raise StoreUnavailable(f"{self._path or 'the graph in memory'} was closed; open a new Sqlite store")
+            raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._over}")
         return self._opened
 
     def _asked(self, statement: str, parameters: _Parameters = ()) -> list[Any]:

@@ -1,0 +1,112 @@
+"""A store that a forked child inherits is not the child's: nothing that it does there reaches the parent's file, server or sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import forking_script
+
+from kgot_lab.errors import StoreUnavailable
+from kgot_lab.sandbox import open_sandbox
+from kgot_lab.stores import open_store
+from kgot_lab.types import Diff, Node
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing")
+
+PLACES = {"in_memory": "graph.log", "cypher_embedded": "graph.log", "sparql_embedded": "graph.log", "sqlite": "graph.db"}
+
+
+def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """Where a store of some kind is, as options in JSON."""
+    if name in PLACES:
+        return {"path": str(folder / PLACES[name])}
+    if name == "cypher_server":
+        bolt = request.getfixturevalue("bolt_server")
+        return {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": bolt.database("forks")}
+    if name == "sparql_server":
+        oxigraph = request.getfixturevalue("oxigraph_server")
+        return {"query_url": oxigraph.query_url, "update_url": oxigraph.update_url, "namespace": "forks"}
+    if name == "postgres":
+        return {"url": request.getfixturevalue("postgres_url"), "namespace": "forks"}
+    pytest.skip("a server elsewhere")
+
+
+def run(*arguments: str) -> dict:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(forking_script.__file__), *arguments], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_forked_child_is_refused_and_the_parent_notices_nothing(kind, tmp_path, request):
+    spoken = kind.statements
+    told = run(kind.name, json.dumps(place(kind.name, tmp_path, request)), spoken.add, spoken.know, spoken.where)
+    child = told["child"]
+    assert child.pop("repr") == child.pop("close") == "done"
+    for act, said in child.items():
+        assert said.startswith("StoreUnavailable: ") and "was opened in another process, of which this one is a fork" in said, act
+    assert told["ended"] == 0 and told["rows"] == [1, 1]
+    assert told["ids"] == ["Ada", "Charles", "London", "of the parent"]
+
+
+def told_by_a_child(act) -> str:
+    """What a forked child says of an act."""
+    says, heard = os.pipe()[::-1]
+    if (child := os.fork()) == 0:
+        try:
+            told = str(act())
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(says, told.encode())
+        os._exit(0)
+    os.close(says)
+    os.waitpid(child, 0)
+    with os.fdopen(heard) as file:
+        return file.read()
+
+
+def test_a_log_that_the_parent_closed_can_be_opened_in_the_child(tmp_path):
+    with open_store(tmp_path / "graph.log") as store:
+        store.apply(Diff(added_nodes=(Node("Ada"),)))
+        assert "open already" in told_by_a_child(lambda: open_store(tmp_path / "graph.log"))
+    assert told_by_a_child(lambda: len(open_store(tmp_path / "graph.log").graph())) == "1"
+
+
+def test_an_sqlite_file_that_was_open_at_the_fork_is_not_opened_in_the_child(tmp_path):
+    with open_store(tmp_path / "graph.db") as store:
+        store.apply(Diff(added_nodes=(Node("Ada"),)))
+        said = told_by_a_child(lambda: open_store(tmp_path / "graph.db"))
+        assert said.startswith("StoreUnavailable: ") and "was open when this process was forked" in said and "spawn" in said
+        assert told_by_a_child(lambda: len(open_store(tmp_path / "another.db").graph())) == "0"
+    assert told_by_a_child(lambda: len(open_store(tmp_path / "graph.db").graph())) == "1"
+
+
+def test_a_graph_in_memory_alone_is_a_copy_of_the_childs_own():
+    with open_store("in_memory") as store:
+        store.write('add("Ada", "born in", "London")')
+        assert told_by_a_child(lambda: (store.write('add("Ada", "knows", "Charles")'), len(store.graph()))[1]) == "3"
+        assert len(store.graph()) == 2 and store.read("result = names()")
+
+
+def test_a_child_has_a_sandbox_of_its_own():
+    with open_sandbox() as sandbox:
+        assert sandbox.compute("1 + 1").strip() == "2"
+        worker = sandbox._worker.process.pid
+        assert told_by_a_child(lambda: (sandbox.compute("2 + 2").strip(), sandbox.close())[0]) == "4"
+        assert sandbox.compute("3 + 3").strip() == "6" and sandbox._worker.process.pid == worker
+
+
+def test_a_closed_store_says_so_in_a_child_too(tmp_path):
+    store = open_store(tmp_path / "graph.db")
+    store.close()
+    assert "was closed" in told_by_a_child(store.graph)
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        store.graph()

@@ -1,0 +1,106 @@
+"""A text in UTF-16 or UTF-32, with a mark of its byte order or without, is read as what it says or refused by name."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from kgot_lab.documents.files import text_from
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.own_data import from_beir
+from kgot_lab.experiments.questions.own import own_questions
+from kgot_lab.reading import read_regular_text, wide_encoding
+from kgot_lab.stores.files import read_graph
+
+WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+PLAIN, SPOKEN = "Ada was born in London.\nShe wrote of engines.\n", "Zoë lives in Köln, Łódź and Αθήνα.\n"
+ASIAN = "這是一個沒有空格的句子我們看看它會怎麼樣被讀出來而且還要更長一些纔行"
+GRAPH = '{"type":"node","id":"%s","labels":["P"],"properties":{}}\n'
+FILES = {
+    "graph.jsonl": (GRAPH % "Ada", read_graph),
+    "named.jsonl": (GRAPH % "Zoë", read_graph),
+    "graph.ttl": ("<a:Ada> <a:knows> <a:Charles> .\n", read_graph),
+    "questions.jsonl": ('{"question": "Who?", "answer": "Ada"}\n', own_questions),
+    "settings.yaml": ("model: one\n", read_regular_text),
+}
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("text", (PLAIN, SPOKEN, "a", PLAIN * 1_000 + "𝔸" * 10), ids=("english", "european", "one letter", "long"))
+def test_a_text_is_told_by_its_mark_or_by_its_zeros(text, encoding):
+    assert text.encode(encoding).decode(wide_encoding(text.encode(encoding))) == text
+
+
+@pytest.mark.parametrize("encoding", ("utf-32-le", "utf-32-be"))
+def test_asian_letters_in_utf_32_are_told_too(encoding):
+    assert wide_encoding(ASIAN.encode(encoding)) == encoding
+
+
+@pytest.mark.parametrize(
+    "data",
+    (
+        b"", b"\0", bytes(1_000), bytes(range(256)) * 20, SPOKEN.encode(), SPOKEN.encode("utf-8-sig"), ASIAN.encode(),
+        b"one zero\0 in a text of eight bits a letter", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\6\0\0\0",
+    ),
+)  # fmt: skip
+def test_what_is_neither_is_taken_for_neither(data):
+    assert wide_encoding(data) == ""
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_ours_in_another_encoding_is_refused_by_name(tmp_path, name, encoding):
+    text, read = FILES[name]
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    with pytest.raises(BadInput, match=rf"{name} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8"):
+        read(tmp_path / name)
+    (tmp_path / name).write_bytes(text.encode("utf-8" if name == "settings.yaml" else "utf-8-sig"))
+    assert read(tmp_path / name)
+
+
+@pytest.mark.parametrize("encoding", ("utf-32", "utf-32-le", "utf-32-be"))
+def test_graphml_in_utf_32_is_refused_by_name(tmp_path, encoding):
+    (tmp_path / "graph.graphml").write_bytes('<?xml version="1.0"?><graphml/>'.encode(encoding))
+    with pytest.raises(BadInput, match=r"graph\.graphml is a text in UTF-32"):
+        read_graph(tmp_path / "graph.graphml")
+
+
+def test_graphml_may_be_in_utf_16(tmp_path):
+    graph = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph><node id="Zoë"/></graph></graphml>'
+    told = f'<?xml version="1.0" encoding="UTF-16"?>{graph}'
+    (tmp_path / "graph.graphml").write_bytes(told.encode("utf-16"))
+    assert read_graph(tmp_path / "graph.graphml").ids == ("Zoë",)
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("ending", ("", ".gz"))
+def test_a_data_set_in_another_encoding_is_refused_by_name(tmp_path, encoding, ending):
+    (tmp_path / "qrels").mkdir()
+    parts = {
+        "corpus.jsonl": '{"_id": "d", "text": "Ada"}\n', "queries.jsonl": '{"_id": "q", "text": "Who?"}\n', "qrels/test.tsv": "q\td\t1\n",
+    }  # fmt: skip
+    pack = gzip.compress if ending else bytes
+    for odd in parts:
+        for name, text in parts.items():
+            (tmp_path / f"{name}{ending}").write_bytes(pack(text.encode(encoding if name == odd else "utf-8")))
+        with pytest.raises(BadInput, match=f"is a text in {encoding[:6].upper()}"):
+            from_beir(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize("extension", (".txt", ".md", ".csv", ".json"))
+def test_a_document_is_read_as_what_it_says(extension, encoding):
+    found = text_from(PLAIN.encode(encoding), extension)
+    assert found.text == PLAIN
+    assert found.remark == ("" if encoding in ("utf-16", "utf-32") else f"without a mark; read as {encoding}")
+
+
+@pytest.mark.parametrize("encoding", ("utf-16-le", "utf-16-be"))
+def test_a_document_that_no_rule_can_tell_is_refused(encoding):
+    with pytest.raises(BadInput, match=r"in no character set that can be told: save it as UTF-8|binary, not text"):
+        text_from(ASIAN.encode(encoding), ".txt")
+
+
+def test_a_document_in_windows_1252_is_still_read():
+    assert text_from("Zoë paid 5 € in Köln\n".encode("cp1252"), ".txt").text == "Zoë paid 5 € in Köln\n"
