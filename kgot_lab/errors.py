@@ -17,9 +17,11 @@ LabError
 ├── SandboxError      the sandbox itself failed, not the code in it
 │   └── NoSandbox     no sandbox works on this machine
 ├── ToolFailed        a tool could not do its work
+├── OutOfMemory       this computer, or a limit on it, has too little memory
 └── TraceError        a trace or tape file cannot be read or does not fit
 """
 
+import errno
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -136,6 +138,14 @@ class ToolFailed(LabError):
         super().__init__(message)
 
 
+class OutOfMemory(LabError):
+    """This computer, or a limit on it, has too little memory for something; no fact about a question."""
+
+    def __init__(self, what: str):
+        less = "close other programs or raise the limit (ulimit -v); fewer documents and a smaller model take less"
+        super().__init__(f"there is too little memory for {what}: {less}")
+
+
 class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
 
@@ -161,6 +171,25 @@ def without_secrets(text: str) -> str:
     if "@" in text:
         text = _LOGIN.sub(r"\g<scheme>…@", text)
     return _SECRET.sub(r"\g<name>…", text) if "=" in text else text
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says; of one that cannot be put into words, that."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"(what it says cannot be told: {type(broken).__name__})"
+
+
+_NO_MEMORY = re.compile("bad_?alloc|bad allocation|cannot allocate|failed to allocate|failed to map segment|out of memory", re.I)
+
+
+def wants_memory(error: BaseException) -> bool:
+    """Whether an error says that there was too little memory: Python's own, a system's, a library's that cannot load, or onnxruntime's."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    native = isinstance(error, ImportError) or type(error).__module__.startswith("onnxruntime")
+    return native and bool(_NO_MEMORY.search(words_of(error)))
 
 
 # --- what may be given ------------------------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.sharing import export, list_namespaces, pages
-from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, without_secrets
+from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.env_file import load_env
 from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import as_typed
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 
@@ -66,6 +67,11 @@ def main() -> None:
         except OSError as error:
             _lost(sys.stdout)
             terminal.say(f"error: {terminal.reason_of(error)}")
+            sys.exit(1)
+        except Exception as error:
+            if not wants_memory(error):
+                raise
+            terminal.say(f"error: {OutOfMemory('this command')}")
             sys.exit(1)
 
 
@@ -158,6 +164,7 @@ def ask(
     """Answer a question with a graph grown from your documents, or with one that is there."""
     from kgot_lab.cli.configuration import limits_given, read_configuration
 
+    question = as_typed(question, "the question")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     single = {"steps": steps, "votes": votes, "repairs": repairs, "temperature": temperature, "vote_temperature": vote_temperature}

@@ -152,21 +152,26 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], path: str) -> None
 def keep_graph_again(events: Sequence[Event], path: str) -> None:
     """Write the graph of a run that has its answer where the file is missing, or still holds what the run began with."""
     from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.trace import graph_after
+    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
     from kgot_lab.stores.files import read_graph
 
     check_kept(Path(path), None)
-    graph, begun = graph_after(events), started(events).start
+    graph, begun = graph_after(up_to_parting(events)), started(events).start
+    if (parted := parted_at(events)) is not None:
+        terminal.say(f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}")
     if not Path(path).exists() or (graph != begun and begun and read_graph(path) == begun):
         keep_graph(graph, events, path)
 
 
 def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Say where a store that outlives a run holds something else in the end than the run's writes make."""
-    from kgot_lab.loop.trace import graph_after
+    from kgot_lab.loop.trace import graph_after, not_following, parted_at
 
     place = getattr(store, "namespace", "") or choice.at
-    if place and store.graph() != graph_after(events):
+    parted = parted_at(events) if place else None
+    if parted is not None:
+        terminal.say(f"note: {place} holds something else than this run wrote: {not_following(parted)}")
+    elif place and store.graph() != graph_after(events):
         terminal.say(f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too")
 
 
@@ -217,12 +222,17 @@ def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Even
     from kgot_lab.graph.truth import Truth
     from kgot_lab.loop.events import Started, Wrote
 
-    truth, number = Truth(), 0
+    truth, number, parted = Truth(), 0, False
     for event in events:
         if isinstance(event, Started):
             truth = Truth(event.start.nodes, event.start.edges)
-        if isinstance(event, Wrote):
-            truth.apply(event.diff)
+        if isinstance(event, Wrote) and not parted:
+            try:
+                truth.apply(event.diff)
+            except BadInput:  # the run goes on: what it writes is in its store and its trace
+                parted = True
+                terminal.say("note: no more snapshots: a write does not follow on those before it, so another command writes there too")
+        if isinstance(event, Wrote) and not parted:
             number += 1
             graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
             write_snapshot(graph, Path(folder) / f"snapshot_{number}.json", variant="networkx")

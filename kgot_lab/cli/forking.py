@@ -14,6 +14,7 @@ from kgot_lab.cli.going_on import GoOn, told_how
 from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.reading import read_regular_text
 from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import as_typed
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
@@ -61,6 +62,7 @@ def fork_run(
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
     assert change is not None
+    change = as_typed(change, "the change")
     if change == change_of(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
-from kgot_lab.errors import BadInput, LabError, LLMError, NotInstalled, OverBudget, ReplayMiss, SandboxError, StoreUnavailable, TraceError
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    NotInstalled,
+    OutOfMemory,
+    OverBudget,
+    ReplayMiss,
+    SandboxError,
+    StoreUnavailable,
+    TraceError,
+)
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
@@ -62,14 +73,24 @@ def told_how(path: Path, again: GoOn) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if path.exists() else ''}")
+        say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if _goes_on(path) else ''}")
         raise typer.Exit(INTERRUPTED) from None
-    except (LLMError, NotInstalled, SandboxError, StoreUnavailable, TraceError) as error:
+    except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
         told = f"{str(error).rstrip('.')}. {_kept(path)}"
-        raise LabError(f"{told} {again.after(error)}" if path.exists() else told) from error
+        raise LabError(f"{told} {again.after(error)}" if _goes_on(path) else told) from error
     except OSError as error:
         told = f"{reason_of(error)}. {_kept(path)}"
-        raise LabError(f"{told} Go on with: {again}" if path.exists() else told) from error
+        raise LabError(f"{told} Go on with: {again}" if _goes_on(path) else told) from error
+
+
+def _goes_on(path: Path) -> bool:
+    """Whether a run is on file and can go on: one into whose namespace another command wrote cannot."""
+    from kgot_lab.loop.trace import load_run, parted_at
+
+    try:
+        return path.exists() and parted_at(load_run(path).events) is None
+    except LabError:  # what its file lacks is told when it is gone on with
+        return True
 
 
 def _kept(path: Path) -> str:

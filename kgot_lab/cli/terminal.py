@@ -351,6 +351,9 @@ def write_page(events: Sequence[Event], html: Path | None) -> None:
     """Write a run as one HTML page, where a path is given."""
     if html is None:
         return
+    from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 
-    say(f"page: {html_of(events).save(html)}")
+    if (parted := parted_at(events)) is not None:
+        say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
+    say(f"page: {html_of(up_to_parting(events)).save(html)}")

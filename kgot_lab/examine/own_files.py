@@ -211,7 +211,7 @@ def _vectors(path: Path) -> str:
 
 def _trace(path: Path) -> str:
     from kgot_lab.llm.recorded import lines_on_file
-    from kgot_lab.loop.trace import load_run
+    from kgot_lab.loop.trace import load_run, not_following, parted_at
 
     lines = lines_on_file(path)
     if not _NUMBERED.match(lines[0].encode()):
@@ -220,7 +220,8 @@ def _trace(path: Path) -> str:
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
-    return f"{counted(len(run.events), 'event')}, {ended}{torn}{known}"
+    apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
+    return f"{counted(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 
 def _tape(path: Path) -> str:

@@ -28,6 +28,8 @@ __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Se
 
 _PATIENT, _AS_PROMPTED = Patience(), Settings()
 _EMPTY = "the reply is empty"
+_READS, _WRITES = "reads", "writes"
+_BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may leave untold
 _PASSING = {408, 409, 429}  # below 500, what another try may mend
 _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
@@ -175,22 +177,29 @@ class OpenAICompatible:
         raw = self._wire.read(answer, thinks=self._thinks)
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
-        if not raw.read + raw.written:  # it does not say, which is not the same as nothing
-            self._count_worst(asking, manner)
-            self._say_untold()
+        if untold := _untold(raw):  # it does not say, which is not the same as nothing
+            self._count_worst(asking, manner, untold)
+            self._say_untold(untold)
         return self._reply(raw, room, asking)
 
-    def _say_untold(self) -> None:
-        """Say once that this server tells no tokens."""
+    def _say_untold(self, untold: frozenset[str]) -> None:
+        """Say once that this server tells no tokens, or only those it reads or those it writes."""
         with self._lock:
             said, self._untold = self._untold, True
-        if not said:
+        if said:
+            return
+        if untold == _BOTH:
             self._say(f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known")
+        else:
+            (which,) = untold
+            less = "so more tokens and dollars are taken than are told"
+            self._say(f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be")
 
-    def _count_worst(self, asking: _Asking, manner: Manner) -> None:
-        """Count in budgets what a request may have cost that nobody told the cost of."""
+    def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
+        """Count in budgets what a request may have cost that nobody told the cost of: what it reads, what it writes, or both."""
         if self.price:
-            may_be_charged(self.price.of(tokens_of(asking.prompt), _room(asking, manner)))
+            read = tokens_of(asking.prompt) if _READS in untold else 0
+            may_be_charged(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
 
     def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
         """The reply, or what an empty one lacks; its tokens are charged all the same."""
@@ -266,6 +275,12 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
+
+
+def _untold(raw: RawReply) -> frozenset[str]:
+    """What an answer does not tell the tokens of: there is no call without a prompt, and no words without tokens."""
+    reads, writes = raw.read == 0, raw.written == 0 and (bool(raw.said.strip()) or raw.read == 0)
+    return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
 
 
 def _error_in(answer: Json) -> tuple[str, int] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from time import sleep
 
-from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, QueryFailed, ToolFailed
+from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
@@ -153,7 +153,8 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
         try:
             result = _called(run, call, noted)
         except ToolFailed as error:
-            told = whole(str(error)) if error.recorded else readable_text(str(error))  # an address or a header that it shows may hold a key
+            said = words_of(error)
+            told = whole(said) if error.recorded else readable_text(said)  # an address or a header that it shows may hold a key
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -178,7 +179,7 @@ def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
 def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
     """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is wrong with the tool itself.
 
-    Errors of models and the sandbox go on.
+    Errors of models and the sandbox go on, and want of memory is OutOfMemory: neither says anything of what was asked.
     """
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
@@ -188,11 +189,15 @@ def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
     except LabError:
         raise
     except TimeoutError as error:
-        raise ToolFailed(f"{call.tool} took too long: {error or 'no answer in time'}", again=True) from error
+        raise ToolFailed(f"{call.tool} took too long: {words_of(error) or 'no answer in time'}", again=True) from error
     except ConnectionError as error:
-        raise ToolFailed(f"{call.tool}: {error or type(error).__name__}", again=True) from error
+        raise ToolFailed(f"{call.tool}: {words_of(error) or type(error).__name__}", again=True) from error
+    except SystemExit as error:  # a tool made from a script: it ends itself, not the run
+        raise ToolFailed(f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})") from error
     except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
-        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error}") from error
+        if wants_memory(error):
+            raise OutOfMemory(f"the tool {call.tool}") from error
+        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {words_of(error)}") from error
     try:
         return checked_result(result)
     except BadInput as error:

@@ -41,7 +41,7 @@ class Ledger:
 
     @property
     def untold(self) -> int:
-        """How many replies came from a server that tells no tokens: no reply with words in it takes none."""
+        """How many replies came from a server that does not tell all tokens: a call with words in its reply reads some and writes some."""
         return sum(bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ") for entry in self.entries)
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:
@@ -76,7 +76,7 @@ def _entry(event: Asked, run: str) -> Entry:
 
 
 def _tells(entry: Entry) -> bool:
-    return bool(entry.prompt_tokens or entry.completion_tokens or entry.cost)
+    return bool(entry.prompt_tokens and entry.completion_tokens)
 
 
 def _usage(entry: Entry) -> Usage:

@@ -23,7 +23,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
-from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Started, Wrote, from_json, to_json
+from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
 from kgot_lab.stores.log import hold
 from kgot_lab.text.counted import counted
@@ -237,13 +237,56 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
-    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT turns had been made."""
+    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT turns had been made.
+
+    Raises BadInput, which names the event, where a write does not follow on those before it: see `parted_at`.
+    """
     events = tuple(events)
-    start = events[0].start if events and isinstance(events[0], Started) else EMPTY
-    truth = Truth(start.nodes, start.edges)
-    for diff in diffs(events, step):
-        truth.apply(diff)
+    truth, parted, why = _followed(event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step)
+    if parted is not None:
+        number = next(number for number, event in enumerate(events) if event is parted)
+        raise BadInput(f"{not_following(number)}, or events before that are missing ({why})")
     return PropertyGraph.of(truth.nodes.values(), truth.edges.values())
+
+
+def parted_at(events: Iterable[Event]) -> int | None:
+    """The number of the first write that does not follow on those before it, as where another wrote there too; None without one."""
+    events = tuple(events)
+    _, parted, _ = _followed(events)
+    return next((number for number, event in enumerate(events) if event is parted), None)
+
+
+def not_following(number: int) -> str:
+    """What has happened to a run whose writes do not follow one another from an event on."""
+    return f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
+
+
+def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events of a run with its writes told as refused from where they do not follow one another: up to there its graph is known."""
+    events = tuple(events)
+    if (number := parted_at(events)) is None:
+        return events
+    after = (
+        Refused(step=event.step, statement=event.statement, reason=f"not shown, for {not_following(number)}", writing=True)
+        if isinstance(event, Wrote)
+        else event
+        for event in events[number:]
+    )
+    return (*events[:number], *after)
+
+
+def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
+    """The graph after all writes that follow one another, the first that does not, and why."""
+    truth = Truth()
+    for number, event in enumerate(events):
+        if number == 0 and isinstance(event, Started):
+            truth = Truth(event.start.nodes, event.start.edges)
+        if isinstance(event, Wrote):
+            try:
+                truth.apply(event.diff)
+            except BadInput as error:
+                return truth, event, str(error)
+    return truth, None, ""
 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:

@@ -14,10 +14,17 @@ _HINT = (
     "apt install bubblewrap (Linux), pip install 'kgot_lab[local]' (Linux, no root), or Docker (Linux, macOS, Windows)."
 )
 
-_SHORTAGES = {  # what a system says when there is a sandbox and it cannot be started now
-    "Too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
-    "Cannot allocate memory": "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v).",
-}
+_NO_MEMORY = "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
+_SHORTAGES = {  # what a system says, in small letters, when there is a sandbox and it cannot be started now
+    "too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
+    **dict.fromkeys(
+        (
+            "cannot allocate", "could not allocate", "unable to allocate", "reserve enough space", "insufficient memory", "out of memory",
+            "outofmemory", "memoryerror", "more memory than it may have", "initialization of vm",
+        ),
+        _NO_MEMORY,
+    ),
+}  # fmt: skip
 
 
 def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
@@ -71,7 +78,7 @@ def open_sandbox(
             except LabError as error:
                 sandbox.close()
                 tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
-    hint = next((told for words, told in _SHORTAGES.items() if any(words in trial for trial in tried)), _HINT)
+    hint = next((told for words, told in _SHORTAGES.items() if any(words in trial.lower() for trial in tried)), _HINT)
     raise NoSandbox("\n".join([hint, *(f"Tried {trial}" for trial in tried)]))
 
 

@@ -35,6 +35,8 @@ _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
 _MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
 _REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)  # how Docker, bubblewrap, Go and others begin it
+_MARGIN = "# \t"  # Java's last words have a margin
+_JAVA = "Error occurred during initialization of VM"
 _GRACE = 2.0  # seconds the worker may take longer than the statement it stops
 _LOOK = 0.1  # seconds between two looks at how much memory a sandbox takes
 _SLACK_MB = 256  # what an engine takes besides what a statement may have
@@ -72,6 +74,10 @@ class Launch:
 
 class _Broken(Exception):
     """The worker cannot be talked to any more."""
+
+
+class _Lost(_Broken):
+    """The worker ended or stopped, which a statement may do to it and others may too."""
 
 
 class Sandbox:
@@ -163,7 +169,9 @@ class Sandbox:
                 how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
-                raise QueryFailed(statement, f"the statement broke the sandbox, which starts afresh ({error})") from None
+                lost = isinstance(error, _Lost)  # perhaps by another's hand: nobody knows that it was the statement
+                told = "the sandbox ended or stopped while it ran the statement; it" if lost else "the statement broke the sandbox, which"
+                raise QueryFailed(statement, f"{told} starts afresh ({error})") from None
             except BaseException:  # an interrupt: the answer would come later and be taken for the next statement's
                 self.close()
                 raise
@@ -267,12 +275,15 @@ class _Worker:
             except BlockingIOError:
                 continue
             except OSError:
-                raise _Broken("it does not listen") from None
+                raise _Lost("it does not listen") from None
 
     def _receive(self, deadline: float) -> tuple[bytes, bytes]:
-        size = struct.unpack(">I", self._read(4, deadline))[0]
+        begun = self._read(4, deadline)
+        size = struct.unpack(">I", begun)[0]
         if not 0 < size <= MAX_WRITTEN + (1 << 17):
-            raise _Broken("its answer has an impossible length")
+            said = _gist(self._rest(begun, deadline).decode(errors="replace"))
+            words = re.search("[A-Za-z]{3}", said)
+            raise _Broken(f"in place of an answer came {said!r}" if words else "its answer has an impossible length")
         answer = self._read(size, deadline)
         return answer[:1], answer[1:]
 
@@ -282,10 +293,18 @@ class _Worker:
             self._wait(self._out, select.POLLIN, deadline)
             chunk = os.read(self._out, min(size, 1 << 20))
             if not chunk:
-                raise _Broken("it ended")
+                raise _Lost("it ended")
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
+
+    def _rest(self, begun: bytes, deadline: float) -> bytes:
+        """What came in place of an answer, as far as it has been said by now or a moment later."""
+        said = begun
+        with suppress(_Broken):
+            while len(said) < _MOST_SAID:
+                said += self._read(1, min(deadline, time.monotonic() + _LOOK))
+        return said
 
     def _wait(self, descriptor: int, what: int, deadline: float) -> None:
         """Wait until a pipe is ready, with an eye on the memory of all who might make it so; raises _Broken."""
@@ -293,16 +312,18 @@ class _Worker:
         poll.register(descriptor, what)
         while not poll.poll(1000 * max(0.0, min(_LOOK, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
-                raise _Broken("it does not answer")
+                raise _Lost("it does not answer")
             if self._most_mb and megabytes_of(tree_of(self.process.pid)) > self._most_mb:
                 raise _Broken(f"it took more than {self._most_mb:,.0f} MB of memory")
 
 
 def _gist(said: str) -> str:
     """The one line of a program's complaint that tells most: the exception below a traceback, the first named reason, or the first line."""
-    lines = [line.strip()[:300] for line in said.splitlines() if line.strip()]
+    lines = [line.strip(_MARGIN)[:300] for line in said.splitlines() if line.strip(_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
         return lines[-1]
+    if (java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)) is not None:
+        return ": ".join(lines[java : java + 2])  # the reason stands in its next line
     return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
 
 

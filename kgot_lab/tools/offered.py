@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, without_secrets
+from kgot_lab.errors import BadInput, LabError, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.sandbox.calculator import Calculator
@@ -112,7 +112,7 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
     """Every tool that can work with what is at hand; `others` are the entry points of other packages, by default those installed.
 
     Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load is listed with its error.
-    Raises BadInput for files that are not there, and for a folder that cannot stand in for the web.
+    Raises BadInput for files that are not there, and for a folder that cannot stand in for the web, OutOfMemory where a tool has no room.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
@@ -125,6 +125,8 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
             continue
         try:
             tools[name] = make(at_hand)
+        except OutOfMemory:  # a run without it would guess where it could have looked
+            raise
         except LabError as error:
             missing.append(NotOffered(name, str(error)))
     if at_hand.attachments and any(name.lower().endswith(AUDIO) for name in at_hand.shelf.names) and _INSPECTING not in leave_out:
@@ -136,9 +138,13 @@ def offered_tools(at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None
         try:
             tool = _checked(entry.load()(at_hand), tools)
             tools[tool.name] = tool
+        except OutOfMemory:
+            raise
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
         except Exception as error:  # whatever another package's code does
+            if wants_memory(error):
+                raise OutOfMemory(f"the tool {entry.name}") from error
             told = without_known_keys(without_secrets(str(error)), at_hand.environment)
             why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(told[:200])})"
             missing.append(NotOffered(entry.name, why))

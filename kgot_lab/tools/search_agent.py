@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, LabError, LLMError, ToolFailed, require_count, require_parts
+from kgot_lab.errors import BadReply, LabError, LLMError, OutOfMemory, ToolFailed, require_count, require_parts, wants_memory
 from kgot_lab.llm.structured import mending, parse, schema_of
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.tools.fence import FENCES, fenced
@@ -171,9 +171,11 @@ class _Search:
             if move.move not in self._moves:
                 raise ToolFailed(f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}")
             result = self._moves[move.move](**move.arguments)
-        except LLMError:
+        except (LLMError, OutOfMemory):
             raise
         except Exception as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
+            if wants_memory(error):
+                raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
             why = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {str(error)[:300]}"
             return f"The move failed.{again}\n{fenced(why, 'why it failed')}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import answering_server, birthplace_questions, told_birthplaces
-from support.command_line import FIRST, REST, WRITE, Ran, asking, replies
+from support.command_line import FIRST, QUESTION, REST, WRITE, Ran, asking, replies
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -211,3 +211,47 @@ def test_a_question_that_a_server_refuses_among_others_is_no_reason_to_stop(kgot
     with openai_server(answer, refused, answer) as server:
         ran = kgot_lab(*words, "--model", f"{server.url}#m")
     assert ran.code == 1 and len(server.bodies) == 4 and "1 question ended in an error; the same command asks it again" in ran.err
+
+
+# --- little memory, other locales -----------------------------------------------------------------------------------------
+
+
+LITTLE_MEMORY = """
+import os, resource, sys
+from kgot_lab.cli.app import main
+if sys.argv.pop(1) == "in a search":
+    import kgot_lab.tools.search
+    held = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (held + 160_000_000,) * 2)
+else:
+    import kgot_lab.cli.asking
+    kgot_lab.cli.asking.check_engine = lambda chosen: bytearray(1 << 60)
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of the address space, and how much is taken")
+@pytest.mark.parametrize("where", ["in a search", "anywhere"])
+def test_too_little_memory_is_one_sentence_and_no_answer_is_guessed(server, here, where):
+    pytest.importorskip("onnxruntime")
+    code = [sys.executable, "-c", LITTLE_MEMORY, where, *asking(server, "--trace", "run.jsonl")]
+    done = subprocess.run(list(map(str, code)), capture_output=True, text=True, timeout=AMPLE, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "Answer" not in done.stdout, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: there is too little memory for ") and "raise the limit (ulimit -v)" in last, done.stderr
+    assert not server.bodies
+
+
+@posix
+def test_a_question_arrives_as_it_was_typed_whatever_the_locale(server, here):
+    environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, asking(server, "--trace", "run.jsonl"))]
+    typed = [word.encode() for word in words]
+    place = words.index(QUESTION)
+    typed[place] = "Où Ada Lovelace est-elle née ?".encode()
+    done = subprocess.run(typed, capture_output=True, env=environment, timeout=AMPLE, check=False)
+    assert done.returncode == 0 and load_run("run.jsonl").question == "Où Ada Lovelace est-elle née ?", done.stderr
+    typed[place] = b"O\xf9 Ada Lovelace est-elle n\xe9e ?"
+    done = subprocess.run([*typed[:-1], b"other.jsonl"], capture_output=True, env=environment, timeout=AMPLE, check=False)
+    assert done.returncode == 1 and b"error: the question holds letters that are no UTF-8" in done.stderr, done.stderr
+    assert not Path("other.jsonl").exists()

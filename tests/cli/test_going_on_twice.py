@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.command_line import FIRST, QUESTION, REST, WRITE, asking, replies
+from support.command_line import FIRST, INSERT, QUESTION, REST, WRITE, asking, replies
 from support.openai_server import openai_server, refuses
 
 from kgot_lab.experiments.questions.baselines import zero_shot
@@ -14,8 +14,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.loop.trace import load_run, save_run
-from kgot_lab.stores import open_store
+from kgot_lab.loop.trace import load_run, parted_at, save_run
+from kgot_lab.stores import delete_namespace, open_store
 from kgot_lab.types import Edge, Node
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -114,6 +114,8 @@ def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estim
 SPARQL_WRITE = {"statements": ["INSERT DATA { :Ada_Lovelace :born_in :London }"]}
 SPARQL_READ = {"choice": "RETRIEVE", "text": "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"}
 SPARQL_REST = [SPARQL_WRITE, *[SPARQL_READ] * 3, {"needed": False}, {"answer": "London"}, {"answer": "London"}]
+SEARCH_AGAIN = {"calls": [{"tool": "search", "arguments": {"query": "Charles Babbage"}}]}
+SPARQL_MORE = {"statements": ["INSERT DATA { :Ada_Lovelace :knew :Charles_Babbage }"]}
 GRAPH = PropertyGraph.of([Node("Eve"), Node("Paris")], [Edge("Eve", "lives_in", "Paris")])
 
 
@@ -166,6 +168,48 @@ def test_a_run_whose_namespace_another_command_writes_to_says_so_in_the_end(kgot
     with openai_server(*replies(*FIRST, *SPARQL_REST[:-1]), beside) as model:
         ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "shared")))
     assert ran.code == 0 and "shared holds something else than this run wrote" in ran.err, ran.err
+
+
+def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_answer_its_page_and_its_graph(
+    kgot_lab, here, oxigraph_server
+):
+    def beside(_):
+        with open_store("sparql_server", at=oxigraph_server.query_url, namespace="both") as store:
+            store.apply(PropertyGraph.of().diff(PropertyGraph.of((Node("Ada Lovelace"), Node("London")))))
+        return replies(SPARQL_REST[0])[0]
+
+    outputs = ("--html", "page.html", "--save-graph", "learnt.jsonl", "--snapshots", "snaps")
+    with openai_server(*replies(*FIRST), beside, *replies(*SPARQL_REST[1:])) as model:
+        ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "both", *outputs)))
+    number = parted_at(load_run("run.jsonl").events)
+    apart = f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
+    assert number is not None and ran.code == 0 and "Answer: London" in ran.out, ran.err
+    assert f"note: both holds something else than this run wrote: {apart}" in ran.err
+    assert f"the page shows the graph of this run up to event {number}" in ran.err and "does not fit" not in ran.err
+    assert "London" in Path("page.html").read_text() and len(read_snapshot("learnt.jsonl").edges) == 1
+    Path("page.html").unlink()
+    Path("learnt.jsonl").unlink()
+    resumed = kgot_lab("resume", "run.jsonl", "--html", "page.html")
+    assert resumed.code == 0 and Path("page.html").exists() and not read_snapshot("learnt.jsonl").edges, resumed.err
+    assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0
+    exported = kgot_lab("export", "run.jsonl", "--out", "graph.html")
+    assert exported.code == 1 and apart in exported.err, exported.err
+    doctor = kgot_lab("doctor", "run.jsonl")
+    assert doctor.code == 0 and f"from event {number}" in doctor.out
+
+
+def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_said_to_go_on(kgot_lab, here, oxigraph_server):
+    def deleted(_):
+        delete_namespace(oxigraph_server.query_url, namespace="gone")
+        return replies(INSERT)[0]
+
+    with openai_server(*replies(*FIRST, SPARQL_REST[0]), deleted, *replies(*FIRST[1:3], SEARCH_AGAIN, SPARQL_MORE)) as model:
+        ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10")))
+    assert ran.code == 1 and parted_at(load_run("run.jsonl").events) is not None, ran.err
+    assert "Everything so far is in run.jsonl." in ran.err and "Go on with" not in ran.err
+    resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
+    assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, resumed.err
+    assert "--namespace NEW" not in resumed.err and "Go on with" not in resumed.err
 
 
 def test_a_run_alone_in_its_store_is_told_nothing(kgot_lab, server, oxigraph_server):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
-from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.experiments.questions.batch import alone_in, trace_name
 from kgot_lab.experiments.questions.costs import note_untraced, rest_of, spent_before
@@ -101,6 +101,63 @@ def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(
     append_receipt(path, QuestionReceipt("c"))
     read = read_receipts(path)
     assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
+
+
+def receipts_file(folder):
+    path = folder / "receipts.jsonl"
+    for name, right in (("a", False), ("b", True), ("c", False)):
+        append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
+    return path
+
+
+CHANGES = [('"correct": false', '"correct": true '), ('"f1": 0.5', '"f1": 8.0'), ('{"id": "a"', '{"id": "z"'), ('"gold": ""', '"gold" ""')]
+
+
+@pytest.mark.parametrize(("was", "now"), CHANGES)
+def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path, was, now):
+    path = receipts_file(tmp_path)
+    path.write_text(path.read_text().replace(was, now, 1))
+    with pytest.raises(TraceError, match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl"):
+        read_receipts(path)
+
+
+def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
+    path = receipts_file(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + lines[2])
+    with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
+        read_receipts(path)
+
+
+def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
+    path = tmp_path / "receipts.jsonl"
+    path.write_text('{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n')
+    append_receipt(path, QuestionReceipt("d"))
+    assert list(read_receipts(path)) == ["a", "c", "d"]
+    for value in ("8.0", "-1", '"much"', "NaN", "true"):
+        path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
+        with pytest.raises(TraceError, match="line 2, holds what no receipt can \\(f1 is"):
+            read_receipts(path)
+    path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
+    with pytest.raises(TraceError, match="line 2, is not JSON"):
+        read_receipts(path)
+
+
+def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
+    by, folder = Answerers("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
+
+    def answered(grader=None):
+        return list(prepared(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
+
+    timed = [receipt.seconds for receipt in answered()]
+    graded = answered(Scripted(lambda _: "A", "judge"))
+    assert [receipt.seconds for receipt in graded] == timed and all(receipt.grade for receipt in graded)
+    (folder / "receipts.jsonl").unlink()
+    again = answered()
+    assert [receipt.seconds for receipt in again] == [None, None]
+    assert list(read_receipts(folder / "receipts.jsonl").values()) == again
+    assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
+    assert "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
 
 
 def test_of_a_private_set_no_right_answer_is_written():

@@ -523,6 +523,41 @@ def test_a_reply_whose_server_does_not_tell_its_tokens_is_not_taken_for_free() -
     assert kept.spending.unanswered > 0
 
 
+HALF = [
+    ({"completion_tokens": 5}, "reads"),
+    ({"prompt_tokens": -7, "completion_tokens": 5}, "reads"),
+    ({"prompt_tokens": "1000", "completion_tokens": 5}, "reads"),
+    ({"prompt_tokens": 5}, "writes"),
+    ({"prompt_tokens": 5, "completion_tokens": -1}, "writes"),
+]
+
+
+@pytest.mark.parametrize(("usage", "untold"), HALF, ids=lambda each: str(each)[:50])
+def test_tokens_told_only_in_part_are_counted_at_their_worst_and_that_is_said(usage: object, untold: str) -> None:
+    told: list[str] = []
+    with openai_server(says("hi", usage=usage)) as server:
+        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), price=Price(1000, 2000), say=told.append)
+        kept = Budgeted(llm, Budget(dollars=100.0))
+        kept(HELLO)
+        kept(HELLO)
+        llm.close()
+    worst = llm.worst(HELLO).prompt_tokens // llm.patience.empty * 1000 if untold == "reads" else HELLO.max_tokens * 2000
+    assert kept.spending.unanswered == pytest.approx(2 * worst / 1e6)
+    assert len(told) == 1 and f"how many tokens a call {untold}" in told[0]
+
+
+def test_a_budget_of_dollars_holds_against_a_server_that_does_not_tell_what_it_reads() -> None:
+    long = Prompt((Message("user", "word " * 2000),), max_tokens=10)
+    with openai_server(says("hi", usage={"completion_tokens": 5})) as server:
+        llm = OpenAICompatible(*server_at(f"{server.url}#tiny"), price=Price(1, 1))
+        kept = Budgeted(llm, Budget(dollars=0.05))
+        with pytest.raises(OverBudget):
+            for _ in range(100):
+                kept(long)
+        llm.close()
+    assert len(server.bodies) < 20
+
+
 def test_requests_without_an_answer_cannot_pass_a_budget_by_being_sent_again() -> None:
     with asking(Answer(drop=True)) as (llm, server, _):
         kept = Budgeted(llm, Budget(dollars=0.0006))

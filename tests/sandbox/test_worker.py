@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import struct
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -48,10 +49,24 @@ def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
 
 def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
     worker = once_a_statement_runs(sandbox, lambda: os.killpg(sandbox._worker.process.pid, signal.SIGKILL))
-    with pytest.raises(QueryFailed, match="starts afresh"):
+    with pytest.raises(QueryFailed, match="the sandbox ended or stopped while it ran the statement; it starts afresh"):
         sandbox.read("import time; time.sleep(1000)")
     worker.join()
     assert sandbox.read("result = names()") == ("Ada", "London")
+
+
+def test_a_worker_stopped_during_a_statement_is_not_told_as_the_statements_doing(sandbox, monkeypatch):
+    monkeypatch.setattr(sandbox, "seconds", 2.0)
+    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
+
+    def stop() -> None:
+        for process in processes_below(sandbox._worker.process.pid):
+            os.kill(process, signal.SIGSTOP)
+
+    worker = once_a_statement_runs(sandbox, stop)
+    with pytest.raises(QueryFailed, match="the sandbox ended or stopped while it ran the statement"):
+        sandbox.read("import time; time.sleep(1000)")
+    worker.join()
 
 
 def once_a_statement_runs(sandbox, act) -> threading.Thread:
@@ -84,6 +99,7 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) 
         ("sys.exit()", "it ended"),
         ("os.write(1, b'\\xff' * 8)", "impossible length"),
         ("os.write(1, b'\\0' * 8)", "impossible length"),
+        ("os.write(1, b'#\\n# There is insufficient memory\\n')", "in place of an answer came 'There is insufficient memory'"),
         ("time.sleep(1000)", "does not answer"),
         ("os.write(1, b'\\0\\0\\0\\x09='); time.sleep(1000)", "does not answer"),
         ("say(b'=nonsense')", "not JSON"),
@@ -224,7 +240,15 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
         assert sandbox.launch.kind == "unsafe"
 
 
-@pytest.mark.parametrize(("said", "headline"), [("Too many open files", "no more files"), ("Cannot allocate memory", "want of memory")])
+SHORT = [
+    ("Too many open files", "no more files"),
+    ("Cannot allocate memory", "want of memory"),
+    ("There is insufficient memory for the Java Runtime Environment to continue.", "want of memory"),
+    ("java.lang.OutOfMemoryError: unable to create native thread", "want of memory"),
+]
+
+
+@pytest.mark.parametrize(("said", "headline"), SHORT)
 def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_path, said, headline):
     short = tmp_path / "bwrap"
     short.write_text(f"#!/bin/sh\necho bwrap: {said} >&2\nexit 1\n")
@@ -296,12 +320,25 @@ def test_a_program_that_cannot_start_for_want_of_memory_is_told_in_one_line(open
     assert told not in {str(caught.value), "it ended"} and "\n" not in told
 
 
+def test_cypher_with_too_little_address_space_is_told_as_want_of_memory():
+    pytest.importorskip("arcadedb_embedded")
+    code = "from kgot_lab.sandbox import open_sandbox; open_sandbox('bubblewrap', language='cypher').close()"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "NoSandbox: no sandbox could be started for want of memory" in ran.stderr, ran.stderr
+    assert "VM: Could not" in ran.stderr and "Install" not in ran.stderr
+
+
 GO = """runtime: mmap: errno=12
 fatal error: failed to reserve page summary memory
 
 runtime stack:
 runtime.throw({0x1?, 0x2?})
 \t/usr/local/go/src/runtime/panic.go:1229 +0x48 fp=0x7ffe sp=0x7ffd pc=0x47
+"""
+JAVA = """Error occurred during initialization of VM
+Could not reserve enough space for 524288KB object heap
 """
 DOCKER = """Unable to find image 'python:3.12-slim' locally
 docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?
@@ -319,11 +356,13 @@ OSError: [Errno 24] Too many open files: 'config.py'
     [
         (GO, "fatal error: failed to reserve page summary memory"),
         (DOCKER, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"),
+        (JAVA, "Error occurred during initialization of VM: Could not reserve enough space for 524288KB object heap"),
+        ("#\n# A fatal error has been detected\n#\n", "A fatal error has been detected"),
         (PYTHON, "OSError: [Errno 24] Too many open files: 'config.py'"),
         ("python3: cannot allocate memory\n", "python3: cannot allocate memory"),
         ("", "it ended"),
     ],
-    ids=["Go", "Docker", "Python", "another", "nothing"],
+    ids=["Go", "Docker", "Java", "Java's last words", "Python", "another", "nothing"],
 )
 def test_of_what_a_program_says_one_line_is_told(tmp_path, said, told):
     (tmp_path / "said").write_text(said)

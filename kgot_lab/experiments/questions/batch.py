@@ -28,6 +28,7 @@ from kgot_lab.errors import (
     OverBudget,
     ReplayMiss,
     TraceError,
+    words_of,
 )
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
@@ -79,12 +80,12 @@ class QuestionRun:
         An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed on several questions in a row,
         OverBudget, or an error that would end every question; calls under way come to their end first, and so they do when Ctrl-C stops it.
         """
-        lock, halt = threading.Lock(), threading.Event()
+        lock, halt, there = threading.Lock(), threading.Event(), self.receipts
         answered = 0
 
         def answer(question: Question) -> tuple[QuestionReceipt, Exception | None, bool]:
             nonlocal answered
-            receipt, error = self._answered(question, halt, told)
+            receipt, error = self._answered(question, there.get(question.id), halt, told)
             with lock:
                 append_receipt(self.folder / RECEIPTS, receipt)
                 answered += not receipt.error
@@ -109,15 +110,16 @@ class QuestionRun:
         return self.grader is None or receipt.grader == self.grader.name
 
     def _answered(
-        self, question: Question, halt: threading.Event, told: Callable[[Question, Event], None]
+        self, question: Question, earlier: QuestionReceipt | None, halt: threading.Event, told: Callable[[Question, Event], None]
     ) -> tuple[QuestionReceipt, Exception | None]:
-        """The receipt of a question, and the error that ended it, if one did."""
+        """The receipt of a question, which may have one of an earlier sitting, and the error that ended it, if one did."""
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
         seen: list[Event] = []
         receipt = scored(question, "", self.questions.scored_by)
         problem: Exception | None = None
-        before = Usage.total(event.usage for event in _kept(path) if isinstance(event, Asked)).seconds
+        kept = _kept(path)
+        before = Usage.total(event.usage for event in kept if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
             with closing(attempt(question, self.system, self.equipment, path)) as events:  # so that its store is closed if it is halted
@@ -137,9 +139,12 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _is_full(error):
                 raise
-            told_of = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+            told_of = words_of(error) if isinstance(error, LabError) else f"{type(error).__name__}: {words_of(error)}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
-        receipt = with_costs(receipt, seen or _kept(path), before + time.perf_counter() - began)
+        seconds: float | None = before + time.perf_counter() - began
+        if any(isinstance(event, Answered) for event in kept):  # walking a recording again takes another time than the answer took
+            seconds = earlier.seconds if earlier else None
+        receipt = with_costs(receipt, seen or _kept(path), seconds)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
 

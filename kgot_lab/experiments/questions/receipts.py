@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import TraceError
+from kgot_lab.errors import TraceError, shortly
 from kgot_lab.evaluation.answers import exact_match, f1
 from kgot_lab.evaluation.gaia_rules import gaia_verdict
 from kgot_lab.evaluation.grading import CORRECT, NOT_ATTEMPTED, UNCLEAR, Grade
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, ToolReturned
+from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
 from kgot_lab.types import Usage
 
 ENDINGS = ("correct", "correct, forced", "close call", "wrong", "wrong, forced", "not attempted", "unclear", "error")
@@ -26,7 +28,8 @@ WITHHELD = "(withheld: this set may not be passed on)"
 class QuestionReceipt:
     """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in seconds, costs in US dollars.
 
-    `seconds` is the wall time of the sitting in which it was answered, and before that what models took. `forced` says that no read of
+    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None where only the trace of an
+    earlier sitting is left, which does not tell it. `forced` says that no read of
     the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph. `tools` counts the calls of each.
     """
 
@@ -52,7 +55,7 @@ class QuestionReceipt:
     completion_tokens: int = 0
     dollars: float = 0.0
     model_seconds: float = 0.0
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     tools: dict[str, int] = field(default_factory=dict)
     tools_failed: int = 0
     human_steps: int | None = None
@@ -91,7 +94,7 @@ def with_grade(receipt: QuestionReceipt, grade: Grade, grader: str) -> QuestionR
     return replace(receipt, correct=grade.grade == CORRECT, scored_by="grader", grade=grade.grade, span=grade.span, grader=grader)
 
 
-def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float) -> QuestionReceipt:
+def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float | None) -> QuestionReceipt:
     """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those of a run of the loop."""
     asked = [event for event in events if isinstance(event, Asked)]
     spent = Usage.total(event.usage for event in asked)
@@ -117,36 +120,77 @@ def withheld(receipt: QuestionReceipt) -> QuestionReceipt:
 
 
 def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
-    """Add a line to a file, whole or, after a kill, cut short; raises TraceError where it cannot be written."""
-    line = (json.dumps(asdict(receipt), ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises TraceError."""
+    line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
-        with path.open("ab+") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read() == b"\n" else b"\n" + line  # what a kill cut short stays a line that is passed over
-            file.write(line)
-    except OSError as error:
-        raise TraceError(f"cannot write the receipts {path}: {error.strerror or error}") from error
+        there = path.exists()
+        if there:
+            settle_last_line(path)
+        before = next((seal_of(each) for each in reversed(lines_on_file(path)) if each.strip()), "") if there else ""
+        with path.open("ab") as file:
+            file.write(f"{with_seal(line, before)}\n".encode())
+    except (OSError, UnicodeDecodeError) as error:
+        told = (error.strerror or error) if isinstance(error, OSError) else error
+        raise TraceError(f"cannot write the receipts {path}: {told}") from error
 
 
 def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
-    """The last line of each question, by its id; one that a kill cut short is passed over. Raises TraceError for another file."""
+    """The last line of each question, by its id; one that a kill cut short is passed over.
+
+    Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of older versions have no check.
+    """
     try:
-        lines = path.read_bytes().splitlines() if path.exists() else []
-    except OSError as error:
+        lines = lines_on_file(path) if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"the receipts {path} cannot be read: {error}") from error
-    known = {each.name for each in fields(QuestionReceipt)}
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    whole = numbered[:-1] if lines and lines[-1].strip() else numbered
+    if broken := broken_seal(line for _, line in whole):
+        raise _unlike(path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing")
     found: dict[str, QuestionReceipt] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered:
         try:
             row = json.loads(line)
-        except ValueError:
-            continue
-        if not isinstance(row, dict) or "id" not in row:
-            raise TraceError(f"{path}, line {number}, is no receipt of a question")
-        values: dict[str, Any] = {name: tuple(value) if name == "human_tools" else value for name, value in row.items() if name in known}
-        found[row["id"]] = QuestionReceipt(**values)
+        except (ValueError, RecursionError):
+            if line.rstrip().endswith("}") and number < len(lines):
+                raise _unlike(path, number, "is not JSON") from None
+            continue  # a kill cut it short; older versions wrote on behind such a line
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+            raise _unlike(path, number, "is no receipt of a question")
+        if wrong := _impossible(row):
+            raise _unlike(path, number, f"holds what no receipt can ({wrong})")
+        found[row["id"]] = QuestionReceipt(**{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN})
     return found
+
+
+_KNOWN = {each.name for each in fields(QuestionReceipt)}
+_SHARES = ("em", "f1")
+_AMOUNTS = ("steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps")
+_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps"}
+
+
+def _unlike(path: Path, number: int, why: str) -> TraceError:
+    again = f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
+    return TraceError(f"{path}, line {number}, {why}: restore a copy, or {again}")
+
+
+def _impossible(row: Mapping[str, Any]) -> str:
+    """The first value of a line that no receipt has; "" where there is none."""
+    for name in (*_SHARES, *_AMOUNTS):
+        value = row.get(name, 0)
+        if value is None and name in _MAY_BE_UNKNOWN:
+            continue
+        most = 1 if name in _SHARES else math.inf
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= most and math.isfinite(value)):
+            return f"{name} is {shortly(value)}"
+    for name in ("correct", "close", "forced", "out_of_steps"):
+        if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
+            return f"{name} is {shortly(value)}"
+    return "" if isinstance(row.get("tools", {}), dict) else f"tools is {shortly(row['tools'])}"
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def by_level(receipts: Iterable[QuestionReceipt]) -> dict[str, list[QuestionReceipt]]:

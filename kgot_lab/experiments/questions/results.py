@@ -52,6 +52,7 @@ def _numbers(rows: Sequence[QuestionReceipt]) -> dict[str, Json]:
         "f1": asdict(_mean([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
         "dollars": sum(row.dollars for row in rows),
+        "questions of unknown seconds": sum(row.seconds is None for row in rows),
         "questions without told tokens": sum(map(_untold, rows)),
         "dollars per correct": sum(row.dollars for row in rows) / right if right else None,
     }
@@ -64,7 +65,7 @@ def _cells(name: str, rows: Sequence[QuestionReceipt]) -> tuple[Cell, ...]:
         name, str(len(rows)), f"{decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
         decimal(fmean(row.em for row in rows) if rows else 0.0), f"{decimal(words.mean)} {span(words)}",
         f"{sum(row.calls for row in rows):,}", _dollars(rows),
-        f"{median(row.seconds for row in rows) if rows else 0:.1f}",
+        _median_seconds(rows),
     )  # fmt: skip
     return tuple(map(Cell, told))
 
@@ -77,9 +78,17 @@ def _dollars(rows: Sequence[QuestionReceipt]) -> str:
     return f"{dollars:.4f} + not told" if dollars else "not told"
 
 
+def _median_seconds(rows: Sequence[QuestionReceipt]) -> str:
+    """The median of the seconds that are known, and of how many questions they are not."""
+    known = [row.seconds for row in rows if row.seconds is not None]
+    unknown = len(rows) - len(known)
+    told = f"{median(known):.1f}" if known else "" if rows else "0.0"
+    return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
+
+
 def _untold(row: QuestionReceipt) -> bool:
-    """Whether the server did not tell the tokens of a question's calls: none takes no tokens."""
-    return bool(row.calls and not row.error and not (row.prompt_tokens or row.completion_tokens or row.dollars))
+    """Whether the server did not tell all tokens of a question's calls: none reads nothing or writes nothing."""
+    return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 
 def _mean(values: Sequence[float]) -> Estimate:

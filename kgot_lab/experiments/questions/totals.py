@@ -26,7 +26,8 @@ def write_totals(folder: Path) -> dict[str, Json]:
         "by role": {role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()},
         "by model": {model: _sum(entry for entry in entries.entries if entry.model == model) for model in _models(entries)},
         "tools": tool_totals(folder / TOOL_TIMES),
-        "seconds of all questions": round(sum(receipt.seconds for receipt in receipts), 3),
+        "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
+        "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
     }
     write_whole(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
     return totals

@@ -30,7 +30,7 @@ from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.state import State
-from kgot_lab.loop.trace import Trace, TraceWriter, diffs, events_of, graph_after, load_run, reopened
+from kgot_lab.loop.trace import Trace, TraceWriter, diffs, events_of, graph_after, load_run, not_following, parted_at, reopened
 from kgot_lab.loop.walk import computing, think
 from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
@@ -237,7 +237,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 
     The store must be empty, or hold what the run began with or had made, at most one write more than the trace knows: see `left_behind`.
     That is taken back and made again, without running a recorded statement. Raises BadInput for any other store, TraceError when the loop
-    no longer does what was recorded, and when another run or resume is writing the file.
+    no longer does what was recorded, when another command wrote into its store, and when another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")
@@ -245,6 +245,8 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     writing = reopened(path)  # first, so that nobody adds to what is read now
     try:
         trace = load_run(path)
+        if (parted := parted_at(trace.events)) is not None:
+            raise TraceError(f"{path} cannot be resumed, for {not_following(parted)}: ask again, in a namespace of its own")
         require_parts(store, ("write", "read", "schema"), _A_STORE)
         recording = Recording.of((*trace.events, *left_behind(trace.events, store, _walked_beside)))
         walk = walk_again(trace.events, recording, remembered(recording, trace.events, store), live)
