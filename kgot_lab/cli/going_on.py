@@ -93,9 +93,15 @@ def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | Non
 @contextmanager
 def made_again(path: Path, **output: Path | None) -> Iterator[None]:
     """Where an output of a whole run cannot be written, say that the run is kept and how the output is made once more."""
+    with made_by_command(path, command("resume", path, **output)):
+        yield
+
+
+@contextmanager
+def made_by_command(path: Path, how: object) -> Iterator[None]:
+    """Where an output of a whole run cannot be written, say that the run is kept and which command makes the output."""
     try:
         yield
     except (BadInput, OSError) as error:
         told = reason_of(error) if isinstance(error, OSError) else str(error).rstrip(".")
-        how = command("resume", path, **output)
         raise LabError(f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}") from error
