@@ -155,10 +155,12 @@ def go_on(
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
+    begun_as = configuration_of(run.about)
     choice, documents = configuration.store, Path(configuration.documents) if configuration.documents else None
     terminal.check_apart(
-        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
-    )
+        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
+        save_graph=choice.save,
+    )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])  # what stands before a fork, its run has paid
     used = {
@@ -175,7 +177,7 @@ def go_on(
         for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
             pass
         if choice.save:
-            asked = choice.save != configuration_of(run.about).store.save
+            asked = choice.save != begun_as.store.save
             saving.keep_graph_again(run.events, Path(choice.save), asked=asked)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
@@ -191,7 +193,9 @@ def go_on(
         "resume", trace,
         {
             "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
-            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
+            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
+            "save_graph": choice.save if choice.save != begun_as.store.save else None,
+            "snapshots": configuration.snapshots if configuration.snapshots != begun_as.snapshots else None, **used,
         },
     )  # fmt: skip
     limits, passages = limits_of(begun), terminal.documents_of(run, documents)

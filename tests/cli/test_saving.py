@@ -99,6 +99,20 @@ def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_
     assert read_snapshot("learnt.jsonl") == OTHER and len(read_snapshot("mine.jsonl").edges) == 1
 
 
+def test_where_a_resumed_run_is_saved_is_in_the_command_that_goes_on_with_it(kgot_lab, here):
+    with openai_server(*replies(*FIRST, *REST)) as model:
+        assert kgot_lab(*asking(model, "--trace", "run.jsonl", "--max-calls", "3")).code == 1
+        ran = kgot_lab("resume", "run.jsonl", "--max-calls", "5", "--save-graph", "mine.jsonl", "--snapshots", "snaps")
+    assert ran.code == 1 and "--save-graph mine.jsonl --snapshots snaps" in ran.err, ran.err
+
+
+def test_a_run_is_not_saved_over_the_graph_beside_its_trace(kgot_lab, server):
+    write_snapshot(GRAPH, "graph.jsonl", variant="networkx")
+    assert kgot_lab(*asking(server, "--graph", "graph.jsonl", "--trace", "run.jsonl")).code == 0
+    ran = kgot_lab("resume", "run.jsonl", "--save-graph", "run.start.jsonl")
+    assert ran.code == 1 and "are the same file, run.start.jsonl" in ran.err and read_snapshot("run.start.jsonl") == GRAPH, ran.err
+
+
 def test_a_run_that_has_its_answer_says_that_a_file_holds_another_graph(kgot_lab, server):
     assert kgot_lab(*asking(server, "--save-graph", "learnt.jsonl", "--trace", "run.jsonl")).code == 0
     assert "learnt.jsonl" not in kgot_lab("resume", "run.jsonl").err
