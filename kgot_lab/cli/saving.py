@@ -47,7 +47,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
 
     Raises BadInput, also where there is a reason not to write over the graph that the file holds; "" is none.
     """
-    from kgot_lab.stores.files import check_graph_file, form_written_here, read_graph
+    from kgot_lab.stores.files import check_graph_file, form_written_here, read_named_graph
 
     terminal.check_writable(path)
     check_graph_file(path)
@@ -55,7 +55,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
     if not held:
         return SavedGraph(path)
     try:
-        graph = read_graph(path)
+        graph = read_named_graph(path).graph
     except BadInput:
         raise BadInput(f"{option} {path} is there and holds no graph, and would be lost: name another file") from None
     if told := why_not(graph):
@@ -105,11 +105,12 @@ def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> Non
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after
-    from kgot_lab.stores.files import read_graph
+    from kgot_lab.stores.files import read_named_graph
 
     graph, begun = graph_after(events), started(events).start
-    if path.exists() and (not begun or graph == begun or read_graph(path) != begun):
-        if read_graph(path) != sourced(graph, events):
+    there = read_named_graph(path).graph if path.exists() else None
+    if there is not None and (not begun or graph == begun or there != begun):
+        if there != sourced(graph, events):
             told = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
             if asked:
                 raise BadInput(told)

@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.reading import read_regular
-from kgot_lab.stores.files.graphml import read_graphml, write_graphml
+from kgot_lab.stores.files.graphml import read_graphml, read_noted_graphml, write_graphml
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import oxigraph
 
@@ -41,8 +41,14 @@ def read_graph(path: Path | str) -> PropertyGraph:
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
-    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`."""
-    return with_names_as_ids(read_graph(path))
+    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`.
+
+    The note says what was renamed, and what was read otherwise than it stands there.
+    """
+    reader = _READERS[_known(Path(path), _READERS)]
+    read = read_noted_graphml(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
+    named = with_names_as_ids(read.graph)
+    return NamedGraph(named.graph, "; ".join(filter(None, (named.note, read.note))))
 
 
 def check_graph_file(path: Path | str) -> None:
