@@ -161,11 +161,11 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
+    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
-    from kgot_lab.stores import open_store
     from kgot_lab.stores.files import read_named_graph
+    from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
 
     path = Path(where)
     if not path.is_file():
@@ -173,13 +173,7 @@ def graph_in(where: str) -> PropertyGraph:
     if is_trace(path):
         events = load_run(path).events
         return sourced(graph_after(events), events)
-    if path.suffix.lower() in {".sqlite", ".sqlite3", ".db", ".log"}:
-        store = open_store(where)
-        try:
-            return store.graph()
-        finally:
-            store.close()
-    read = read_named_graph(path)
+    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         terminal.say(f"note: {where}: {read.note}")
     return read.graph
