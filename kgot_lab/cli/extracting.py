@@ -29,11 +29,13 @@ def extract_graph(
     from kgot_lab.loop.forecast import forecast_of_texts
     from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record
     from kgot_lab.stores import InMemory
+    from kgot_lab.stores.files import check_graph_file
 
     path, model = trace or terminal.new_trace(), configuration.model
     terminal.check_apart(trace=path, out=out, model=model)
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
+    check_graph_file(out)
     terminal.check_new(None if go_on else path)
     done = load_run(path).events if go_on else ()
     if done and started(done).question:
