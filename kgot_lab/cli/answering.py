@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli import asking, terminal
+from kgot_lab.cli import asking, saving, terminal
 from kgot_lab.cli.going_on import GoOn, command, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice
+    from kgot_lab.cli.saving import SavedGraph
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.limits import Limits
@@ -25,12 +26,13 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a run leaves: its trace, a tape of replies, a page, and its end as text or as JSON."""
+    """What a run leaves: its trace, a tape of replies, a page, its graph in a file, and its end as text or as JSON."""
 
     trace: Path | None = None
     tape: Path | None = None
     html: Path | None = None
     as_json: bool = False
+    saved: SavedGraph | None = None
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     terminal.check_new(path)
-    asking.check_kept(saved, configuration.snapshots)
-    asking.check_saved_anew(choice)
+    place = saving.place_of_choice(choice)
+    saving.check_snapshots(configuration.snapshots, begins=True)
     spending = asking.spending_of(configuration)
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
@@ -90,7 +92,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
         task,
         store,
         GoOn("resume", path, _given_again(configuration, attached, outputs)),
-        Outputs(path, html=outputs.html, as_json=outputs.as_json),
+        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=place),
         configuration,
     )
 
@@ -122,17 +124,18 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
         )  # fmt: skip
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
-            kept = asking.with_snapshots(kept, configuration.snapshots)
+            kept = saving.with_snapshots(kept, configuration.snapshots, outputs.trace)
         seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
         if configuration is not None:
-            _kept_in_the_end(opened, configuration.store, outputs.trace, seen)
+            _kept_in_the_end(opened, configuration.store, outputs, seen)
 
 
-def _kept_in_the_end(store: Store, choice: StoreChoice, trace: Path, events: Sequence[Event]) -> None:
+def _kept_in_the_end(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
     """Save the graph where that is told, and say where the store holds another than the run made."""
-    if choice.save:
-        with made_again(trace, command("resume", trace)):
-            asking.keep_graph(store.graph(), events, choice.save)
+    place = outputs.saved
+    if place is not None and outputs.trace is not None:
+        with made_again(outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)):
+            saving.keep_graph(store.graph(), events, place)
     asking.told_if_shared(store, choice, events)
 
 
@@ -146,15 +149,18 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
+    from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.again.forks import by_hand
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
+    begun_as = configuration_of(run.about)
     choice, documents = configuration.store, Path(configuration.documents) if configuration.documents else None
     terminal.check_apart(
-        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution
-    )
+        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
+        save_graph=choice.save,
+    )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])  # what stands before a fork, its run has paid
     used = {
@@ -167,8 +173,12 @@ def go_on(
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         terminal.show_end(run.events, trace, as_json=outputs.as_json)
         terminal.write_page(run.events, outputs.html)
+        saving.check_snapshots(configuration.snapshots, begins=False)
+        for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
+            pass
         if choice.save:
-            asking.keep_graph_again(run.events, choice.save)
+            asked = choice.save != begun_as.store.save
+            saving.keep_graph_again(run.events, Path(choice.save), asked=asked)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
     other = execution or (configuration.execution_model if begun_so else begun.execution if begun.execution != begun.planning else None)
@@ -183,15 +193,17 @@ def go_on(
         "resume", trace,
         {
             "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
-            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror, **used,
+            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
+            "save_graph": choice.save if choice.save != begun_as.store.save else None,
+            "snapshots": configuration.snapshots if configuration.snapshots != begun_as.snapshots else None, **used,
         },
     )  # fmt: skip
     limits, passages = limits_of(begun), terminal.documents_of(run, documents)
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
-    asking.check_kept(Path(choice.save) if choice.save else None, None)
-    terminal.check_writable(Path(configuration.snapshots) / "snapshot_1.json" if configuration.snapshots else None)
+    saved = saving.place_again(choice, begun.start)
+    saving.check_snapshots(configuration.snapshots, begins=False)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
     opened = store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace) if place else terminal.store_of(begun, choice.unsafe)
     with closing(opened) as store:
@@ -203,6 +215,6 @@ def go_on(
                 raise
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
             raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
-        kept = asking.with_snapshots(walk, configuration.snapshots)
+        kept = saving.with_snapshots(walk, configuration.snapshots, trace)
         seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json)
-        _kept_in_the_end(store, choice, trace, seen)
+        _kept_in_the_end(store, choice, replace(outputs, trace=trace, saved=saved), seen)

@@ -275,6 +275,8 @@ def resume(
     at: options.At = None,
     namespace: options.Namespace = None,
     unsafe: options.Unsafe = False,
+    save_graph: options.SaveGraph = None,
+    snapshots: options.Snapshots = None,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began.
 
@@ -285,8 +287,8 @@ def resume(
     budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     run, _ = terminal.run_of(trace)
     configuration = configuration_of(run.about).with_flags({
-        "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror,
-        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, **budget,
+        "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror, "snapshots": snapshots,
+        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, "store.save": save_graph, **budget,
     })  # fmt: skip
     go_on(trace, configuration, attach or [], Outputs(trace, tape, html, as_json), model=model, execution=execution)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,30 +139,6 @@ def told_namespace(store: Store) -> None:
         terminal.say(f"the graph grows in the namespace {named}")
 
 
-def keep_graph(graph: PropertyGraph, events: Sequence[Event], path: str) -> None:
-    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by the ending."""
-    from kgot_lab.loop.evidence import sourced
-    from kgot_lab.stores.files import write_graph
-
-    lines = Path(path).suffix.lower() in {".json", ".jsonl"}
-    write_graph(sourced(graph, events), path, "networkx" if lines else None)
-    terminal.say(f"{graph} written to {path}")
-
-
-def keep_graph_again(events: Sequence[Event], path: str) -> None:
-    """Write the graph of a run that has its answer where the file is missing, or still holds what the run began with."""
-    from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
-    from kgot_lab.stores.files import read_graph
-
-    check_kept(Path(path), None)
-    graph, begun = graph_after(up_to_parting(events)), started(events).start
-    if (parted := parted_at(events)) is not None:
-        terminal.say(f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}")
-    if not Path(path).exists() or (graph != begun and begun and read_graph(path) == begun):
-        keep_graph(graph, events, path)
-
-
 def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Say where a store that outlives a run holds something else in the end than the run's writes make."""
     from kgot_lab.loop.trace import graph_after, not_following, parted_at
@@ -188,11 +164,11 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
+    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
-    from kgot_lab.stores import open_store
     from kgot_lab.stores.files import read_named_graph
+    from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
 
     path = Path(where)
     if not path.is_file():
@@ -200,70 +176,10 @@ def graph_in(where: str) -> PropertyGraph:
     if is_trace(path):
         events = load_run(path).events
         return sourced(graph_after(events), events)
-    if path.suffix.lower() in {".sqlite", ".sqlite3", ".db", ".log"}:
-        store = open_store(where)
-        try:
-            return store.graph()
-        finally:
-            store.close()
-    read = read_named_graph(path)
+    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         terminal.say(f"note: {where}: {read.note}")
     return read.graph
-
-
-def with_snapshots(events: Iterable[Event], folder: str | None) -> Iterator[Event]:
-    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot, snapshot_1.json and so on."""
-    if folder is None:
-        yield from events
-        return
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.graph.snapshots import write_snapshot
-    from kgot_lab.graph.truth import Truth
-    from kgot_lab.loop.events import Started, Wrote
-
-    truth, number, parted = Truth(), 0, False
-    for event in events:
-        if isinstance(event, Started):
-            truth = Truth(event.start.nodes, event.start.edges)
-        if isinstance(event, Wrote) and not parted:
-            try:
-                truth.apply(event.diff)
-            except BadInput:  # the run goes on: what it writes is in its store and its trace
-                parted = True
-                terminal.say("note: no more snapshots: a write does not follow on those before it, so another command writes there too")
-        if isinstance(event, Wrote) and not parted:
-            number += 1
-            graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
-            write_snapshot(graph, Path(folder) / f"snapshot_{number}.json", variant="networkx")
-        yield event
-
-
-def check_saved_anew(choice: StoreChoice) -> None:
-    """Refuse to save a graph over another than the one that the run begins with; raises BadInput."""
-    if choice.save is None or not Path(choice.save).exists():
-        return
-    if choice.graph is None or "://" in choice.graph or Path(choice.graph).resolve() != Path(choice.save).resolve():
-        raise BadInput(f"--save-graph {choice.save} is there, and what it holds would be lost: name a new file, or begin with it (--graph)")
-
-
-def check_kept(saved: Path | None, snapshots: str | None) -> None:
-    """See now that the graph can be kept where it is told, over nothing but a graph; raises BadInput."""
-    from kgot_lab.stores.files import check_graph_file, read_graph
-
-    terminal.check_writable(saved)
-    if saved is not None:
-        check_graph_file(saved)
-    if saved is not None and saved.exists():
-        try:
-            read_graph(saved)
-        except BadInput:
-            raise BadInput(f"--save-graph {saved} is there and holds no graph, and would be lost: name another file") from None
-    if snapshots is not None:
-        folder = Path(snapshots)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadInput(f"--snapshots {folder} is there and not an empty folder: name a new one")
-        terminal.check_writable(folder / "snapshot_1.json")
 
 
 def check_engine(chosen: ToolChoice) -> None:

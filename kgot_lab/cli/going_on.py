@@ -112,7 +112,7 @@ def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | Non
 
 
 @contextmanager
-def made_again(path: Path, how: str) -> Iterator[None]:
+def made_again(path: Path, how: object) -> Iterator[None]:
     """Where an output of a whole run cannot be written, say that the run is kept and by which command the output is made once more."""
     try:
         yield

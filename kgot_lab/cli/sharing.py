@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from kgot_lab.cli.terminal import check_apart
+from kgot_lab.cli.terminal import check_apart, say
 from kgot_lab.errors import BadInput
 from kgot_lab.text.harmless import harmless
 
 
 def export(
     source: Annotated[
-        Path, typer.Argument(help="a graph: a snapshot (JSON lines, as `extract` writes), GraphML or Turtle; or the trace of a run")
+        Path,
+        typer.Argument(help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, a store's file; or the trace of a run"),
     ],
     out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
 ) -> None:
@@ -22,6 +23,7 @@ def export(
     from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
+    from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
     from kgot_lab.viz import export as exporting
 
     if not source.is_file():
@@ -33,6 +35,11 @@ def export(
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
     if traced:
         graph = graph_after(load_run(source).events)
+    elif is_store_file(source):
+        stored = read_store_file(source)
+        graph = stored.graph
+        if stored.note:
+            say(f"note: {source}: {stored.note}")
     else:
         graph = read_graph(source) if source.suffix.lower() in {".graphml", ".ttl"} else read_snapshot(source)
     typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")

@@ -21,7 +21,7 @@ _EDGE_NAMES = frozenset({"relation"})
 NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
-_UNTYPED = "related_to"
+UNTYPED = "related_to"
 
 
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) ->
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in listed:
         attribute = next((name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None)
-        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else _UNTYPED
+        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         properties = _unescaped({name: value for name, value in data.items() if name != attribute}, _EDGE_NAMES, drop=False)
         keys = chain((_own_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         edge = next(e for key in keys if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken)
@@ -142,7 +142,7 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
         (
             Edge(
                 _text(row, "source"),
-                _text(row, type, _UNTYPED),
+                _text(row, type, UNTYPED),
                 _text(row, "target"),
                 _unescaped(_without(row, type), EDGE_COLUMNS),
                 _text(row, "key", ""),

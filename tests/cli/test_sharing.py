@@ -9,6 +9,9 @@ from kgot_lab.bundled import bundled
 from kgot_lab.cli.app import main
 from kgot_lab.cli.asking import graph_in
 from kgot_lab.draw.outside import references
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.stores import open_store
+from kgot_lab.types import Node
 
 
 @pytest.fixture
@@ -32,6 +35,16 @@ def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp
     code, out, _ = kgot_lab("export", bundled(source), "--out", "graph.html")
     text = (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert code == 0 and "graph.html" in out and references(text) == () and "<script" in text
+
+
+@pytest.mark.parametrize("name", ["graph.log", "graph.jsonl", "graph.sqlite"])
+def test_the_file_of_a_store_is_exported_and_stays_as_it_is(kgot_lab, tmp_path, name):
+    with open_store(tmp_path / name) as store:
+        store.apply(store.graph().diff(PropertyGraph.of([Node("Ada Lovelace")])))
+    before = (tmp_path / name).read_bytes()
+    code, out, err = kgot_lab("export", name, "--out", "graph.html")
+    assert code == 0 and "1 node" in out and "Ada Lovelace" in (tmp_path / "graph.html").read_text(encoding="utf-8"), err
+    assert (tmp_path / name).read_bytes() == before and {path.name for path in tmp_path.iterdir()} == {name, "graph.html"}
 
 
 def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(kgot_lab, tmp_path):

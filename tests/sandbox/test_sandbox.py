@@ -114,13 +114,24 @@ def test_every_way_to_change_the_graph_is_seen_and_can_be_undone(sandbox, statem
         ("key='knows'", "knows", {}),
         ("'knows', relation='knows'", "knows", {}),
         ("w=1", "related_to", {"w": 1}),
-        ("relation=['no', 'text'], type='knows'", "knows", {"relation": ["no", "text"]}),
+        ("relation=5, w=1", "5", {"w": 1}),
+        ("relation=5, type='knows'", "5", {"type": "knows"}),
+        ("relation=None, type='knows'", "knows", {}),
     ],
 )
 def test_an_edge_gets_its_type_from_where_models_write_it(sandbox, written, type, properties):
     (edge,) = sandbox.write(f"G.add_edge('London', 'Ada', {written})").added_edges
     properties.pop("relation", None)  # the word is kept for the type
     assert edge == Edge("London", type, "Ada", properties)
+
+
+@pytest.mark.parametrize("written", ["relation=['no', 'text']", "relation=['no', 'text'], type='knows'", "'knows', relation={'a': 1}"])
+def test_a_relation_that_is_no_text_is_refused_by_name_and_not_lost(sandbox, written):
+    with pytest.raises(QueryFailed, match=r"the relation of London -> Ada must be text, not (list|dict)"):
+        sandbox.write(f"G.add_edge('London', 'Ada', {written})")
+    with pytest.raises(QueryFailed, match="the relation of Ada -> London must be text"):
+        sandbox.write("G.edges['Ada', 'London', 'born in']['relation'] = ['no']")
+    assert str(sandbox.write("G.edges['Ada', 'London', 'born in']['relation'] = 5")) == "+1 edges, -1 edges"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def _type_edges(journal: Journal) -> None:
         attributes = _edge(graph, source, target, key)
         if attributes is None:
             continue
-        type, own_key = _edge_type(key, attributes, journal.edges[source, target, key])
+        type, own_key = _edge_type(key, attributes, journal.edges[source, target, key], f"{source} -> {target}")
         wanted = edge_key(type, own_key)
         if wanted == key:
             if attributes.get("relation") != type:
@@ -111,10 +111,9 @@ def _type_edges(journal: Journal) -> None:
         graph._succ[source][target][wanted].update({**moved, "relation": type})
 
 
-def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before) -> tuple[str, str]:
-    """An edge's type and own key. The attribute that named the type of a keyless edge is taken out of its properties."""
-    relation = attributes.get("relation")
-    relation = relation if isinstance(relation, str) and relation.strip() else ""
+def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: str) -> tuple[str, str]:
+    """An edge's type and own key; raises Refused. The attribute that named the type of a keyless edge is taken out of its properties."""
+    relation = _relation(attributes.get("relation"), edge)
     if before is not None:
         type, own_key = _split(str(key), before)
         return relation or type, own_key
@@ -122,10 +121,23 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before) -> tup
         if not relation or relation == key:
             return key, ""
         return relation, key.removeprefix(f"{relation}#")
+    if relation:
+        return relation, ""
     for name in TYPE_NAMES:
         if isinstance(attributes.get(name), str) and attributes[name].strip():
             return str(attributes.pop(name)), ""
     return DEFAULT_TYPE, ""
+
+
+def _relation(value: Any, edge: str) -> str:
+    """The attribute `relation`, which is kept for the type and would be lost as a property; "" where nothing was said."""
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()  # a NumPy scalar
+    if value is None or isinstance(value, str):
+        return value if value and value.strip() else ""
+    if not isinstance(value, int | float):
+        raise RefusedValue(f"the relation of {edge} must be text, not {type(value).__name__} (a property needs another name)")
+    return str(value)
 
 
 def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:

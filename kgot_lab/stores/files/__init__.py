@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.stores.files.graphml import read_graphml, write_graphml
+from kgot_lab.reading import read_regular
+from kgot_lab.stores.files.graphml import read_graphml, read_noted_graphml, write_graphml
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import oxigraph
 
@@ -39,8 +41,14 @@ def read_graph(path: Path | str) -> PropertyGraph:
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
-    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`."""
-    return with_names_as_ids(read_graph(path))
+    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs; raises as `read_graph`.
+
+    The note says what was renamed, and what was read otherwise than it stands there.
+    """
+    reader = _READERS[_known(Path(path), _READERS)]
+    read = read_noted_graphml(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
+    named = with_names_as_ids(read.graph)
+    return NamedGraph(named.graph, "; ".join(filter(None, (named.note, read.note))))
 
 
 def check_graph_file(path: Path | str) -> None:
@@ -58,6 +66,30 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     if form not in FORMS:
         raise UnknownName("form of a graph file", form, FORMS)
     FORMS[form](graph, Path(path))
+
+
+def form_written_here(path: Path | str) -> str:
+    """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is written again; "" for none.
+
+    Order does not matter. Raises as `read_graph`.
+    """
+    path = Path(path)
+    read = read_named_graph(path)
+    if read.note:
+        return ""
+    held = _lines(read_regular(path))
+    forms = ("networkx", "apoc") if _READERS[_known(path, _READERS)] is read_snapshot else (_BY_SUFFIX[path.suffix.lower()],)
+    with TemporaryDirectory() as folder:
+        for form in forms:
+            write_graph(read.graph, anew := Path(folder) / form, form)
+            if _lines(anew.read_bytes()) == held:
+                return form
+    return ""
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Lines whatever their order, which in Turtle says what stands at their ends."""
+    return sorted(line.rstrip(b" ;.") for line in data.splitlines())
 
 
 def _known(path: Path, endings: dict[str, Callable[[Path], PropertyGraph]] | dict[str, str]) -> str:

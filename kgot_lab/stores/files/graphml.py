@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
+from kgot_lab.graph.naming import NamedGraph
 from kgot_lab.reading import read_regular, require_narrow, wide_encoding
+from kgot_lab.stores.files.graphml_walk import GraphmlWalk, walk_graphml
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
@@ -42,7 +46,15 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:
-    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file."""
+    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read otherwise is warned of."""
+    read = read_noted_graphml(path)
+    if read.note:
+        warnings.warn(f"{path}: {read.note}", stacklevel=2)
+    return read.graph
+
+
+def read_noted_graphml(path: Path | str) -> NamedGraph:
+    """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises BadInput, naming the file."""
     import networkx as nx
 
     try:
@@ -52,14 +64,32 @@ def read_graphml(path: Path | str) -> PropertyGraph:
     if wide_encoding(data).startswith("utf-32"):  # UTF-16 is told by every parser of XML
         require_narrow(data, path)
     try:
+        walk = walk_graphml(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a key without a type is read as text
             read = nx.read_graphml(BytesIO(data), force_multigraph=True)
     except Exception as error:  # whatever a broken file makes a parser do
         raise BadInput(f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}") from None
+    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several have
+        told = f"of {counted(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
+        raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
+    _completed(read, walk)
     for attributes in _attributes(read):
         attributes.update({name: _decoded(value) for name, value in attributes.items()})
-    return PropertyGraph.from_networkx(read)
+    return NamedGraph(PropertyGraph.from_networkx(read), "; ".join(walk.notes()))
+
+
+def _completed(read: nx.Graph[Any], walk: GraphmlWalk) -> None:
+    """Put in what the file says in other words: defaults, labels as Neo4j writes them, and that the id of an edge is no relation."""
+    ours, theirs = walk.defaults("node"), walk.defaults("edge")
+    for _, attributes in read.nodes(data=True):
+        attributes.update(ours | attributes)
+        if isinstance(labels := attributes.get("labels"), str) and labels.startswith(":"):
+            attributes["labels"] = [label for label in labels.split(":") if label]
+    for _, _, attributes in read.edges(data=True):
+        attributes.update(theirs | attributes)
+        if not any(isinstance(attributes.get(name), str) and attributes[name] for name in TYPE_ATTRIBUTES):
+            attributes["relation"] = UNTYPED
 
 
 def _names(graph: PropertyGraph) -> Iterator[str]:

@@ -1,0 +1,94 @@
+"""The graph in the file of a store, read without opening the store: nothing is locked, mended or made there."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.naming import NamedGraph
+from kgot_lab.graph.truth import Truth
+from kgot_lab.stores.chain import FRESH, read_chain
+from kgot_lab.stores.log import chain_on_file, history
+from kgot_lab.stores.sqlite.copies import private_copy
+from kgot_lab.stores.sqlite.file import APPLICATION, CHECKED, VERSION, damaged, require_closed_here, unavailable
+from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
+from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
+from kgot_lab.stores.sqlite.wal import damage_to_log
+from kgot_lab.text.counted import counted
+
+_SQLITE = (".sqlite", ".sqlite3", ".db")
+_SUMMED = 2  # the first version with checksums of rows
+
+
+def is_store_file(path: Path | str) -> bool:
+    """Whether a file is that of a store, by its ending or because it begins as a log does; raises OSError."""
+    path = Path(path)
+    if path.suffix.lower() in (*_SQLITE, ".log"):
+        return True
+    with path.open("rb") as file:
+        begins = file.read(len(FRESH))
+    try:
+        return bool(begins) and bool(read_chain(begins, path))
+    except StoreDamaged:
+        return True
+    except BadInput:
+        return False
+
+
+def read_store_file(path: Path | str) -> NamedGraph:
+    """The graph in a log or an SQLite file, which stays as it is, and a note on what is damaged there.
+
+    Raises BadInput for an empty file and for one that no store made, StoreDamaged where what was acknowledged is not there, and
+    StoreUnavailable.
+    """
+    path = Path(path)
+    if not path.stat().st_size:
+        raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
+    return _of_sqlite(path) if path.suffix.lower() in _SQLITE else _of_log(path)
+
+
+def _of_log(path: Path) -> NamedGraph:
+    truth, torn = Truth(), chain_on_file(path).torn
+    for diff in history(path):
+        truth.apply(diff)
+    graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
+    return NamedGraph(graph, f"{torn}. What comes before is read, and the file stays as it is" if torn else "")
+
+
+def _of_sqlite(path: Path) -> NamedGraph:
+    require_closed_here(path)
+    with private_copy(path) as copied:
+        lost = damage_to_log(copied)
+        try:
+            with closing(sqlite3.connect(copied.path)) as connection:
+                summed = _version_of(connection, path) >= _SUMMED
+                can_sum(connection)
+                asked = SELECT_SOUND if summed else SELECT_ALL
+                nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
+                for kind, rows in (("nodes", nodes), ("edges", edges)):
+                    if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
+                        raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
+        except sqlite3.Error as error:
+            raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+        except UnicodeDecodeError as error:
+            raise damaged(path, str(error)) from None
+    return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
+
+
+def _version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The format of a file; raises BadInput for one that is not ours, and StoreDamaged where a short search finds damage."""
+    application, version, pages, size = (
+        int(connection.execute(f"PRAGMA {asked}").fetchone()[0]) for asked in ("application_id", "user_version", "page_count", "page_size")
+    )
+    if application != APPLICATION:
+        raise BadInput(f"{path}: an SQLite file that something else made, and not the graph of a store: name another")
+    if version > VERSION:
+        raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
+    if pages * size <= CHECKED:
+        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if said != "ok":
+            raise damaged(path, str(said).removeprefix("*** in database main ***\n"))
+    return version
