@@ -81,15 +81,16 @@ class BoltLink:
         """What an act gives, done again while the server says that others were in its way; raises StoreUnavailable when they always are."""
         from neo4j.exceptions import Neo4jError
 
-        for tried in range(1, _TRIES + 1):
+        for tried in range(_TRIES):
+            if tried:
+                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
             try:
                 return act()
             except Overtaken:
                 pass
             except Neo4jError as error:
-                if not error.is_retryable() or (tried == _TRIES and ".Transaction." not in (error.code or "")):
+                if not error.is_retryable() or (tried == _TRIES - 1 and ".Transaction." not in (error.code or "")):
                     raise
-            time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
         raise StoreUnavailable(f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later")
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from neo4j import Transaction
 
 _OWN = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
-_TAKE = _OWN + "SET w.writes = w.writes + 1 RETURN w.writes"
-_READ = _OWN + "RETURN w.writes"
-_MAKE = "CREATE (:KgotLabWriters {of: $run, writes: $writes})"
+_TAKE = _OWN + "SET w.written = w.written + $step RETURN w.written"
+_READ = _OWN + "RETURN w.written"
+_MAKE = "CREATE (:KgotLabWriters {of: $run, written: $start})"
 _FORGET = _OWN + "DELETE w"
 _WAIT = 60.0  # seconds for another writer's transaction to end
 
 
 class Turn(NamedTuple):
-    """A transaction that no other writer of the namespace is beside, or that cannot be kept; how often was written before it."""
+    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes it set held before."""
 
     transaction: Transaction
-    before: list[int]  # of each node that is set
+    before: list[int]
 
 
 class Turns:
@@ -57,7 +57,7 @@ class Turns:
                 transaction.rollback()
             with self._link.writing() as transaction:  # of its own, so that others see it before this one writes
                 start = random.getrandbits(40)  # so that it is never taken for one that was deleted
-                transaction.run(_MAKE, run=self._namespace, writes=start).consume()
+                transaction.run(_MAKE, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, turn: Turn) -> None:
         """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is open."""
@@ -81,10 +81,15 @@ class Turns:
             raise
 
     def _take(self, transaction: Transaction) -> list[int]:
+        from neo4j.exceptions import Neo4jError
+
+        step = random.randrange(1, 1 << 20)  # so that two who set it at once do not set the same
         with ended_after(_WAIT, self._link.cut) as late:
             try:
-                return sorted(number - 1 for (number,) in transaction.run(_TAKE, run=self._namespace).values())
-            except Exception:
+                return sorted(number - step for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values())
+            except Exception as error:
+                if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):  # somebody deletes the namespace
+                    raise Overtaken from error
                 if not late.is_set():
                     raise
         raise StoreUnavailable(
