@@ -171,14 +171,14 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
     with closing(open_store("cypher_server", **bolt, wipe=True)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
         monkeypatch.setattr("kgot_lab.stores.cypher.turns._WAIT", 0.5)
-        with pytest.raises(StoreUnavailable, match=r"did not let us write .* for 0\.5 s: another writer keeps it"):
-            with store._link.writing() as transaction:
-                transaction.run("RETURN 1").consume()
-                bolt_server.process.send_signal(signal.SIGSTOP)
-                try:
-                    store._turns._take(transaction)
-                finally:
-                    bolt_server.process.send_signal(signal.SIGCONT)
+        said = r"did not let us write .* for 0\.5 s: another writer keeps it"
+        with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
+            transaction.run("RETURN 1").consume()
+            bolt_server.process.send_signal(signal.SIGSTOP)
+            try:
+                store._turns._take(transaction)
+            finally:
+                bolt_server.process.send_signal(signal.SIGCONT)
         store.apply(Diff(added_nodes=(Node("b"),)))
         assert store.graph().ids == ("a", "b")
 
