@@ -245,8 +245,9 @@ def test_rows_without_end_are_refused(store):
 
 
 def nodes_in(driver, database):
+    """The ids of all nodes but of those by which writers take turns."""
     with driver.session(database=database) as session:
-        return session.run("MATCH (n) RETURN n.id ORDER BY n.id").value()
+        return session.run("MATCH (n) WHERE NOT n:KgotLabWriters RETURN n.id ORDER BY n.id").value()
 
 
 @pytest.fixture
@@ -278,6 +279,36 @@ def test_nodes_that_somebody_else_puts_into_the_namespace_are_noticed_and_never_
         with pytest.raises(StoreUnavailable, match="somebody else"):
             act()
     assert nodes_in(driver, database) == ["ours", "theirs"]
+
+
+def turn_nodes(driver, database):
+    with driver.session(database=database) as session:
+        return session.run("MATCH (n:KgotLabWriters) RETURN n.of").value()
+
+
+def test_what_writers_take_turns_by_is_seen_by_no_statement_and_goes_with_the_namespace(store, bolt_server, database, driver):
+    store.write("CREATE (:City {id: 'ours'})")
+    assert turn_nodes(driver, database) == ["kgot"]
+    assert store.read("MATCH (n:KgotLabWriters) RETURN n") == () and store.read("MATCH (n) RETURN count(n) AS n") == ({"n": 1},)
+    assert not store.write("MATCH (n:KgotLabWriters) DETACH DELETE n") and not store.write("MATCH (n:KgotLabWriters) SET n.written = 0")
+    assert store.schema().labels == {"City": 1}
+    login = {"user": bolt_server.user, "password": bolt_server.password, "database": database}
+    assert CypherServer.namespaces(bolt_server.uri, **login) == {"kgot": (1, 0)}
+    with driver.session(database=database) as session:
+        CypherServer.delete_namespace(bolt_server.uri, "kgot", **login)
+        assert session.run("MATCH (n) RETURN count(n)").value() == [0]
+        assert store.write("CREATE ({id: 'again'})") and turn_nodes(driver, database) == ["kgot"]
+        open_store(bolt_server, database, wipe=True).close()
+        assert session.run("MATCH (n) RETURN count(n)").value() == [0]
+
+
+def test_what_a_statement_makes_is_never_taken_for_what_another_namespace_takes_turns_by(store, bolt_server, database):
+    store.write("CREATE (:KgotLabWriters {id: 'false', of: 'theirs', written: 1})")
+    before = store.graph()
+    with open_store(bolt_server, database, namespace="theirs") as theirs:
+        theirs.apply(Diff(added_nodes=(Node("a"),)))
+    open_store(bolt_server, database, namespace="theirs", wipe=True).close()
+    assert store.graph() == before
 
 
 @pytest.mark.parametrize("wipe", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
 import threading
 import time
@@ -22,7 +23,8 @@ Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]  # a query of ours and
 
 Given = TypeVar("Given")
 
-_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before a change is tried again that met another one
+_TRIES = 30  # how often a change is tried that meets others
+_PAUSE = 0.8  # seconds at most before it is tried again, at random, so that two do not meet again
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
 _PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0, "liveness_check_timeout": 1.0, "keep_alive": True}
 _ABSENT = (
@@ -32,6 +34,10 @@ _ABSENT = (
     "Neo.TransientError.General.DatabaseUnavailable",
 )
 _USER_INFO = re.compile(r"//[^/@]*@")
+
+
+class Overtaken(Exception):
+    """Somebody else wrote between two transactions that belong together; what they were for begins again."""
 
 
 class Late(Exception):
@@ -72,17 +78,20 @@ class BoltLink:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
     def again(self, act: Callable[[], Given]) -> Given:
-        """What an act gives, which is done again while the server says that others were in its way."""
+        """What an act gives, done again while the server says that others were in its way; raises StoreUnavailable when they always are."""
         from neo4j.exceptions import Neo4jError
 
-        for pause in _PAUSES:
+        for tried in range(_TRIES):
+            if tried:
+                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
             try:
                 return act()
+            except Overtaken:
+                pass
             except Neo4jError as error:
-                if not error.is_retryable():
+                if not error.is_retryable() or (tried == _TRIES - 1 and ".Transaction." not in (error.code or "")):
                     raise
-                time.sleep(pause)
-        return act()
+        raise StoreUnavailable(f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later")
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """The rows of a reading query of ours."""

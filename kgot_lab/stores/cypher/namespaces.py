@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.stores.cypher.link import BoltLink
+from kgot_lab.stores.cypher.turns import Turns
 from kgot_lab.stores.protocol import GraphSize
 
 _HELD = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
@@ -27,11 +28,15 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     with link.explained(lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")):
         if link.ask(_STRANGE, parameters)[0][0]:
             raise BadInput(f"the namespace {namespace!r} of {link.name} has nodes that no store made; nothing was deleted")
+        turns = Turns(link, namespace)
         left = 1
         while left:
-            left = link.again(lambda: _deleted(link, namespace))
+            left = link.again(lambda: _deleted(turns, namespace))
 
 
-def _deleted(link: BoltLink, namespace: str) -> int:
-    with link.writing() as transaction:
-        return int(transaction.run(_DELETE, run=namespace).values()[0][0])
+def _deleted(turns: Turns, namespace: str) -> int:
+    with turns.taken() as turn:
+        number = int(turn.transaction.run(_DELETE, run=namespace).values()[0][0])
+        if not number:
+            turns.forget(turn)
+        return number

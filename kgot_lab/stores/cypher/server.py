@@ -22,6 +22,7 @@ from kgot_lab.stores.cypher.link import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.looking import Looking
 from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
 from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
+from kgot_lab.stores.cypher.turns import Turn, Turns
 from kgot_lab.stores.given import require_statement, require_words
 from kgot_lab.stores.lost import LostStatements
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
@@ -71,6 +72,7 @@ class CypherServer:
         self._counts: bool | None = None  # whether the server's counts can be relied on; tried at the first statement
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
+        self._turns = Turns(self._link, namespace)
         self._looking = Looking(self._ask)
         self._lost = LostStatements()
         try:
@@ -120,7 +122,7 @@ class CypherServer:
                 transaction.rollback()
         if not self._counts:
             raise NotOnlyAdded
-        with self._link.writing(self._seconds + ALLOWANCE) as transaction:
+        with self._turns.taken(self._seconds + ALLOWANCE) as (transaction, _):
             self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
@@ -129,8 +131,9 @@ class CypherServer:
         return diff, places
 
     def _compared(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
-        before = dump(self._ask)
-        with self._link.writing(self._seconds + ALLOWANCE) as transaction:
+        with self._turns.taken(self._seconds + ALLOWANCE) as turn:
+            transaction = turn.transaction
+            before = dump(self._asking(transaction))
             self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
@@ -148,7 +151,7 @@ class CypherServer:
                 return diff, (after if diff else before).places()
         diff = merged_difference(rows, before)
         _require_holdable(statement, diff)
-        application, places = self._applied(diff)
+        application, places = self._applied(diff, turn)
         self._looking.moved(application.moved, {})
         return diff, places
 
@@ -188,8 +191,11 @@ class CypherServer:
             application, places = self._link.again(partial(self._applied, diff))
         self._looking.moved(application.moved, places)
 
-    def _applied(self, diff: Diff) -> tuple[Application, dict[str, str]]:
-        with self._link.writing() as transaction:
+    def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
+        """Make a diff true; raises Overtaken where somebody wrote since the turn in which it was found, which was taken back."""
+        with self._turns.taken() as (transaction, _):
+            if found is not None:
+                self._turns.require_unwritten(found)
             ask = self._asking(transaction)
             application = Application(ask, self._link.ask, partial(self._looking.locate, ask), self.namespace)
             return application, application.run(diff)
@@ -268,8 +274,12 @@ class CypherServer:
         if wipe:
             delete_bolt_namespace(self._link, self.namespace)
         if self._count(f"{_UNKNOWN} RETURN count(n)"):
-            with self._told(), self._link.writing() as transaction:
-                self._asking(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
+            with self._told():
+                self._link.again(self._note_known)
+
+    def _note_known(self) -> None:
+        with self._turns.taken() as (transaction, _):
+            self._asking(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
     def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
         """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by an edge that others made."""
