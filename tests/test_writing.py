@@ -33,6 +33,7 @@ from kgot_lab.writing import write_whole
 PACKAGE = Path(kgot_lab.__file__).parent
 IN_PLACE = {  # what writes a file otherwise, and why it may
     "writing.py": "the one place",
+    "cli/saving.py": "an empty file, which says to another command that the place is taken",
     "documents/unpacking.py": "into a folder of its own, which takes its name when all is there",
     "experiments/recall/growth.py": "/proc, which is no file",
     "experiments/recall/join_speed.py": "/proc, which is no file",
@@ -43,6 +44,7 @@ IN_PLACE = {  # what writes a file otherwise, and why it may
     "llm/fetch.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
     "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
     "loop/trace.py": "event by event",
+    "stores/sqlite/salvage.py": "a copy beside what is damaged and stays there until the copy is whole",
     "stores/log.py": "a log is compacted with its bytes on the disk, not only in its cache, before it takes its name",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -181,7 +182,8 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
     try:
         if place.held:
             return _replaced(place, write)
-        place.path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # told where the file is made, if it is no folder
+            place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.open("xb").close()
     except FileExistsError:
         return False
@@ -217,7 +219,7 @@ def _held_by(path: Path) -> str:
 
     try:
         return hashlib.sha256(read_regular(path)).hexdigest()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None

@@ -10,9 +10,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import copied_edge, copied_node, fit_diff
 from kgot_lab.graph.truth import Truth, inverse
+from kgot_lab.inherited import ELSEWHERE, tell_of_forks
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.given import require_statement, require_words

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.forks import tell_of_forks
 from kgot_lab.graph.truth import Identity, Truth
+from kgot_lab.inherited import tell_of_forks
 from kgot_lab.reading import read_regular
 from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.stores.chain import CHAINED, FRESH, HEAD, SALVAGE, Chain, check_of, line_of, mark_of, mark_place, read_chain, salvaged_records

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
-from kgot_lab.forks import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
 from kgot_lab.timing import ended_after
 

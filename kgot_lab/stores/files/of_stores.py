@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
@@ -13,7 +14,7 @@ from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.sqlite.copies import private_copy
-from kgot_lab.stores.sqlite.file import APPLICATION, CHECKED, VERSION, damaged, require_closed_here, unavailable
+from kgot_lab.stores.sqlite.file import APPLICATION, CHECKED, VERSION, damaged, is_open_here, unavailable
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.wal import damage_to_log
@@ -59,23 +60,34 @@ def _of_log(path: Path) -> NamedGraph:
 
 
 def _of_sqlite(path: Path) -> NamedGraph:
-    require_closed_here(path)
-    with private_copy(path) as copied:
-        lost = damage_to_log(copied)
-        try:
-            with closing(sqlite3.connect(copied.path)) as connection:
-                summed = _version_of(connection, path) >= _SUMMED
-                can_sum(connection)
-                asked = SELECT_SOUND if summed else SELECT_ALL
-                nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
-                for kind, rows in (("nodes", nodes), ("edges", edges)):
-                    if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
-                        raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
-        except sqlite3.Error as error:
-            raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
-        except UnicodeDecodeError as error:
-            raise damaged(path, str(error)) from None
+    try:
+        with _reading(path) as (connection, lost):
+            summed = _version_of(connection, path) >= _SUMMED
+            can_sum(connection)
+            asked = SELECT_SOUND if summed else SELECT_ALL
+            nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
+            for kind, rows in (("nodes", nodes), ("edges", edges)):
+                if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
+                    raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
+    except sqlite3.Error as error:
+        raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from None
     return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """A connection in one transaction, and what the log beside the file has lost; to a copy, but where a store here has the file open."""
+    with ExitStack() as opened:
+        if is_open_here(path):
+            uri, lost = f"{path.absolute().as_uri()}?mode=ro", ""
+        else:
+            copied = opened.enter_context(private_copy(path))
+            uri, lost = copied.path.as_uri(), damage_to_log(copied)
+        connection = opened.enter_context(closing(sqlite3.connect(uri, isolation_level=None, uri=True)))
+        connection.execute("BEGIN")
+        yield connection, lost
 
 
 def _version_of(connection: sqlite3.Connection, path: Path) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.forks import tell_of_forks
+from kgot_lab.inherited import tell_of_forks
 from kgot_lab.stores.postgres.link import driver
 
 DATABASE = "kgot_lab"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
+from kgot_lab.inherited import ELSEWHERE, tell_of_forks
 from kgot_lab.stores.given import require_words
 from kgot_lab.stores.postgres import finding, tables
 from kgot_lab.stores.postgres.link import Circle, PostgresLink

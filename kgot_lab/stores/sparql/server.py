@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.forks import ELSEWHERE
 from kgot_lab.graph.gate import fit_diff
+from kgot_lab.inherited import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows

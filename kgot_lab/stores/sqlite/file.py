@@ -12,8 +12,8 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.forks import keep_for_ever, tell_of_forks
 from kgot_lab.graph.gate import MOST_KEPT
+from kgot_lab.inherited import keep_for_ever, tell_of_forks
 from kgot_lab.stores.chain import SALVAGE
 from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
@@ -393,10 +393,15 @@ def search_file(path: Path) -> FileSearch:
             return FileSearch(str(error))
 
 
-def require_closed_here(path: Path) -> None:
-    """Raise StoreUnavailable where this process has a file open: to read it would end its locks on it (POSIX)."""
+def is_open_here(path: Path) -> bool:
+    """Whether a store of this process has a file open: to read it past SQLite would end its locks on it (POSIX)."""
     there = _told_of(str(path))
-    if there is not None and any((there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN)):
+    return there is not None and any((there.st_dev, there.st_ino) in graph.files.values() for graph in list(_OPEN))
+
+
+def require_closed_here(path: Path) -> None:
+    """Raise StoreUnavailable where a store of this process has a file open."""
+    if is_open_here(path):
         raise StoreUnavailable(f"{path} is open in this program: close that store, or have it searched by its verify()")
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.forks import ELSEWHERE, tell_of_forks
 from kgot_lab.graph.gate import fit_diff
 from kgot_lab.graph.truth import inverse
+from kgot_lab.inherited import ELSEWHERE, tell_of_forks
 from kgot_lab.stores.given import require_words
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
