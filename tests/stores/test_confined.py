@@ -99,7 +99,8 @@ OWN = Diff(
     added_edges=(Edge("Ada", "born in", "London"), Edge("Zoe", "knows", "Ada")),
 )
 EVERYTHING = (
-    "MATCH (n) WHERE n._run IS NULL OR n._run <> 'me' RETURN elementId(n), labels(n), properties(n), "
+    "MATCH (n) WHERE (n._run IS NULL OR n._run <> 'me') AND NOT (n:KgotLabWriters AND n.of = 'me') "  # what our writers take turns by
+    "RETURN elementId(n), labels(n), properties(n), "
     "[(n)-[r]-(m) | [type(r), properties(r), m.id]]"
 )
 
