@@ -82,6 +82,7 @@ bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answe
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/statement_overhead.py
+	$(BIN)/python benchmarks/large_inputs.py
 	$(BIN)/python benchmarks/loop_overhead.py
 	$(BIN)/python benchmarks/sandbox_attacks.py
 	$(BIN)/python benchmarks/recall.py --scale
