@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 
-_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}  # by the kind in a mode
 _CHUNK = 1 << 20
 _MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
@@ -29,14 +29,14 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket, on Linux
-            raise OSError(errno.EINVAL, f"not a regular file but {_KINDS[stat.S_IFSOCK]}", str(path)) from None
+            raise OSError(errno.EINVAL, f"not a regular file but {NO_FILES[stat.S_IFSOCK]}", str(path)) from None
         raise
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     if kind != stat.S_IFREG:
         os.close(descriptor)  # here, since fdopen refuses a folder and leaves it open
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        raise OSError(errno.EINVAL, f"not a regular file but {_KINDS.get(kind, 'something else')}", str(path))
+        raise OSError(errno.EINVAL, f"not a regular file but {NO_FILES.get(kind, 'something else')}", str(path))
     with os.fdopen(descriptor, "rb") as file:
         if most is None:
             return file.read()

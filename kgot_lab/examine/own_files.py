@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.reading import require_narrow
+from kgot_lab.reading import NO_FILES, require_narrow
 from kgot_lab.text.counted import counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _HEAD = 400  # bytes of a file that tell what it is
 _LONG_NAME = 4_000  # bytes that no path has
-_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
@@ -140,7 +139,7 @@ def _head_of(path: Path) -> bytes:
         raise BadInput(f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound") from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")
-    raise BadInput(f"{name} is {_KINDS.get(kind, 'no file')}, of which nothing was read: name a file")
+    raise BadInput(f"{name} is {NO_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
 
 
 def _unread(error: Exception) -> str:

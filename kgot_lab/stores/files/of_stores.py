@@ -14,14 +14,13 @@ from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.sqlite.copies import private_copy
-from kgot_lab.stores.sqlite.file import APPLICATION, CHECKED, VERSION, damaged, is_open_here, unavailable
+from kgot_lab.stores.sqlite.file import CHECKED, VERSION, damaged, is_open_here, refuse_foreign_head, unavailable
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.wal import damage_to_log
 from kgot_lab.text.counted import counted
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")
-_SUMMED = 2  # the first version with checksums of rows
 
 
 def is_store_file(path: Path | str) -> bool:
@@ -62,9 +61,8 @@ def _of_log(path: Path) -> NamedGraph:
 def _of_sqlite(path: Path) -> NamedGraph:
     try:
         with _reading(path) as (connection, lost):
-            summed = _version_of(connection, path) >= _SUMMED
+            asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
             can_sum(connection)
-            asked = SELECT_SOUND if summed else SELECT_ALL
             nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
@@ -90,17 +88,14 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, lost
 
 
-def _version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of a file; raises BadInput for one that is not ours, and StoreDamaged where a short search finds damage."""
-    application, version, pages, size = (
-        int(connection.execute(f"PRAGMA {asked}").fetchone()[0]) for asked in ("application_id", "user_version", "page_count", "page_size")
+def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the rows of a file have checksums; raises BadInput where it is not ours, StoreDamaged where a short search finds damage."""
+    refuse_foreign_head(connection, path)
+    version, pages, size = (
+        int(connection.execute(f"PRAGMA {asked}").fetchone()[0]) for asked in ("user_version", "page_count", "page_size")
     )
-    if application != APPLICATION:
-        raise BadInput(f"{path}: an SQLite file that something else made, and not the graph of a store: name another")
-    if version > VERSION:
-        raise BadInput(f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package")
     if pages * size <= CHECKED:
         (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
             raise damaged(path, str(said).removeprefix("*** in database main ***\n"))
-    return version
+    return version >= VERSION
