@@ -1,4 +1,4 @@
-"""An SQLite file that holds a graph: its tables, how it is opened, and which actions a statement may take in it."""
+"""An SQLite file that holds a graph: how it is opened, told from others, and searched for damage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kgot_lab.stores.log import require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.copies import private_copy
+from kgot_lab.stores.sqlite.guard import Guard
 from kgot_lab.stores.sqlite.sums import (
     ARRIVING,
-    FORGETTING,
     GUARDING,
     NOT_AS_WRITTEN,
     SUMMING,
@@ -33,6 +33,7 @@ from kgot_lab.stores.sqlite.sums import (
     lacks_sums,
     newest,
 )
+from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS
 from kgot_lab.stores.sqlite.wal import damage_to_log, wal_frames, warn_of_lost
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
@@ -43,125 +44,6 @@ CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it 
 MOST_READ = MOST_KEPT + 1_000_000  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
 MOST_PATTERN = 250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
-
-SCHEMA = (
-    """CREATE TABLE nodes (
-        id TEXT NOT NULL UNIQUE CHECK (id <> ''),
-        labels TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels) AND json_type(labels) = 'array'),
-        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
-        number INTEGER PRIMARY KEY
-    ) STRICT""",  # by number, oldest first: a declared one stays the same through VACUUM
-    """CREATE TABLE edges (
-        source TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
-        type TEXT NOT NULL CHECK (type <> ''),
-        target TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
-        key TEXT NOT NULL DEFAULT '',
-        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
-        number INTEGER PRIMARY KEY,
-        UNIQUE (source, type, target, key)
-    ) STRICT""",
-    "CREATE INDEX edges_by_target ON edges (target, source, type, key)",
-    "CREATE INDEX edges_by_type ON edges (type)",  # these two so that counting reads no properties
-    "CREATE INDEX nodes_by_labels ON nodes (labels)",
-    "CREATE VIEW facts (subject, relation, object, key, properties) AS SELECT source, type, target, key, properties FROM edges",
-    "CREATE VIRTUAL TABLE words USING fts5 (name, texts, tokenize = 'porter unicode61')",
-    "CREATE TABLE waiting (yes)",  # holds a row, within a transaction, while new nodes are indexed later and together
-    "CREATE TRIGGER words_come AFTER INSERT ON nodes WHEN NOT EXISTS (SELECT yes FROM waiting) BEGIN {index} END",
-    "CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END",
-    """CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
-        DELETE FROM words WHERE rowid = OLD.number; {index} END""",
-    *SUMS,
-)
-_TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
-_INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
-GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
-_INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
-
-# The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows a statement touched.
-_NODE, _EDGE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL", "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
-_NOTHING = "NULL, NULL, NULL, NULL, NULL"
-_RECORDERS = {
-    f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"
-    f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else _NOTHING},"
-    f" {row.format('NEW') if event != 'DELETE' else _NOTHING}); END"
-    for kind, row in (("nodes", _NODE), ("edges", _EDGE))
-    for event in ("INSERT", "UPDATE", "DELETE")
-}
-JOURNAL = (
-    "CREATE TEMP TABLE recording (yes)",
-    "CREATE TEMP TABLE journal (kind, b1, b2, b3, b4, b5, a1, a2, a3, a4, a5)",
-    *_RECORDERS.values(),
-    """CREATE TEMP TRIGGER fact_comes INSTEAD OF INSERT ON main.facts BEGIN
-        INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT (id) DO NOTHING;
-        INSERT INTO edges (source, type, target, key, properties)
-        VALUES (NEW.subject, NEW.relation, NEW.object, coalesce(NEW.key, ''), coalesce(NEW.properties, '{}'))
-        ON CONFLICT (source, type, target, key) DO UPDATE SET properties = merged(edges.properties, excluded.properties);
-    END""",
-)
-
-# --- what a statement may do ------------------------------------------------------------------------------------------
-
-_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *_RECORDERS, *SUMMING, *FORGETTING}
-_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}  # where the full-text index keeps itself
-_READABLE = {"nodes", "edges", "facts", "words", "json_each", "json_tree", "sqlite_master", "recording", "waiting", "sums"} | _SHADOWS
-_FUNCTIONS = set(
-    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length times length.
-    "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
-    " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
-    " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
-    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
-    " snippet sqrt strftime substr substring sum time total trunc typeof unicode unixepoch unlikely upper -> ->>".split()
-)
-
-
-@dataclass
-class Guard:
-    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that it may not."""
-
-    writes: bool
-    awake: bool = True
-    refused: str = ""
-
-    def __call__(self, action: int, one: str | None, two: str | None, database: str | None, source: str | None) -> int:
-        if not self.awake or _may(action, one or "", two or "") or (self.writes and _may_write(action, one or "", two, source)):
-            return sqlite3.SQLITE_OK
-        self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), one, two)))
-        return sqlite3.SQLITE_DENY
-
-
-def _may(action: int, one: str, two: str) -> bool:
-    match action:
-        case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
-            return True
-        case sqlite3.SQLITE_READ:
-            return one in _READABLE or not two  # without a column it may be the name of a CTE
-        case sqlite3.SQLITE_FUNCTION:
-            return two.lower() in _FUNCTIONS
-        case sqlite3.SQLITE_PRAGMA:
-            return (one, two) == ("data_version", "")  # the full-text index asks for it
-        case sqlite3.SQLITE_UPDATE:
-            return one == "sqlite_master"  # asked when a virtual table is first used; to statements SQLite itself refuses it
-    return False
-
-
-def _may_write(action: int, table: str, column: str | None, source: str | None) -> bool:
-    match action:
-        case sqlite3.SQLITE_INSERT:
-            return source in _TRIGGERS or table in ("nodes", "edges", "facts")
-        case sqlite3.SQLITE_UPDATE:
-            return source in _TRIGGERS or (table in ("nodes", "edges") and column != "number")
-        case sqlite3.SQLITE_DELETE:
-            return source in _TRIGGERS or table in ("nodes", "edges")
-    return False
-
-
-_ACTIONS = {
-    getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ")
-    for name in "ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_TABLE CREATE_TRIGGER CREATE_VIEW CREATE_VTABLE DELETE"
-    " DETACH DROP_INDEX DROP_TABLE DROP_TRIGGER DROP_VIEW FUNCTION INSERT PRAGMA READ REINDEX SAVEPOINT TRANSACTION UPDATE".split()
-}
-
-# --- opening ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,14 +120,14 @@ def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
 
     Nothing may be deleted meanwhile, since a new row could get its number.
     """
-    before, triggers = newest(writer), _RECORDERS | ARRIVING
+    before, triggers = newest(writer), RECORDERS | ARRIVING
     there = {name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")} & triggers.keys()
     for name in there:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
     yield
     writer.execute("DELETE FROM waiting")
-    writer.execute(_INDEX_SINCE, (before["nodes"],))
+    writer.execute(INDEX_SINCE, (before["nodes"],))
     if there & ARRIVING.keys():  # none in memory
         fill_since(writer, before)
     for name in there:

@@ -30,9 +30,11 @@ from kgot_lab.stores.sql import (
     touched,
 )
 from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.file import GRAPH_TABLES, Guard, Opened, damaged, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.guard import Guard
 from kgot_lab.stores.sqlite.rows import changes_in, edge_of_sqlite, node_of_sqlite, refuse_unfit, sqlite_rows, terms_of
 from kgot_lab.stores.sqlite.sums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
+from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Rows
 
