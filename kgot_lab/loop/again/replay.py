@@ -259,7 +259,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
     """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell the graph in another order."""
     asked = (event for event in events if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "))
-    recording = replace(Recording.of(events), turns=deque(Reply(event.reply, event.usage, event.model, event.cut) for event in asked))
+    recording = replace(Recording.of(events), turns=deque(event.said for event in asked))
     return walk_again(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
 
 
