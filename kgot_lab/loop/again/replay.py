@@ -36,7 +36,7 @@ from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Reply, Usage
+from kgot_lab.types import LLM, Json, Reply
 
 
 def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
@@ -361,8 +361,8 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
         case Asked() if not event.role.startswith("inside "):
             key = (prompt_digest(event.prompt, ""),)
             nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before)
-            usage = event.usage if change == event.reply else Usage()  # what a person wrote cost no tokens
-            recording.replies[key][nth] = Reply(change, usage, event.model)
+            by_hand = Reply(change, model=event.model)  # what a person wrote cost no tokens, and no model held it likely
+            recording.replies[key][nth] = event.said if change == event.reply else by_hand
         case ToolReturned():
             nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
             recording.change_result(replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth)
