@@ -120,7 +120,7 @@ class _Parked:
 
 
 def _logprob(answer: Json) -> float | None:
-    """The logprob of an answer; None where it does not tell that of each token."""
+    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens only the last is told."""
     told = answer.get("completion_probabilities", [])
     if len(told) != answer["tokens_predicted"]:
         return None

@@ -50,6 +50,7 @@ class Local:
     gets room for that where no schema keeps it from thinking; what it thinks is counted and not in the text.
     How likely it held a reply is its own distribution at temperature 1, whatever temperature, choice of tokens or schema the reply was
     drawn with. All that it wrote counts: its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut.
+    It is None where the engine does not tell it of each token: xllamacpp does not of a letter that takes several, such as many emoji.
     """
 
     price = FREE

@@ -50,6 +50,8 @@ class OpenAICompatible:
     Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered waits, and tells `say`
     of each. What the server refuses (a seed, a temperature, a response format, logprobs) is left out from then on and listed in `left_out`.
     A model that thinks before it speaks gets room for that on top of max_tokens; what it thinks is counted and not in the text.
+    How likely the model held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark, llama.cpp's server
+    all but the last token of a letter that takes several. It is None where a server tells nothing or refuses to.
     A server of this computer is asked without a proxy, another through the one that the environment names.
     Raises BadInput for a proxy that cannot be used; LLMError at once when there is no key that can be sent, else with the server's own
     message and what to do, but never the key.
