@@ -59,7 +59,7 @@ def _prompt(text: str) -> Prompt:
 def _asked(llm: LLM, prompt: Prompt) -> Steps[str]:
     """The answer in a model's reply; one of another form is taken as it stands."""
     reply = llm(prompt)
-    yield Asked(role="answer", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage)
+    yield Asked(role="answer", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage, logprob=reply.logprob)
     try:
         return parse(reply.text, Answer).answer
     except BadReply:
