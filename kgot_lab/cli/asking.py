@@ -94,7 +94,7 @@ def at_hand(
     return AtHand(
         documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
-        speech=chosen.speech_model, spending=spending,
+        speech=chosen.speech_model, spending=spending, follow=limits.reading == "paths",
     )  # fmt: skip
 
 

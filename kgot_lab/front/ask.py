@@ -68,7 +68,7 @@ def ask(
     before = None if trace is None or not Path(trace).exists() else _stopped(trace, question, limits if preset != "auto" else None, names)
     if isinstance(llm, Recorded):
         llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
-    tools = _tools(documents, attachments)
+    tools = _tools(documents, attachments, follow=limits.reading == "paths")
     with _store(store, before) as opened:
         if trace is not None and before and before.events:
             return _on_file(resume(trace, opened, Resources(tools, llm)), trace, _head(llm, limits))
@@ -102,16 +102,16 @@ def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Seq
     return run
 
 
-def _tools(documents: Facts, attachments: Sequence[str | Path]) -> list[Tool]:
+def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool) -> list[Tool]:
     """What facts can be fetched with."""
     if isinstance(documents, str | Path):
-        return tools_for(_read(documents), attachments)
+        return tools_for(_read(documents), attachments, follow=follow)
     if documents is not None and callable(documents):
         what = "documents are a folder, a file, a list of Document, or a search tool"
         require_parts(documents, ("name", "arguments", "description"), what)
         return [documents, *tools_for((), attachments)]
     if documents is not None:
-        return tools_for(checked_documents(documents), attachments)
+        return tools_for(checked_documents(documents), attachments, follow=follow)
     return tools_for((), attachments)
 
 

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import QueryFailed
+from kgot_lab.errors import NotInstalled, QueryFailed
 from kgot_lab.graph.supports import Support
+from kgot_lab.loop import prompts
+from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.evidence import passages_of
-from kgot_lab.loop.insert import lookup, search_tool, use
+from kgot_lab.loop.insert import SourcedSentence, grounded_facts, lookup, read_triples, says_fact, search_tool, use
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, questions_of_each
 from kgot_lab.paths.few import checked_answer, few_prompt, said
 from kgot_lab.paths.form import form_of
-from kgot_lab.paths.mentions import Sentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.mentions import MENTIONS, SAYS, Sentence, by_passage, mention_facts, new_sentences, said_under, title_of
 from kgot_lab.paths.routes import Route, routes_of
+from kgot_lab.paths.split import filled, hops_asked, hops_in, subjects
 from kgot_lab.paths.worth import SCALE, STANDING, without_names, worths
 from kgot_lab.retrieval.names import Titles, capitalised, compared_name
 from kgot_lab.stores.protocol import readers
-from kgot_lab.types import Document, Edge, Prompt, Rows
+from kgot_lab.types import Document, Edge, Prompt, Rows, Triple
 
 _ROWS = 60  # of a read
 _STARTS = 12  # names that paths begin at
+_READ_FOR_FACTS = 4  # sentences
 _SENTENCES = 80  # that a read is told the worth of
 
 
@@ -44,11 +48,12 @@ class Candidate:
 class Walk:
     """What this question has met on its way, beside the graph."""
 
-    embedder: Embedder
+    embedder: Embedder | None
     sentences: dict[str, Sentence] = field(default_factory=dict)  # by their places
     standing: dict[str, float] = field(default_factory=dict)  # of titles
     answered: list[Candidate] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
+    split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
         """Note how well passages were found: 1 / rank, the best of several searches."""
@@ -57,15 +62,15 @@ class Walk:
             self.standing[title] = max(self.standing.get(title, 0.0), 1 / rank)
 
 
-def along(run: Loop, embedder: Callable[[], Embedder] | None = None) -> Steps[None]:
+def along(run: Loop) -> Steps[None]:
     """Open with the question, read the best paths, and look up the name at the open end of the best while no answer is sure."""
-    walk = Walk((embedder or _minilm)())
+    walk = Walk(_minilm())
     _recall(run, walk)
     while True:
         if walk.sentences:
             yield from _answers(run, walk)
             best = _best(walk.answered)
-            if best is not None and not best.problem and best.likelihood >= run.limits.sure:
+            if best is not None and _is_sure(run, walk):
                 yield run.happened(
                     Voted, **_unpolled("RETRIEVE", f"{best.text!r} is {best.likelihood:.0%} likely and stands in the evidence")
                 )
@@ -81,12 +86,19 @@ def along(run: Loop, embedder: Callable[[], Embedder] | None = None) -> Steps[No
         yield run.happened(Chose, calls=calls)
         for call in calls:
             yield from _fetch(run, walk, call)
-    yield from _conclude(run, walk)
+    best = _best(walk.answered)
+    if best is not None and not best.problem and run.limits.typed_facts:
+        yield from _write_facts(run, best)
+    yield from _conclude(run, best)
 
 
 @cache
-def _minilm() -> Embedder:
-    return minilm()
+def _minilm() -> Embedder | None:
+    """The embedding model, or none where it is not installed: sentences are then compared by words."""
+    try:
+        return minilm()
+    except NotInstalled:
+        return None
 
 
 def _unpolled(choice: str, reason: str) -> dict[str, object]:
@@ -147,16 +159,20 @@ def _fetch(run: Loop, walk: Walk, call: ToolCall) -> Steps[ToolReturned]:
     new = new_sentences(returned.sources, run.store)
     titles = list(dict.fromkeys([*walk.standing, *map(title_of, returned.sources)]))
     for sentences in by_passage(new).values():
-        statement = run.store.dialect.add(mention_facts(sentences, titles))
-        try:
-            diff = run.store.write(statement)
-        except QueryFailed as error:
-            yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
-            continue
-        yield run.happened(Wrote, statement=statement, diff=diff, source=str(call))
+        yield from _write(run, run.store.dialect.add(mention_facts(sentences, titles)), str(call))
     for document in returned.sources:
         _know(run, walk, title_of(document))
     return returned
+
+
+def _write(run: Loop, statement: str, source: str) -> Steps[None]:
+    """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
+    try:
+        diff = run.store.write(statement)
+    except QueryFailed as error:
+        yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
+    else:
+        yield run.happened(Wrote, statement=statement, diff=diff, source=source)
 
 
 # --- what is read and answered ------------------------------------------------------------------------------------------------
@@ -169,16 +185,27 @@ def _answers(run: Loop, walk: Walk) -> Steps[None]:
         candidate = yield from _compare(run, walk)
         if candidate is not None:
             walk.answered.append(candidate)
-            if not candidate.problem and candidate.likelihood >= run.limits.sure:
+            if _is_sure(run, walk):
                 return
     own, routes = yield from _routes(run, walk, question, _starts(walk))
     fresh = [route for route in (each.within(run.limits.path_tokens, own) for each in routes) if route.text not in walk.read]
     for route in fresh[: run.limits.paths]:
         walk.read.add(route.text)
-        candidate = yield from _read_along(run, question, (route,))
-        walk.answered.append(candidate)
-        if not candidate.problem and candidate.likelihood >= run.limits.sure:
+        walk.answered.append((yield from _read_along(run, question, (route,))))
+        if _is_sure(run, walk):
             return
+        if run.limits.hops and not walk.split:
+            walk.split = True
+            candidate = yield from _hop_by_hop(run, walk)
+            if candidate is not None:
+                walk.answered.append(candidate)
+                if _is_sure(run, walk):
+                    return
+
+
+def _is_sure(run: Loop, walk: Walk) -> bool:
+    """Whether an answer is likely enough to end with."""
+    return any(not each.problem and each.likelihood >= run.limits.sure for each in walk.answered)
 
 
 def _starts(walk: Walk) -> list[str]:
@@ -226,6 +253,32 @@ def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float]]:
 def _best(candidates: Iterable[Candidate]) -> Candidate | None:
     """The likeliest answer that is not refused, or else the likeliest of those."""
     return max((each for each in candidates if each.text), key=lambda each: (not each.problem, each.likelihood), default=None)
+
+
+# --- hop by hop ---------------------------------------------------------------------------------------------------------------
+
+
+def _hop_by_hop(run: Loop, walk: Walk) -> Steps[Candidate | None]:
+    """The answer of the last hop, each asked about the answer of an earlier one; none where the question is no chain, or a hop fails."""
+    prompt = hops_asked(run.state.question)
+    hops = hops_in((yield from ask_reply(run, "hops", prompt.messages, How("hops", temperature=run.limits.temperature))).text)
+    answers: list[str] = []
+    routes: list[Route] = []
+    likelihood = 1.0
+    for hop in hops:
+        told = filled(hop, answers)
+        named = subjects(hop, answers) or _things(walk, told)
+        candidate = yield from _of_thing(run, walk, named[-1] if named else told, told)
+        if candidate is None or candidate.problem:
+            return None
+        answers.append(candidate.text)
+        routes += candidate.routes
+        likelihood *= candidate.likelihood
+    if not answers:
+        return None
+    problem = checked_answer(run.state.question, answers[-1], routes[-1].text)
+    yield run.happened(Parsed, text=answers[-1], problem=problem)
+    return Candidate(answers[-1], tuple(dict.fromkeys(routes)), likelihood, problem)
 
 
 # --- two things compared ------------------------------------------------------------------------------------------------------
@@ -299,9 +352,31 @@ def _title(walk: Walk, name: str) -> str | None:
 # --- the end ------------------------------------------------------------------------------------------------------------------
 
 
-def _conclude(run: Loop, walk: Walk) -> Steps[None]:
+def _write_facts(run: Loop, best: Candidate) -> Steps[None]:
+    """The facts that a model takes from the sentences of the paths in hand, written where one of the sentences says them."""
+    pieces = {
+        each.place: SourcedSentence(each.text, each.title, each.source, each.number) for route in best.routes for each in route.sentences
+    }
+    shown = list(pieces.values())[:_READ_FOR_FACTS]
+    how = How("facts", temperature=run.limits.temperature)
+    text = (yield from ask_reply(run, "facts", prompts.extract(joined_lines(map(str, shown))), how)).text
+    grounded: list[tuple[Triple, SourcedSentence]] = []
+    invented: list[Triple] = []
+    for triple in read_triples(text):
+        piece = next((piece for piece in shown if says_fact(piece, triple)), None)
+        if piece is None:
+            invented.append(triple)
+        elif triple.relation not in (SAYS, MENTIONS):
+            grounded.append((triple, piece))
+    if invented:
+        yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True)
+    if grounded:
+        source = str(run.state.calls[-1]) if run.state.calls else ""
+        yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
+
+
+def _conclude(run: Loop, best: Candidate | None) -> Steps[None]:
     """The likeliest answer, with the sentences it was read from; a guess where no path gives one."""
-    best = _best(walk.answered)
     if best is None:
         yield run.happened(Forced, what="answer")
         answer, likelihood = yield from _ask(run, "guess", few_prompt(run.state.question, ""))

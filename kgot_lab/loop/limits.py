@@ -15,7 +15,7 @@ Format = Literal["default", "gaia"]
 REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is asked for
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
-    "path": 40, "compared": 48, "facts": 160,
+    "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
 _CHOICES = {
     "writing": get_args(Writing),
@@ -65,6 +65,7 @@ class Limits:
     paths: int = 2  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 170  # of the sentences of one
     sure: float = 0.5  # the likelihood of an answer above which nothing more is read, 0 to 1
+    hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "typed_facts"):
+        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "hops", "typed_facts"):
             require(getattr(self, name), bool, f"limits.{name} is true or false")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
@@ -118,7 +119,8 @@ class Limits:
 
 
 _LATER = (
-    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "sure", "typed_facts",
+    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "sure",
+    "hops", "typed_facts",
 )  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.paths.mentions import Sentence
 from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.text.words import telling_words
 
 # Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a passage that is needed hold the
 # answer? `python benchmarks/path_weights.py` fits them again and shows how well they rank questions left out.
@@ -23,24 +25,22 @@ def without_names(question: str) -> str:
     return " ".join(word for number, word in enumerate(words) if number == 0 or not _CAPITAL.match(word))
 
 
-def worths(question: str, sentences: Sequence[Sentence], embedder: Embedder) -> dict[str, float]:
+def worths(question: str, sentences: Sequence[Sentence], embedder: Embedder | None) -> dict[str, float]:
     """What each sentence is worth by itself, by its node, wherever its passage stands.
 
     Worth = NEAR cos(question, title and sentence) + ASKED cos(what is asked beside names, sentence) + EARLY / (1 + number in its passage)
     + DATED if the question asks for a date or number and it has a digit + NAMING if it has a name that neither question nor title has
-    + NAMED if the question names its title.
+    + NAMED if the question names its title. Without an embedder the cosines are those of sets of telling words.
     """
     if not sentences:
         return {}
-    texts = [question, without_names(question), *(f"{each.title}. {each.text}" for each in sentences), *(each.text for each in sentences)]
-    vectors = embedder.embed(texts)
-    size, said = len(sentences), f" {compared_name(question)} "
-    near, asked = vectors[2 : size + 2] @ vectors[0], vectors[size + 2 :] @ vectors[1]
-    dated = bool(_WHEN.search(question))
+    near = _likeness(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
+    asked = _likeness(without_names(question), [each.text for each in sentences], embedder)
+    said, dated = f" {compared_name(question)} ", bool(_WHEN.search(question))
     return {
         each.place: (
-            NEAR * float(near[row])
-            + ASKED * float(asked[row])
+            NEAR * near[row]
+            + ASKED * asked[row]
             + EARLY / (1 + each.number)
             + DATED * (dated and any(map(str.isdigit, each.text)))
             + NAMING * any(f" {name} " not in said and name not in compared_name(each.title) for name in capitalised(each.text))
@@ -48,3 +48,12 @@ def worths(question: str, sentences: Sequence[Sentence], embedder: Embedder) -> 
         )
         for row, each in enumerate(sentences)
     }
+
+
+def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
+    """The cosine of each text with what is wanted, of their vectors or else of their sets of telling words."""
+    if embedder is not None:
+        vectors = embedder.embed([wanted, *texts])
+        return [float(value) for value in vectors[1:] @ vectors[0]]
+    bag, bags = set(telling_words(wanted)), [set(telling_words(text)) for text in texts]
+    return [len(bag & other) / math.sqrt(len(bag) * len(other)) if bag and other else 0.0 for other in bags]

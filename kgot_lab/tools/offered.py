@@ -24,7 +24,7 @@ from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.image import image_question
 from kgot_lab.tools.inspect_file import inspect_file
 from kgot_lab.tools.python import python
-from kgot_lab.tools.search import search
+from kgot_lab.tools.search import search_of
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
 from kgot_lab.tools.shelf import FileShelf
 from kgot_lab.tools.tool import Tool
@@ -58,6 +58,7 @@ class AtHand:
     web: bool = False
     mirror: str | Path | None = None  # a folder in place of the web
     engine: str = ""  # the search engine by name; "" for the first whose key there is
+    follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
     unpack_into: Path | None = None  # a folder for what is in zip files; None for one that goes with the shelf
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
@@ -167,7 +168,7 @@ def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
 def _search(at_hand: AtHand) -> Tool:
     if not at_hand.documents:
         raise BadInput("there are no documents to search; give some (--documents DIR)")
-    return search(at_hand.documents, k=min(_PASSAGES, len(at_hand.documents)))
+    return search_of(at_hand.documents, follow=at_hand.follow, most=_PASSAGES)
 
 
 def _inspect_file(at_hand: AtHand) -> Tool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
 from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, checked_documents
+
+FOLLOWED = 16  # passages that the mode `paths` opens with: they are written by rule, so many cost little
 
 
 def search(
@@ -45,6 +48,26 @@ def search(
     description = f"Searches the documents and returns the {k} passages that fit the query best."
     takes = {"query": "what to look for: names and words that the passage would contain"}
     return TextTool(name, description, takes, run, finds="query")
+
+
+def search_of(documents: Sequence[Document], *, follow: bool, most: int, progress: Callable[[int, int], object] | None = None) -> TextTool:
+    """The search over the documents of a question: of words and meaning, or one that follows names and returns FOLLOWED passages."""
+    if follow:
+        return search(documents, names_followed(documents, progress), k=min(FOLLOWED, len(documents)))
+    return search(documents, k=min(most, len(documents)), progress=progress)
+
+
+def names_followed(documents: Iterable[Document], progress: Callable[[int, int], object] | None = None) -> Stage:
+    """The retriever that the mode `paths` opens with: words and meaning find a first passage, its names lead to the next ones.
+
+    Without the embedding model it is BM25 alone, with a warning.
+    """
+    documents = checked_documents(documents)
+    found = words_and_meaning(documents, progress)
+    try:
+        return found >> follow(documents, minilm(progress=progress))
+    except NotInstalled:
+        return found  # which has warned
 
 
 def words_and_meaning(documents: Iterable[Document], progress: Callable[[int, int], object] | None = None) -> Stage:
