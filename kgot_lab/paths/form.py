@@ -10,7 +10,8 @@ Form = Literal["open", "yes or no", "choice"]
 _ASKS = re.compile(r"\b(who|whom|whose|what|which|when|where|why|how|name the|in whose)\b", re.I)
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
 _YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
-_OR = re.compile(r"\bor\b", re.I)
+_OR = re.compile(r"\bor\b|\b(?:out of|between|of) (?:the two )?.+ and ", re.I)
+_RANKED = re.compile(r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b|\b(?:first|last|more|less)\b", re.I)
 
 
 def form_of(question: str) -> Form:
@@ -20,6 +21,6 @@ def form_of(question: str) -> Form:
     ask for one of two.
     """
     asks = bool(_ASKS.search(question))
-    if _OR.search(question) and (asks or _YES_OR_NO.search(question)):
-        return "choice" if re.search(r"\b\w+er\b|\bfirst\b|\bmore\b|\bless\b|\bwhich\b|\bwho\b", question, re.I) else "open"
+    if _OR.search(question) and _RANKED.search(question) and (asks or _YES_OR_NO.search(question)):
+        return "choice"
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"

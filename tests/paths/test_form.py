@@ -1,0 +1,44 @@
+"""What a question asks for is told by its form alone."""
+
+import pytest
+
+from kgot_lab.paths.form import form_of
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Are Christopher Nolan and Sathish Kalathil both film directors?",
+        "Were both Pietro Salini and Domenico Ravenna, born in the same place?",
+        "Do both films Interview With A Hitman and The Last Coupon have the directors from the same country?",
+        "Local H and For Against are both from the United States?",
+    ],
+)
+def test_questions_that_ask_for_yes_or_no(question: str) -> None:
+    assert form_of(question) == "yes or no"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which band was formed first The Exies or Circus Diablo ?",
+        "Was Sammy Hagar or Renaud Garcia-Fons born first?",
+        "Who lived longer, Ludwig Elsbett or Pamela Ann Rymer?",
+        "Who was born first out of Aivar Kuusmaa and Andy Summers?",
+    ],
+)
+def test_questions_that_ask_for_one_of_two(question: str) -> None:
+    assert form_of(question) == "choice"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What language were books being translated into during the era of Haymo of Faversham?",
+        "If Gallu is a demon Lilu is what?",
+        "How to Eat, released in which year, is a book of English cuisine by the celebrity cook Nigella Lawson",
+        "In which year was the company formed that both brothers worked for?",
+    ],
+)
+def test_questions_that_ask_for_anything_else(question: str) -> None:
+    assert form_of(question) == "open"

@@ -1,0 +1,90 @@
+"""Sentences and names as a graph, what sentences are worth, and the routes that rows tell of."""
+
+import pytest
+
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.paths.mentions import MENTIONS, SAYS, by_passage, mention_facts, new_sentences, said_under
+from kgot_lab.paths.routes import routes_of
+from kgot_lab.paths.worth import without_names, worths
+from kgot_lab.stores import open_store
+from kgot_lab.types import Document
+
+BEER = Document(
+    "d1", "Kathi-Anne Reinstein is a politician. She resigned to become a lobbyist for Boston Beer Company.", "Kathi-Anne Reinstein"
+)
+BREWER = Document("d2", "The Boston Beer Company is a brewer. It was founded in 1984.", "Boston Beer Company")
+OTHER = Document("d3", "Boston Beer Company is a song.", "Boston Beer Company")
+
+
+def test_every_sentence_stands_under_its_title_and_mentions_the_names_in_it() -> None:
+    store = open_store("in_memory")
+    said = new_sentences([BEER, BREWER], store)
+    assert [each.place for each in said] == [
+        "Kathi-Anne Reinstein §1", "Kathi-Anne Reinstein §2", "Boston Beer Company §1", "Boston Beer Company §2",
+    ]  # fmt: skip
+    facts = {(triple.subject, triple.relation, triple.object) for triple, _ in mention_facts(said, [BEER.title, BREWER.title])}
+    assert ("Kathi-Anne Reinstein", SAYS, "Kathi-Anne Reinstein §2") in facts
+    assert ("Kathi-Anne Reinstein §2", MENTIONS, "Boston Beer Company") in facts
+    assert not any(subject == "Boston Beer Company §1" and object == "Boston Beer Company" for subject, _, object in facts)
+    store.close()
+
+
+def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_there_is_not_written_again() -> None:
+    store = open_store("in_memory")
+    for said in by_passage(new_sentences([BREWER], store)).values():
+        store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
+    assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
+    assert [edge.target for edge in said_under("Boston Beer Company", store)] == ["Boston Beer Company §1", "Boston Beer Company §2"]
+    store.close()
+
+
+def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_nine() -> None:
+    store = open_store("in_memory")
+    long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
+    for said in by_passage(new_sentences([long], store)).values():
+        store.write(store.dialect.add(mention_facts(said, ["Long"])))
+    assert [edge.target for edge in said_under("Long", store)] == [f"Long §{number}" for number in range(1, 13)]
+    store.close()
+
+
+def test_what_is_asked_beside_the_names() -> None:
+    assert without_names("Where was the place of death of the performer of song Changed It?") == (
+        "Where was the place of death of the performer of song"
+    )
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["with vectors", "with words alone"])
+def test_a_sentence_that_says_when_is_worth_more_than_one_that_does_not_where_that_is_asked(vectors: bool) -> None:
+    store = open_store("in_memory")
+    brewer = Document(
+        "d4", "The Boston Beer Company is a brewer. It has an eagle as its sign. It was founded in 1984.", "Boston Beer Company"
+    )
+    said = new_sentences([brewer], store)
+    worth = worths("When was the company founded for which Kathi-Anne Reinstein resigned?", said, minilm() if vectors else None)
+    assert worth["Boston Beer Company §3"] > worth["Boston Beer Company §2"]
+    store.close()
+
+
+def _row(start: str, place_1: str, end: str = "", place_2: str = "", worth: float = 1.0) -> dict[str, object]:
+    return {
+        "start": start, "place_1": place_1, "sentence_1": f"{place_1} text.", "source_1": "d", "relation": "", "subject": "", "object": "",
+        "name": end, "end": end, "place_2": place_2, "sentence_2": f"{place_2} text." if place_2 else "", "source_2": "d", "worth": worth,
+    }  # fmt: skip
+
+
+def test_rows_between_the_same_two_names_are_one_route_whichever_end_they_begin_at() -> None:
+    rows = [_row("A", "A §2", "B", "B §1", 5.0), _row("B", "B §3", "A", "A §2", 4.0), _row("A", "A §1", worth=2.0)]
+    both, alone = routes_of(rows)
+    assert str(both) == "A --(B)-- B" and [each.place for each in both.sentences] == ["A §2", "B §1", "B §3"]
+    assert str(alone) == "A" and alone.text == "[A] A §1 text."
+
+
+def test_a_route_within_a_budget_keeps_its_link_and_then_what_is_worth_most() -> None:
+    route = routes_of([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2")])[0]
+    kept = route.within(20, {"A §1": 0.0, "B §1": 1.0, "B §2": 9.0})
+    assert [each.place for each in kept.sentences] == ["A §1", "B §2"]
+    assert [each.place for each in route.within(1, {"B §2": 9.0}).sentences] == ["A §1"]
+
+
+def test_rows_of_another_kind_are_no_routes() -> None:
+    assert routes_of(["text", {"subject": "A"}, 3]) == []
