@@ -4,8 +4,8 @@ locked: 40 questions of each set, the first by hash of their id; the retrieval b
 Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop benchmark, so prompts may be tuned on the other 30 only.
 Of the analogy sets about a third is locked, in whole groups, so that no cluster, subject or pair of systems stands on both sides; a locked
 item that shares a text or a subject with one to develop on is not locked.
-Of the sets of the question benchmark 150 questions each are drawn by another seed and locked, in the order in which they are asked: of 2wiki
-none that shares a gold passage with the first 101, which were used before, of musique-498 as many of two, three and four hops, in turn.
+Of the sets of the question benchmark 150 questions each are drawn by another seed and locked, in the order in which they are asked: of
+2wiki none that shares a gold passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
 Run it again and the files are the same.
 """
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 from kgot_lab.types import Json
 
-ALL = "all sets"  # their questions together
-PAIRS: tuple[tuple[str, str], ...] = (
+ALL_SETS = "all sets"  # their questions together
+SYSTEM_PAIRS: tuple[tuple[str, str], ...] = (
     ("paths", "rag"), ("paths", "rag-few"), ("paths", "follow-few"), ("paths", "local"), ("paths-fused", "paths"),
     ("follow-few", "rag"), ("rag-few", "rag"), ("long-context", "rag-few"), ("local", "rag"), ("closed-book", "rag"), ("gold", "paths"),
 )  # fmt: skip
-MEASURES: Mapping[str, str] = {  # what is measured of each answer, and how
+ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and how
     "em": "exact match after normalisation, with the right answer or an alias of it",
     "f1": "harmonic mean of precision and recall of the answer's words, the best over the aliases",
     "prompt tokens": "all that the model read, in all calls; the median",
@@ -27,7 +27,7 @@ MEASURES: Mapping[str, str] = {  # what is measured of each answer, and how
 
 
 @dataclass(frozen=True)
-class Aim:
+class Goal:
     """Something to reach: a value of a measure, or a difference between a system and another, on one set or on all.
 
     kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm), "not below" (the mean difference is at least
@@ -39,7 +39,7 @@ class Aim:
     system: str
     kind: str
     bound: float
-    on: str = ALL
+    on: str = ALL_SETS
     measure: str = "f1"
     other: str = ""
     share: float | None = None
@@ -49,15 +49,15 @@ class Aim:
         return asdict(self)
 
 
-AIMS: tuple[Aim, ...] = (
-    Aim("paths above RAG as it is on HotpotQA", "paths", "gain", 0.0, "hotpotqa", other="rag"),
-    Aim("paths above RAG as it is on 2WikiMultiHopQA", "paths", "gain", 0.0, "2wiki", other="rag"),
-    Aim(
+GOALS: tuple[Goal, ...] = (
+    Goal("paths above RAG as it is on HotpotQA", "paths", "gain", 0.0, "hotpotqa", other="rag"),
+    Goal("paths above RAG as it is on 2WikiMultiHopQA", "paths", "gain", 0.0, "2wiki", other="rag"),
+    Goal(
         "paths not below RAG + follow by more than .03, at a quarter of its evidence tokens", "paths", "not below", -0.03,
         other="follow-few", share=0.25,
     ),
-    Aim("paths above RAG + follow on MuSiQue", "paths", "gain", 0.0, "musique-498", other="follow-few"),
-    Aim("F1 of paths on HotpotQA at least .60", "paths", "at least", 0.60, "hotpotqa"),
-    Aim("paths in 15 seconds a question", "paths", "at most", 15.0, measure="seconds"),
-    Aim("paths with at most half of the prompt tokens of RAG", "paths", "at most", 0.5, measure="prompt tokens", other="rag"),
+    Goal("paths above RAG + follow on MuSiQue", "paths", "gain", 0.0, "musique-498", other="follow-few"),
+    Goal("F1 of paths on HotpotQA at least .60", "paths", "at least", 0.60, "hotpotqa"),
+    Goal("paths in 15 seconds a question", "paths", "at most", 15.0, measure="seconds"),
+    Goal("paths with at most half of the prompt tokens of RAG", "paths", "at most", 0.5, measure="prompt tokens", other="rag"),
 )  # fmt: skip

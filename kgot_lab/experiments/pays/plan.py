@@ -14,9 +14,9 @@ from kgot_lab import __version__
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import BINS
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.experiments.pays.aims import AIMS, MEASURES, PAIRS, Aim
-from kgot_lab.experiments.pays.samples import SAMPLES, SEED, drawn_samples
-from kgot_lab.experiments.pays.systems import SYSTEMS, System, prompt_digests
+from kgot_lab.experiments.pays.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
+from kgot_lab.experiments.pays.samples import SAMPLES, DRAW_SEED, drawn_samples
+from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.loop.trace import made_by
@@ -31,11 +31,11 @@ class Design:
     """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at; chance by rounds and seed."""
 
     samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
-    systems: Mapping[str, System] = field(default_factory=lambda: SYSTEMS)
-    pairs: Sequence[tuple[str, str]] = PAIRS
-    aims: Sequence[Aim] = AIMS
+    systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
+    pairs: Sequence[tuple[str, str]] = SYSTEM_PAIRS
+    aims: Sequence[Goal] = GOALS
     rounds: int = ROUNDS
-    seed: int = SEED
+    seed: int = DRAW_SEED
 
     def plan(self, llm: LLM) -> dict[str, Json]:
         """The plan of this design with a model, as plain values."""
@@ -47,12 +47,13 @@ class Design:
             for name, chosen in self.samples.items()
         }  # fmt: skip
         told = {
-            "plan": 1, "kind": _KIND, "sets": sets, "sample seed": SEED,
+            "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
             "systems": {name: system.as_json() for name, system in self.systems.items()},
-            "model": {"name": llm.name, **made_by(llm)}, "prompts": prompt_digests(), "measures": dict(MEASURES),
+            "model": {"name": llm.name, **made_by(llm)}, "prompts": prompt_digests(), "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
-                "p": "paired randomisation, the signs of a group flipped together", "interval": "95 %, BCa bootstrap, a group drawn together",
+                "p": "paired randomisation, the signs of a group flipped together",
+                "interval": "95 %, BCa bootstrap, a group drawn together",
                 "family": "Holm over all pairs on all sets and on each", "rounds": self.rounds, "seed": self.seed, "bins": BINS,
             },
             "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},

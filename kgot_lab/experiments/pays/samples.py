@@ -10,7 +10,7 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS, LOCKED
 
-SEED = 20261123
+DRAW_SEED = 20261123
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Sample:
 
 
 SAMPLES: Mapping[str, Sample] = {
-    "hotpotqa": Sample((LOCKED, "test"), ("hotpotqa", "develop"), SEED),
+    "hotpotqa": Sample((LOCKED, "test"), ("hotpotqa", "develop"), DRAW_SEED),
     "2wiki": Sample((LOCKED,), ("2wiki", "develop")),
     "musique-498": Sample((LOCKED,), ("musique", "develop")),
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.plan import Design, keep_comparison
 from kgot_lab.experiments.pays.samples import check_sets
-from kgot_lab.experiments.pays.systems import Searches, check_systems, short_walk
+from kgot_lab.experiments.pays.systems import PassageSearches, check_systems, short_walk
 from kgot_lab.experiments.questions.attempt import Equipment
 from kgot_lab.experiments.questions.batch import RECEIPTS, QuestionRun
 from kgot_lab.experiments.questions.question import Question
@@ -33,15 +33,8 @@ class Due(NamedTuple):
     question: Question
 
 
-class Given(NamedTuple):
-    """What a system answered to a question."""
-
-    due: Due
-    receipt: QuestionReceipt
-
-
 @dataclass(frozen=True)
-class Chosen:
+class Slice:
     """Which of the questions a sitting is about: of some systems and sets, the first so many of each set; all where nothing is named."""
 
     systems: Collection[str] = ()
@@ -49,7 +42,10 @@ class Chosen:
     limit: int | None = None
 
 
-def turns(design: Design, chosen: Chosen = Chosen()) -> Iterator[Due]:
+WHOLE = Slice()
+
+
+def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
     """All that is to be answered, in order: the first question of each set by every system, then the second, and so on.
 
     Systems that this version does not have are left out. Raises UnknownName, and BadInput where such a one is named.
@@ -75,7 +71,7 @@ def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionReceip
     return read_receipts(place_of(folder, set, system) / RECEIPTS)
 
 
-def missing(design: Design, folder: Path, chosen: Chosen = Chosen()) -> list[Due]:
+def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
     """What is not answered yet, or ended in an error, in the order in which it is asked."""
     there: dict[tuple[str, str], dict[str, QuestionReceipt]] = {}
     left = []
@@ -100,24 +96,28 @@ class Sitting:
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def answers(
-        self, chosen: Chosen = Chosen(), minutes: float | None = None, told: Callable[[Due, Event], None] = lambda *_: None
-    ) -> Iterator[Given]:
+        self, chosen: Slice = WHOLE, minutes: float | None = None, told: Callable[[Due, Event], None] = lambda *_: None
+    ) -> Iterator[tuple[Due, QuestionReceipt]]:
         """Answer what is missing, each receipt as it is written; no question is begun once the minutes are over.
 
         The plan is written first. Raises BadInput for another plan, and LLMError where five answers in a row end in an error, or the
         key is refused; what was begun is on file, and goes on from there.
         """
+        self.keep_plan()
         left = missing(self.design, self.folder, chosen)
-        keep_comparison(self.design.plan(self.llm), self.folder)
         began, in_a_row = self.clock(), 0
         for due in left:
             if minutes is not None and self.clock() - began >= 60 * minutes:
                 return
-            for receipt in self._run(due).answers(told=lambda question, event, due=due: told(due, event)):
-                yield Given(due, receipt)
+            for receipt in self._run(due).answers(told=partial(_told, told, due)):
+                yield due, receipt
                 in_a_row = in_a_row + 1 if receipt.error else 0
                 if in_a_row == _IN_A_ROW:
                     raise LLMError(f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}")
+
+    def keep_plan(self) -> None:
+        """Write the plan, or see that the one in the folder is the same; raises BadInput: what differs."""
+        keep_comparison(self.design.plan(self.llm), self.folder)
 
     def _run(self, due: Due) -> QuestionRun:
         """The run of one question by one system."""
@@ -134,6 +134,10 @@ class Sitting:
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
 
     @cached_property
-    def _searches(self) -> dict[str, Searches]:
-        return {name: Searches(sample) for name, sample in self.design.samples.items()}
+    def _searches(self) -> dict[str, PassageSearches]:
+        return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
 
+
+
+def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Event) -> None:
+    told(due, event)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.questions.baselines import IN_JSON, Reading, plain_rag, zero_shot
+from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import joined_lines
@@ -29,7 +29,7 @@ from kgot_lab.types import LLM, Document, Json, Prompt
 
 
 @dataclass(frozen=True)
-class System:
+class AnswerSystem:
     """A way to answer a question.
 
     reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a preset grows a graph in a store).
@@ -59,20 +59,20 @@ class System:
         return {**asdict(self), **({"limits": limits} if self.preset else {})}
 
 
-SYSTEMS: Mapping[str, System] = {
-    "closed-book": System("few"),
-    "long-context": System("few", "convex", 20),
-    "rag": System("json", "convex", 5),
-    "rag-few": System("few", "convex", 5),
-    "follow-few": System("few", "follow", 5),
-    "local": System("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": System("loop", "follow", 8, "paths", "in_memory"),
-    "paths-fused": System("loop", "follow", 8, "paths", "fused", questions=20),
-    "gold": System("few", "gold"),
+ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
+    "closed-book": AnswerSystem("few"),
+    "long-context": AnswerSystem("few", "convex", 20),
+    "rag": AnswerSystem("json", "convex", 5),
+    "rag-few": AnswerSystem("few", "convex", 5),
+    "follow-few": AnswerSystem("few", "follow", 5),
+    "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
+    "paths": AnswerSystem("loop", "follow", 8, "paths", "in_memory"),
+    "paths-fused": AnswerSystem("loop", "follow", 8, "paths", "fused", questions=20),
+    "gold": AnswerSystem("few", "gold"),
 }
 
 
-def check_systems(only: Iterable[str], systems: Mapping[str, System] = SYSTEMS) -> None:
+def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANSWER_SYSTEMS) -> None:
     """Raise UnknownName for a system there is not, BadInput for one whose preset this version does not have."""
     for name in only:
         if name not in systems:
@@ -84,7 +84,7 @@ def check_systems(only: Iterable[str], systems: Mapping[str, System] = SYSTEMS) 
 # --- searching --------------------------------------------------------------------------------------------------------
 
 
-class Searches:
+class PassageSearches:
     """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled where no vectors can be made."""
 
     def __init__(self, questions: QuestionSet):
@@ -92,7 +92,7 @@ class Searches:
         self._by_id = {document.id: document for document in self._documents}
         self._made: dict[tuple[str, int], Tool] = {}
 
-    def tools(self, system: System, question: Question) -> list[Tool]:
+    def tools(self, system: AnswerSystem, question: Question) -> list[Tool]:
         """What a system may search with for a question; nothing for one that has no search."""
         if system.search == "gold":
             return [self._gold(question)]
@@ -142,16 +142,16 @@ def _few_refused(question: str, answer: str, found: Result) -> str:
     return few.checked_answer(question, answer, facts_of(found.sources))
 
 
-FEW = Reading(_few_prompt, few.said, _few_refused)
-READINGS: Mapping[str, Reading] = {"json": IN_JSON, "few": FEW}
+FEW = OneCall(_few_prompt, few.said, _few_refused)
+WAYS: Mapping[str, OneCall] = {"json": IN_JSON, "few": FEW}
 
 
-Walk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
+ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
-def short_walk(name: str, system: System) -> Walk | None:
+def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     """How a system that asks its model once answers; None for one that is a preset of the loop."""
-    reading = READINGS.get(system.reads)
+    reading = WAYS.get(system.reads)
     if reading is None:
         return None
 
@@ -169,7 +169,7 @@ def prompt_digests() -> dict[str, str]:
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
     texts = {
         name: json.dumps([asdict(reading.prompt(question, facts)) for question in forms for facts in (found, None)])
-        for name, reading in READINGS.items()
+        for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -29,7 +29,7 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question, `walk` a short run for a system of another name."""
+    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short run of a further system."""
 
     planning: LLM
     limits: Limits

@@ -19,7 +19,7 @@ _LONGEST = 200  # tokens of a reply
 
 
 @dataclass(frozen=True)
-class Reading:
+class OneCall:
     """How a model is asked: the prompt of a question over what was found (None: alone), the answer in a reply, and why that is refused."""
 
     prompt: Callable[[str, Result | None], Prompt]
@@ -27,14 +27,14 @@ class Reading:
     refused: Callable[[str, str, Result], str] = lambda question, answer, found: ""
 
 
-def zero_shot(question: Question, llm: LLM, reading: Reading | None = None, *, name: str = "zero-shot") -> Iterator[Event]:
+def zero_shot(question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot") -> Iterator[Event]:
     """Ask the model, nothing else; by default it is asked for JSON."""
     yield Started(question=question.text, preset=name, planning=llm.name)
     text = yield from _asked(llm, question, None, reading or IN_JSON)
     yield Answered(text=text, forced=True)
 
 
-def plain_rag(question: Question, llm: LLM, tool: Tool, reading: Reading | None = None, *, name: str = "rag") -> Iterator[Event]:
+def plain_rag(question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag") -> Iterator[Event]:
     """Ask the model over what one search for the question returns; an answer that its reading refuses stands, as a guess."""
     reading = reading or IN_JSON
     yield Started(question=question.text, preset=name, planning=llm.name)
@@ -68,7 +68,7 @@ def _prompt(text: str) -> Prompt:
     return Prompt((Message("system", prompts.ANSWER), Message("user", asked)), schema_of(Answer), 0.0, 0, _LONGEST)
 
 
-def _asked(llm: LLM, question: Question, found: Result | None, reading: Reading) -> Steps[str]:
+def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
     """The answer in a model's reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
@@ -88,4 +88,4 @@ def _json_prompt(question: str, found: Result | None) -> Prompt:
     return zero_shot_prompt(question) if found is None else rag_prompt(question, found.text)
 
 
-IN_JSON = Reading(_json_prompt, _answer_in)
+IN_JSON = OneCall(_json_prompt, _answer_in)

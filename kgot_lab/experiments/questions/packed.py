@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kgot_lab.bundled import bundled
 from kgot_lab.evaluation.answers import holds
@@ -90,7 +90,7 @@ def _passages(folder: str) -> dict[str, Document]:
     return {row["_id"]: Document(content_id(row["title"], row["text"]), row["text"], row["title"]) for row in rows}
 
 
-def _by_id(documents: Iterator[Document] | Sequence[Document]) -> list[Document]:
+def _by_id(documents: Iterable[Document]) -> list[Document]:
     return sorted(documents, key=lambda document: document.id)
 
 
@@ -101,7 +101,7 @@ def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:
     passages, rows = _passages(folder), list(packed_rows(folder, "queries.jsonl.gz"))
     groups = _linked({row["_id"]: row["_id"].partition("__")[2].split("_") for row in rows})  # an id names the steps it was made of
     questions = [_composed(row, passages, groups[row["_id"]]) for row in rows]
-    return QuestionSet(_by_id(list(passages.values())), questions, name, parts=split_of(folder, *parts))
+    return QuestionSet(_by_id(passages.values()), questions, name, parts=split_of(folder, *parts))
 
 
 def _composed(row: Json, passages: dict[str, Document], group: str) -> Question:

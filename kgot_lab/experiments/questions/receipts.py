@@ -115,7 +115,8 @@ def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float
         completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
-        evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None, likelihood=_likelihood(events),
+        evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
+        likelihood=_likelihood(events),
     )  # fmt: skip
 
 
