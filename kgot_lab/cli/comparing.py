@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.errors import BadInput, LabError, require_amount, require_count
+from kgot_lab.errors import BadInput, LabError, require_amount, require_count, shortly
 from kgot_lab.text.harmless import harmless
 from kgot_lab.writing import write_whole
 
@@ -59,20 +60,22 @@ def bench_questions(
         _show(folder)
         return
     design, chosen = Design(), Slice(only or (), sets or (), limit)
-    due = list(turns(design, chosen))
-    _say_what_is_not_there(design, due, only or ())
+    asked = _Asked(chosen, minutes, len(list(turns(design, chosen))))  # before a model is connected: what is named must be there
+    _say_what_is_not_there(design, only or ())
     if estimate:
-        _forecast(design, folder, chosen)
+        typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
-    _answer(design, folder, chosen, minutes, _Model(model or "local", models, unsafe))
+    _answer(design, folder, asked, _Model(model or "local", models, unsafe))
 
 
+@dataclass(frozen=True)
 class _Model:
     """Which model is asked, and whether statements of it may run without a sandbox."""
 
-    def __init__(self, spec: str, models: str | None, unsafe: bool):
-        self.spec, self.models, self.unsafe = spec, models, unsafe
+    spec: str
+    models: str | None
+    unsafe: bool
 
 
 def _refuse_beside_table(given: dict[str, object]) -> None:
@@ -80,27 +83,34 @@ def _refuse_beside_table(given: dict[str, object]) -> None:
         raise BadInput(f"--table shows all that is on file: leave {named[0]} out")
 
 
-def _say_what_is_not_there(design: Design, due: Sequence[Due], only: Sequence[str]) -> None:
+def _say_what_is_not_there(design: Design, only: Sequence[str]) -> None:
     """Say which systems are left out because this version has no such preset."""
     for name, system in design.systems.items():
         if not system.is_there and not only:
             terminal.say(f"note: {name} is left out, since this version has no preset {system.preset!r}")
 
 
-def _answer(design: Design, folder: Path, chosen: Slice, minutes: float | None, model: _Model) -> None:
+@dataclass(frozen=True)
+class _Asked:
+    """What a command asks for: which answers, for how long, and how many that are."""
+
+    chosen: Slice
+    minutes: float | None
+    total: int
+
+
+def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
     """Answer what is missing; whatever stops it, the way to go on is said."""
-    from kgot_lab.experiments.pays.sitting import Sitting, missing, turns
+    from kgot_lab.experiments.pays.sitting import Sitting, missing
     from kgot_lab.experiments.questions.batch import alone_in
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
-        llm = terminal.connect_model(model.spec, models=model.models)
-        sitting = Sitting(design, folder, llm, model.unsafe)
+        sitting = Sitting(design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe)
         sitting.keep_plan()
-        _forecast(design, folder, chosen)
-        total, left = len(list(turns(design, chosen))), len(missing(design, folder, chosen))
+        terminal.say(_forecast(design, folder, asked.chosen))
         try:
-            failed = _answer_all(sitting, chosen, minutes, (total, left))
+            failed = _answer_all(sitting, asked, len(missing(design, folder, asked.chosen)))
         except KeyboardInterrupt:
             terminal.say(f"\nStopped. {kept}")
             raise typer.Exit(terminal.INTERRUPTED) from None
@@ -108,37 +118,38 @@ def _answer(design: Design, folder: Path, chosen: Slice, minutes: float | None, 
             raise LabError(f"{terminal.reason_of(error)}. {kept}") from error
         except LabError as error:
             raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
-    _show(folder)
-    if still := len(missing(design, folder, chosen)) - failed:
-        terminal.say(f"{still:,} of {total:,} answers are still to be given. {kept}")
+        still = len(missing(design, folder, asked.chosen)) - failed
+        if still < asked.total:
+            _show(folder)
+        if still:
+            terminal.say(f"{still:,} of {asked.total:,} answers are still to be given. {kept}")
     if failed:
         ended = "1 answer ended in an error; the same command asks for it again"
         terminal.say(ended if failed == 1 else f"{failed} answers ended in an error; the same command asks for them again")
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: Sitting, chosen: Slice, minutes: float | None, counts: tuple[int, int]) -> int:
+def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> int:
     """Answer with a progress bar, and say how many ended in an error."""
-    total, left = counts
-    done, failed = total - left, 0
+    done, failed = asked.total - left, 0
     with terminal.bar("answers") as progress:
 
         def told(due: Due, event: Event) -> None:
-            progress(done, total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}")
+            progress(done, asked.total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}")
 
-        for due, receipt in sitting.answers(chosen, minutes, told):
+        for due, receipt in sitting.answers(asked.chosen, asked.minutes, told):
             done += 1
             failed += bool(receipt.error)
-            said = receipt.error or f"{receipt.end}, {receipt.predicted!r}; right is {receipt.gold!r}"
+            said = receipt.error or f"{receipt.end}, {shortly(receipt.predicted)}; right is {shortly(receipt.gold)}"
             terminal.say(f"{due.set} {due.question.id}, {due.system}: {said}")
     return failed
 
 
-def _forecast(design: Design, folder: Path, chosen: Slice) -> None:
+def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
     from kgot_lab.experiments.pays.forecast import expected_rest, forecast_grid
 
     rows = expected_rest(design, folder, chosen)
-    terminal.say(forecast_grid(rows).text if rows else "nothing is left to answer")
+    return forecast_grid(rows).text if rows else "nothing is left to answer"
 
 
 def _show(folder: Path) -> None:
@@ -149,7 +160,7 @@ def _show(folder: Path) -> None:
     findings = Findings.of(folder)
     grids = comparison_grids(findings)
     if not findings.answers:
-        raise BadInput(f"no question is answered yet in {folder}: leave --table out to begin")
+        raise BadInput(f"no question is answered yet in {folder}")
     write_whole(folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results")
     write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import BINS
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.experiments.pays.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
-from kgot_lab.experiments.pays.samples import SAMPLES, DRAW_SEED, drawn_samples
+from kgot_lab.experiments.pays.samples import DRAW_SEED, SAMPLES, drawn_samples
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences
 from kgot_lab.experiments.questions.question import QuestionSet
@@ -82,7 +82,8 @@ def comparison_plan(folder: Path) -> dict[str, Any]:
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"there is no plan of a comparison in {folder}: {error}") from None
+        told = (error.strerror or error) if isinstance(error, OSError) else error
+        raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND:
         raise BadInput(f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR")
     return plan
