@@ -256,6 +256,7 @@ class Prompt:
     temperature: float = 0.0
     seed: int | None = None
     max_tokens: int = 512
+    likelihood: bool = False  # whether the reply is to say how likely the model held it
 
 
 @dataclass(frozen=True)
@@ -291,6 +292,9 @@ class Reply:
     usage: Usage = Usage()
     model: str = ""  # the name of the model that answered, where that is not the one asked
     cut: bool = False  # whether it ended because it had max_tokens
+    # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None where it was not asked for or is
+    # not told.
+    logprob: float | None = None
 
 
 class LLM(Protocol):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.llm.engines import SAMPLING, Written
 from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Message, Prompt
 
@@ -46,18 +47,21 @@ class LlamaCpp:
         self._llama.n_tokens = done
         self._llama.eval(tokens[done:-1])
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
-        answer = self._llama.create_completion(
-            prompt=tokens,
-            max_tokens=prompt.max_tokens,
-            temperature=prompt.temperature,
-            seed=seed,
-            grammar=self._grammar(prompt),
-            stop=stop,
-            **SAMPLING,
-        )
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+        told: list[float] = []
+        with self._telling(told) if prompt.likelihood else nullcontext():
+            answer = self._llama.create_completion(
+                prompt=tokens,
+                max_tokens=prompt.max_tokens,
+                temperature=prompt.temperature,
+                seed=seed,
+                grammar=self._grammar(prompt),
+                stop=stop,
+                **SAMPLING,
+            )
         choice = answer["choices"][0]
-        return choice["text"], answer["usage"]["completion_tokens"], choice["finish_reason"] == "length"
+        cut = choice["finish_reason"] == "length"
+        return Written(choice["text"], answer["usage"]["completion_tokens"], cut, sum(told) if prompt.likelihood else None)
 
     def park(self) -> Any:
         import llama_cpp
@@ -82,6 +86,34 @@ class LlamaCpp:
 
     def close(self) -> None:
         self._llama.close()
+
+    @contextmanager
+    def _telling(self, told: list[float]) -> Iterator[None]:
+        """Note meanwhile the logprob of each token that is drawn.
+
+        llama-cpp-python tells them only where it keeps those of the whole prompt too, 600 kB for each token that is read.
+        """
+        draw = self._llama.sample
+
+        def draw_and_tell(*args: Any, **options: Any) -> int:
+            token = int(draw(*args, **options))
+            told.append(self._logprob_of(token))
+            return token
+
+        self._llama.sample = draw_and_tell
+        try:
+            yield
+        finally:
+            del self._llama.sample  # the class has its own
+
+    def _logprob_of(self, token: int) -> float:
+        """The logarithm of the probability the model gives to a token, which it has before anything narrows the choice."""
+        import llama_cpp
+        import numpy
+
+        logits = numpy.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(self._llama.ctx, -1), shape=(self._llama.n_vocab(),))
+        above = logits.astype(numpy.float64) - logits.max()
+        return float(above[token] - numpy.log(numpy.exp(above).sum()))
 
     def _grammar(self, prompt: Prompt) -> Any:
         """The grammar that lets only JSON of the prompt's schema through, or none; kept, because compiling takes a while."""

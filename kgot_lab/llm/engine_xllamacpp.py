@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.engines import SAMPLING
+from kgot_lab.llm.engines import SAMPLING, Written
 from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Json, Message, Prompt
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
+_TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}  # the model's own probability of each token, not that of the draw
+_LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: for what is less likely it tells the logarithm of nothing
 
 
 class Xllamacpp:
@@ -61,11 +63,13 @@ class Xllamacpp:
             self._complete([*tokens[:done], int(tokens[done] == 0)], n_predict=0)
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
         drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
-        answer = self._complete(tokens, n_predict=prompt.max_tokens, stop=stop, **drawn, **shape)
-        return str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit"
+        told = _TOLD if prompt.likelihood else {}
+        answer = self._complete(tokens, n_predict=prompt.max_tokens, stop=stop, **drawn, **shape, **told)
+        logprob = _logprob(answer) if prompt.likelihood else None
+        return Written(str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))
@@ -113,6 +117,14 @@ class _Parked:
     def __init__(self, path: Path):
         self.path = path
         weakref.finalize(self, path.unlink, missing_ok=True)
+
+
+def _logprob(answer: Json) -> float | None:
+    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens only the last is told."""
+    told = answer.get("completion_probabilities", [])
+    if len(told) != answer["tokens_predicted"]:
+        return None
+    return float(sum(min(0.0, max(token["logprob"], _LEAST_LOGPROB)) for token in told))
 
 
 def _private_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,16 @@ _READY = "xllamacpp"  # the one whose wheel needs no compiler: what the extra br
 
 # What a reply is drawn from, besides its temperature; said to both engines, so that neither's own choice counts.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob where the prompt asks for it."""
+
+    text: str
+    tokens: int
+    cut: bool
+    logprob: float | None = None
 
 
 class Engine(Protocol):
@@ -34,10 +45,10 @@ class Engine(Protocol):
         """Keep the first `done` tokens of what was read before, and read the rest but the last."""
         ...
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
-        """The reply to the prompt that was read, how many tokens it has, and whether max_tokens cut it.
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+        """The reply to the prompt that was read; reads the last token of the prompt by itself.
 
-        Reads the last token of the prompt by itself.
+        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it, the end mark counted.
         """
         ...
 

@@ -48,6 +48,9 @@ class Local:
     UnknownName when it is made, LLMError when a prompt does not fit `context` tokens.
     The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A model that thinks before it speaks
     gets room for that where no schema keeps it from thinking; what it thinks is counted and not in the text.
+    How likely it held a reply is its own distribution at temperature 1, whatever temperature, choice of tokens or schema the reply was
+    drawn with. All that it wrote counts: its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut.
+    It is None where the engine does not tell it of each token: xllamacpp does not of a letter that takes several, such as many emoji.
     """
 
     price = FREE
@@ -97,19 +100,19 @@ class Local:
             self._read_prompt(tokens)
             seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
             try:
-                text, written, cut = engine.write(tokens, stop, prompt, seed)
+                written = engine.write(tokens, stop, prompt, seed)
             except BaseException:
                 self._read = ()  # nothing half-read is reused
                 raise
             seconds = time.perf_counter() - started
-        said, thought = split_thought(text, thinks=self._thinks)
-        usage = Usage(len(tokens), written, seconds, reasoning_tokens=share_of(written, thought, said))
+        said, thought = split_thought(written.text, thinks=self._thinks)
+        usage = Usage(len(tokens), written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said))
         if thought and not said:
-            thinking = f"{self.name} thought for {written:,} tokens and said nothing"
+            thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
             error = LLMError(f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})")
             error.spent = usage
             raise error
-        return Reply(said.strip(), usage, cut=cut)
+        return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
         """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON through."""

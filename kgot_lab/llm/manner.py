@@ -8,11 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
+from kgot_lab.types import Prompt
+
 _UNKNOWN = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
 )
 # Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does not support thinking".
 _OPTIONAL = {"temperature": "temperature", "seed": "seed", "reasoning_effort": "reasoning_effort|reasoning effort|thinking"}
+
+# OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all there is to refuse.
+_NO_LOGPROBS = {400, 403, 422, 500, 501}
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,12 @@ class Manner:
     allowance: int = 0
     left_out: tuple[str, ...] = ()
 
-    def after(self, refusal: Refusal, *, shaped: bool, attempt: int) -> Manner | None:
-        """The next manner to try, or None where nothing that the server does not take was found; `shaped` if a schema was asked for."""
+    def after(self, refusal: Refusal, prompt: Prompt, attempt: int) -> Manner | None:
+        """The next manner to try with a prompt, or None where nothing that the server does not take was found."""
         told, refused = refusal.reason.lower(), refusal.status in {400, 422}
-        if shaped and len(self.ways) > 1:
+        if prompt.likelihood and "logprobs" not in self.left_out and refusal.status in _NO_LOGPROBS and "logprob" in told:
+            return replace(self, left_out=(*self.left_out, "logprobs"))
+        if prompt.schema is not None and len(self.ways) > 1:
             schema_refused = refused and re.search("response_format|json_schema|json_object|schema|grammar", told)
             # llama-cpp-python's server refuses json_schema with a 500
             stuck = refusal.status == 500 and attempt >= 2 and self.ways[0] == "json_schema" and "json_object" in self.ways

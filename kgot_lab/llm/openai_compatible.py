@@ -48,8 +48,10 @@ class OpenAICompatible:
     """Answers with a model on a server.
 
     Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered waits, and tells `say`
-    of each. What the server refuses (a seed, a temperature, a response format) is left out from then on and listed in `left_out`.
+    of each. What the server refuses (a seed, a temperature, a response format, logprobs) is left out from then on and listed in `left_out`.
     A model that thinks before it speaks gets room for that on top of max_tokens; what it thinks is counted and not in the text.
+    How likely the model held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark, llama.cpp's server
+    all but the last token of a letter that takes several. It is None where a server tells nothing or refuses to.
     A server of this computer is asked without a proxy, another through the one that the environment names.
     Raises BadInput for a proxy that cannot be used; LLMError at once when there is no key that can be sent, else with the server's own
     message and what to do, but never the key.
@@ -206,7 +208,7 @@ class OpenAICompatible:
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
-            return Reply(with_key_masked(raw.said, self._client.api_key), usage, cut=raw.ended == "length")
+            return Reply(with_key_masked(raw.said, self._client.api_key), usage, cut=raw.ended == "length", logprob=raw.logprob)
         asking.spent += usage
         if raw.declined:
             return Refusal(f"it declined: {raw.declined}", advice="Ask in other words, or another model.")
@@ -224,7 +226,7 @@ class OpenAICompatible:
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
         """Whether something the server does not take was found and will not be sent again; another call may have found it first."""
-        manner = sent.after(refusal, shaped=asking.prompt.schema is not None, attempt=asking.attempt)
+        manner = sent.after(refusal, asking.prompt, asking.attempt)
         if manner is None:
             return False
         with self._lock:

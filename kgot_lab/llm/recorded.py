@@ -18,7 +18,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.structured import checked_reply, json_fault, note_recorded
+from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
@@ -64,6 +64,7 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
         "temperature": float(prompt.temperature),
         "seed": prompt.seed,
         "max_tokens": prompt.max_tokens,
+        **_likelihood(prompt),
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False, default=dict).encode()).hexdigest()[:16]
 
@@ -300,12 +301,17 @@ def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]
 
 
 def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
-    """A prompt as plain JSON values; a message says that it has images only if it has some, so that older records stay what they are."""
+    """A prompt as plain JSON values; images and likelihood stand there only where there are some, so that older records stay the same."""
     told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
     schema = None if prompt.schema is None else dict(prompt.schema)
     return {
         "messages": told, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
+        **_likelihood(prompt),
     }  # fmt: skip
+
+
+def _likelihood(prompt: Prompt) -> dict[str, Json]:
+    return {"likelihood": True} if prompt.likelihood else {}
 
 
 def _images(message: Message) -> dict[str, Json]:
@@ -330,15 +336,27 @@ def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
 
 def _reply(line: Mapping[str, Json]) -> Reply:
     try:
-        return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)))
+        logprob = logprob_from_json(line.get("logprob"))
+        return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)), logprob=logprob)
     except (KeyError, TypeError) as error:
         raise TraceError(f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}") from None
+
+
+def logprob_from_json(told: Json) -> float | None:
+    """The logprob that a line on file tells; raises TypeError for what is none."""
+    if told is not None and not is_logprob(told):
+        raise TypeError(f"the logprob is {told!r}")
+    return None if told is None else float(told)
 
 
 def _said(reply: Reply) -> dict[str, Json]:
     """A reply as a line of a tape holds it."""
     usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
-    return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {})
+    return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {}) | _logprob(reply)
+
+
+def _logprob(reply: Reply) -> dict[str, Json]:
+    return {} if reply.logprob is None else {"logprob": reply.logprob}
 
 
 def _ending(prompt: Prompt) -> str:

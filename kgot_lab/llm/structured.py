@@ -92,6 +92,8 @@ def _wrong_in(reply: object) -> str:
     ):  # fmt: skip
         if not isinstance(value, kind):
             return f"a Reply whose {name} is {described_value(value)}"
+    if reply.logprob is not None and not is_logprob(reply.logprob):
+        return f"a Reply whose logprob is {described_value(reply.logprob)}"
     wrong = wrong_in_usage(reply.usage)
     return wrong and f"a Reply whose {wrong}"
 
@@ -108,6 +110,11 @@ def wrong_in_usage(usage: Usage) -> str:
 def is_usage(value: object) -> TypeGuard[Usage]:
     """Whether a value is a usage, numbers of 0 or more."""
     return isinstance(value, Usage) and not wrong_in_usage(value)
+
+
+def is_logprob(value: object) -> TypeGuard[float]:
+    """Whether a value is the logarithm of a probability above 0: a number of 0 or less."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:

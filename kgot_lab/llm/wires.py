@@ -9,7 +9,7 @@ from typing import Protocol
 from kgot_lab.llm.manner import Manner
 from kgot_lab.llm.presets import Endpoint
 from kgot_lab.llm.settings import Settings
-from kgot_lab.llm.structured import schema_in_words
+from kgot_lab.llm.structured import is_logprob, schema_in_words
 from kgot_lab.llm.thinking import share_of, split_thought
 from kgot_lab.types import Json, Message, Prompt
 
@@ -25,6 +25,7 @@ class RawReply:
     thought: int = 0
     charged: float = 0.0  # US dollars, where the server tells
     declined: str = ""  # the words with which the model would not answer
+    logprob: float | None = None  # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
 
 
 _HUGE = 1e12  # tokens or dollars that no server means
@@ -54,6 +55,7 @@ class ChatCompletions:
             "temperature": prompt.temperature,
             "seed": prompt.seed,
             "reasoning_effort": settings.reasoning_effort or None,
+            "logprobs": prompt.likelihood or None,
         }
         if way == "json_schema":
             body["response_format"] = {"type": way, "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False}}
@@ -77,7 +79,7 @@ class ChatCompletions:
         hidden = counted or written - plain or share_of(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
-        return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined)
+        return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined, _logprob(choice))
 
 
 class OllamaChat:
@@ -142,6 +144,13 @@ def _texts(content: Json) -> tuple[str, str]:
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     said = "".join(part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str))
     return said, "".join(str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking"))
+
+
+def _logprob(choice: Json) -> float | None:
+    """The logprob of a choice; None where the server does not tell that of each token it lists."""
+    tokens = _member(_member(choice, "logprobs"), "content")
+    told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
+    return float(sum(told)) if told and all(map(is_logprob, told)) else None
 
 
 def _member(value: Json, name: str) -> Json:

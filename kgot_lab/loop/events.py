@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.recorded import prompt_from_json, prompt_to_json
+from kgot_lab.llm.recorded import logprob_from_json, prompt_from_json, prompt_to_json
 from kgot_lab.loop.supports import Support
-from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
 LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
@@ -58,6 +58,12 @@ class Asked(Event):
     reply: str
     usage: Usage = Usage()
     cut: bool = False  # whether the reply ended because it had all the tokens it may have
+    logprob: float | None = field(default=None, metadata={"if_told": True})  # how likely the model held the reply, where it was asked
+
+    @property
+    def said(self) -> Reply:
+        """The reply as the model gave it."""
+        return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
     @property
     def is_loss(self) -> bool:
@@ -248,7 +254,7 @@ def to_json(event: Event) -> dict[str, Json]:
 
 def _plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, Prompt):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value) if "beside" not in item.metadata}
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value) if not _left_out(item, value)}
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
@@ -256,6 +262,11 @@ def _plain(value: Any) -> Json:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _left_out(item: Field[Any], value: Any) -> bool:
+    """Whether a field is not on the line: it is kept beside the trace, or came later than older traces and has nothing to tell."""
+    return "beside" in item.metadata or ("if_told" in item.metadata and getattr(value, item.name) is None)
 
 
 def from_json(data: Mapping[str, Json]) -> Event:
@@ -297,6 +308,7 @@ def _calls(data: Json) -> tuple[ToolCall, ...]:
 _READERS: dict[tuple[type[Event], str], Any] = {
     (Asked, "prompt"): prompt_from_json,
     (Asked, "usage"): lambda data: Usage(**data),
+    (Asked, "logprob"): logprob_from_json,
     (Chose, "calls"): _calls,
     (Chose, "skipped"): _calls,
     (ToolReturned, "call"): lambda data: ToolCall(**data),

@@ -58,18 +58,24 @@ class How:
     seed: int = 0
     schema: Mapping[str, Json] | None = None  # narrower than the shape's own
     execution: bool = False  # ask the execution model, not the planning model
+    likelihood: bool = False  # have the reply say how likely the model held it
 
 
 def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
+    """Ask a model for a text, as `ask_reply` does."""
+    return (yield from ask_reply(run, role, messages, how)).text
+
+
+def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[Reply]:
     """Ask a model; every asking is an event. A reply that was cut short is asked for again with more room."""
     llm = run.execution if how.execution else run.planning
     prompt = _prompt(run, messages, how)
     for _ in range(run.limits.longer):
         reply = yield from _send(run, role, llm, prompt)
         if not reply.cut:
-            return reply.text
+            return reply
         role, prompt = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
-    return (yield from _send(run, role, llm, prompt)).text
+    return (yield from _send(run, role, llm, prompt))
 
 
 def ask_for(run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any) -> Steps[_Shape]:
@@ -107,7 +113,7 @@ def _longer(role: str) -> str:
 def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
     schema = how.schema or (schema_of(how.shape) if how.shape else None)
     temperature = run.limits.temperatures.get(how.kind, how.temperature)
-    return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind))
+    return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind), how.likelihood)
 
 
 def _value(text: str, shape: type[_Shape]) -> _Shape:
@@ -124,7 +130,8 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
             yield run.happened(Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = whole(reply.text)
-    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, usage=reply.usage, cut=reply.cut)
+    told = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
+    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **told)
     return replace(reply, text=text)
 
 

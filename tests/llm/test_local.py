@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.engine_llama_cpp import spellable
-from kgot_lab.llm.engines import ENGINES, find_engine
+from kgot_lab.llm.engines import ENGINES, Written, find_engine
 from kgot_lab.llm.local import CHUNK, Local, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
 from kgot_lab.llm.probes import probe_local
@@ -86,9 +86,9 @@ class Muttering:
 
     def read(self, tokens: list[int], done: int) -> None: ...
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> tuple[str, int, bool]:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         self.asked = prompt.max_tokens
-        return self.text, len(self.text.split()), False
+        return Written(self.text, len(self.text.split()), cut=False, logprob=-1.5 if prompt.likelihood else None)
 
     def forget(self) -> None: ...
 
@@ -107,6 +107,12 @@ def test_what_a_local_model_thinks_aloud_is_taken_off_and_it_has_room_for_it(tmp
     assert 2 <= reply.usage.reasoning_tokens < reply.usage.completion_tokens == 5
     local(says("Where?", max_tokens=20, schema={"type": "object"}))
     assert engine.asked == 20  # a schema lets it think nothing
+
+
+def test_how_likely_the_engine_held_a_reply_is_told(tmp_path: Path) -> None:
+    local, _ = muttering(tmp_path / "a.gguf", "London")
+    assert local(says("Where?", likelihood=True)).logprob == -1.5
+    assert local(says("Where?")).logprob is None
 
 
 def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> None:
@@ -191,6 +197,61 @@ def test_a_schema_is_always_followed(llm: Local) -> None:
     prompt = says("Should we look further? We know nothing yet.", schema=schema_of(Vote), max_tokens=80, temperature=0.7, seed=5)
     vote = parse(llm(prompt).text, Vote)
     assert vote.choice in {"INSERT", "RETRIEVE"}
+
+
+def likelihood_of(llm: Local, text: str, **more: object) -> float:
+    """The logprob of the reply to a text."""
+    logprob = llm(says(text, likelihood=True, **more)).logprob
+    assert logprob is not None and logprob <= 0
+    return logprob
+
+
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False}
+
+
+@live
+def test_a_certain_reply_is_likelier_than_an_open_one(llm: Local) -> None:
+    open_question = "Name any person, in three words or so."
+    assert likelihood_of(llm, "Repeat: yes", max_tokens=6) > likelihood_of(llm, open_question, max_tokens=12)
+    shaped = [f'{text} Reply as JSON: {{"word": "..."}}' for text in ("Repeat: yes.", "Any odd long word.")]
+    certain, open_one = (likelihood_of(llm, text, max_tokens=30, schema=WORD) for text in shaped)
+    assert certain > open_one
+
+
+@live
+@pytest.mark.parametrize("more", [{}, {"schema": WORD}, {"temperature": 0.9, "seed": 4}], ids=["plain", "schema", "drawn"])
+def test_an_equal_prompt_is_answered_as_likely_again_and_asking_changes_no_word(llm: Local, more: dict[str, object]) -> None:
+    prompt = says('Name a river. Reply as JSON: {"word": "..."}', max_tokens=16, likelihood=True, **more)
+    first = llm(prompt)
+    llm(says("Something else.", max_tokens=2))
+    again, plain = llm(prompt), llm(replace(prompt, likelihood=False))
+    assert (again.text, again.logprob) == (first.text, first.logprob)
+    assert (plain.text, plain.logprob) == (first.text, None)
+
+
+@live
+def test_the_likelihood_is_the_models_own_whatever_the_reply_is_drawn_with(llm: Local) -> None:
+    asked = says("Repeat: yes", likelihood=True, max_tokens=6)
+    greedy = llm(asked)
+    hot = next(reply for reply in (llm(replace(asked, temperature=0.8, seed=seed)) for seed in range(9)) if reply.text == greedy.text)
+    assert hot.logprob == pytest.approx(greedy.logprob, abs=1e-4)
+    only = {"type": "object", "properties": {"word": {"const": "Quetzalcoatlus"}}, "required": ["word"], "additionalProperties": False}
+    forced = likelihood_of(llm, "Repeat: yes", schema=only, max_tokens=40)
+    assert forced < -10, "a schema that leaves no choice does not make its one reply likely"
+
+
+@live
+def test_the_end_mark_counts_and_a_reply_that_was_cut_has_none(llm: Local) -> None:
+    whole, begun = (llm(says("Repeat: yes", likelihood=True, max_tokens=most)) for most in (6, 1))
+    assert begun.cut and whole.text == begun.text
+    assert whole.logprob is not None and begun.logprob is not None and whole.logprob < begun.logprob
+
+
+@live
+def test_a_letter_of_several_tokens_is_told_whole_or_not_at_all(llm: Local) -> None:
+    reply = llm(says("Repeat: 🦤𝄞", likelihood=True, max_tokens=16))
+    told_in_part = llm.engine.startswith("xllamacpp")
+    assert not reply.text.isascii() and (reply.logprob is None) == told_in_part
 
 
 @live

@@ -74,6 +74,7 @@ def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
         {"seed": 2},
         {"seed": None},
         {"max_tokens": 7},
+        {"likelihood": True},
         {"schema": {"type": "object"}},
         {"messages": (Message("user", "You vote."), Message("user", "INSERT or RETRIEVE?"))},
         {"messages": (Message("system", "You vote.INSERT or RETRIEVE?"),)},

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from kgot_lab.embedding.vectors import minilm
@@ -142,8 +142,15 @@ def _few_refused(question: str, answer: str, found: Result) -> str:
     return few.checked_answer(question, answer, facts_of(found.sources))
 
 
-FEW = OneCall(_few_prompt, few.said, _few_refused)
-WAYS: Mapping[str, OneCall] = {"json": IN_JSON, "few": FEW}
+def _with_likelihood(call: OneCall) -> OneCall:
+    """The same, but the reply is to say how likely the model held it, which does not change what it says."""
+    return replace(call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True))
+
+
+WAYS: Mapping[str, OneCall] = {
+    "json": _with_likelihood(IN_JSON),
+    "few": _with_likelihood(OneCall(_few_prompt, few.said, _few_refused)),
+}
 
 
 ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]

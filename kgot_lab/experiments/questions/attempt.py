@@ -71,7 +71,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
         yield Started(question=question.text, preset="grading", planning=llm.name)
         prompt = grading_prompt(question.text, " or ".join((question.answer, *question.aliases)), predicted)
         reply = llm(prompt)
-        yield Asked(role="grade", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage)
+        yield Asked(role="grade", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage, logprob=reply.logprob)
         yield Answered(text=grade_in(reply.text).grade, forced=False)
 
     yield from recalled(walk, grader, path, {"question": question.id})

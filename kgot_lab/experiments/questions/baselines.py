@@ -72,7 +72,7 @@ def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall)
     """The answer in a model's reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
-    yield Asked(role="answer", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage)
+    yield Asked(role="answer", model=llm.name, prompt=prompt, reply=reply.text, usage=reply.usage, logprob=reply.logprob)
     return reading.answer(reply.text)
 
 

@@ -133,9 +133,10 @@ def _rests(answer: str, facts: str) -> bool | None:
 
 def _likelihood(events: Sequence[Event]) -> float | None:
     """Of the last reply whose likelihood was told, the mean probability of a token."""
-    told = [(getattr(each, "logprob", None), each.usage.completion_tokens) for each in events if isinstance(each, Asked)]  # TODO lik
-    logprob, length = next((each for each in reversed(told) if each[0] is not None), (None, 0))
-    return None if logprob is None else min(1.0, math.exp(logprob / max(1, length)))
+    for event in reversed(events):
+        if isinstance(event, Asked) and event.logprob is not None:
+            return min(1.0, math.exp(event.logprob / max(1, event.usage.completion_tokens)))
+    return None
 
 
 def without_graph(receipt: QuestionReceipt) -> QuestionReceipt:

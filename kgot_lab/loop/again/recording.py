@@ -59,7 +59,7 @@ class Recording:
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    recording.replies[(prompt_digest(event.prompt, ""),)].append(Reply(event.reply, event.usage, event.model, event.cut))
+                    recording.replies[(prompt_digest(event.prompt, ""),)].append(event.said)
                 case ToolReturned():
                     recording.results[_call_key(event.call)].append((event, inside))
                     inside = ()

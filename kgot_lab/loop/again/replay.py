@@ -36,7 +36,7 @@ from kgot_lab.stores import open_for
 from kgot_lab.stores.in_memory import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Reply, Usage
+from kgot_lab.types import LLM, Json, Reply
 
 
 def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
@@ -259,7 +259,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
     """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell the graph in another order."""
     asked = (event for event in events if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "))
-    recording = replace(Recording.of(events), turns=deque(Reply(event.reply, event.usage, event.model, event.cut) for event in asked))
+    recording = replace(Recording.of(events), turns=deque(event.said for event in asked))
     return walk_again(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
 
 
@@ -361,8 +361,8 @@ def _changed(recording: Recording, events: Sequence[Event], at: int, change: str
         case Asked() if not event.role.startswith("inside "):
             key = (prompt_digest(event.prompt, ""),)
             nth = sum(isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before)
-            usage = event.usage if change == event.reply else Usage()  # what a person wrote cost no tokens
-            recording.replies[key][nth] = Reply(change, usage, event.model)
+            by_hand = Reply(change, model=event.model)  # what a person wrote cost no tokens, and no model held it likely
+            recording.replies[key][nth] = event.said if change == event.reply else by_hand
         case ToolReturned():
             nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
             recording.change_result(replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth)
