@@ -66,7 +66,7 @@ def bench_questions(
         typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
-    _answer(design, folder, asked, _Model(model or "local", models, unsafe))
+    _answer(design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe))
 
 
 @dataclass(frozen=True)

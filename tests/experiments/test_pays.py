@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, without
+from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
 from kgot_lab.bundled import bundled
@@ -29,12 +30,13 @@ from kgot_lab.experiments.pays.sitting import Sitting, Slice, missing, place_of,
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, PassageSearches, check_systems, prompt_digests
 from kgot_lab.experiments.pays.tables import comparison_grids
 from kgot_lab.experiments.pays.verdicts import reached_goals
+from kgot_lab.experiments.questions.baselines import IN_JSON
 from kgot_lab.experiments.questions.packed import musique_dev
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS, Selection
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
-from kgot_lab.types import full_text
+from kgot_lab.types import Reply, Usage, full_text
 
 # --- the sets and what is drawn of them -----------------------------------------------------------------------------------
 
@@ -148,6 +150,24 @@ def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
     [asked] = [event for event in events if isinstance(event, Asked)]
     assert found.text == "[Isaac Newton] Isaac Newton was born in Woolsthorpe." and found.text in asked.prompt.messages[-1].text
     assert [event.passages for event in events if isinstance(event, Answered)] == [("p2",)]
+
+
+class Sure:
+    """A scripted model that says how likely it held what it wrote, where that is asked: half for each word."""
+
+    name = "sure"
+
+    def __call__(self, prompt):
+        text = told_in_brief(prompt)
+        length = len(text.split())
+        return Reply(text, Usage(10, length), logprob=length * math.log(0.5) if prompt.likelihood else None)
+
+
+def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
+    given = list(Sitting(without("loop"), tmp_path / "out", Sure()).answers(Slice((), ["first"], 1)))
+    assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
+    assert not IN_JSON.prompt("Where?", None).likelihood  # what was recorded before is still found by its prompt
+    assert row_of(Findings.of(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
 
 
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
@@ -330,6 +350,14 @@ def test_questions_of_a_group_are_drawn_together(tmp_path):
     usual = interval([1, 1, 0, 0, 0], rounds=300, seed=TINY.seed)
     assert (own.mean, own.low, own.high) == pytest.approx((usual.mean, usual.low, usual.high)) and whole.mean == own.mean
     assert whole != own
+
+
+def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_it_nothing(tmp_path):
+    findings = written(tmp_path / "out", {"closed-book": [(0, None)] * 5, "rag": [(1, None)] * 5, "follow-few": [(1, None)] * 5})
+    [aimed] = [pair for pair in findings.pairs if pair.aimed]
+    others = [pair for pair in findings.pairs if not pair.aimed]
+    assert (aimed.system, aimed.other, aimed.on) == ("rag", "closed-book", "all sets") and aimed.p_holm == aimed.p == 2 / 2**5
+    assert len(others) == 5 and min(pair.p_holm for pair in others) > min(pair.p for pair in others)
 
 
 def test_an_answer_that_failed_counts_as_wrong_and_is_counted_as_an_error(tmp_path):

@@ -30,8 +30,8 @@ ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and h
 class Goal:
     """Something to reach: a value of a measure, or a difference between a system and another, on one set or on all.
 
-    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm), "not below" (the mean difference is at least
-    `bound`), "at least" (the value), "at most" (the value; with `other`, the value as a share of the other's).
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not below" (the mean
+    difference is at least `bound`), "at least" (the value), "at most" (the value; with `other`, as a share of the other's).
     `share`, where given, is the most evidence tokens the system may take, as a share of the other's.
     """
 

@@ -54,7 +54,8 @@ class Design:
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",
                 "interval": "95 %, BCa bootstrap, a group drawn together",
-                "family": "Holm over all pairs on all sets and on each", "rounds": self.rounds, "seed": self.seed, "bins": BINS,
+                "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
+                "rounds": self.rounds, "seed": self.seed, "bins": BINS,
             },
             "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
         }  # fmt: skip

@@ -43,7 +43,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Paired:
-    """A system against another on the questions that both answered: the mean difference of F1; p is corrected over all pairs and sets."""
+    """A system against another on the questions that both answered: the mean difference of F1.
+
+    p is corrected over one of two families: what the aims of a gain name (`aimed`), or everything else that is looked at.
+    """
 
     system: str
     other: str
@@ -51,6 +54,7 @@ class Paired:
     difference: Estimate
     p: float
     p_holm: float
+    aimed: bool
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,9 @@ class Findings:
 
     @cached_property
     def pairs(self) -> list[Paired]:
-        """A row for each pair and set of the plan with two groups of questions that both answered; p-values corrected over all rows."""
-        rows = []
+        """A row for each pair and set of the plan with two groups of questions that both answered; p-values corrected by family."""
+        rows: list[Paired] = []
+        aimed = {(aim["system"], aim["other"], aim["on"]) for aim in self.plan["aims"] if aim["kind"] == "gain"}
         for system, other in self.plan["pairs"]:
             for set in self.sets:
                 ours, theirs = self.on(system, set), self.on(other, set)
@@ -97,8 +102,10 @@ class Findings:
                     continue
                 gaps = [ours[key].f1 - theirs[key].f1 for key in both]
                 p = grouped_p(gaps, groups, **self._chance)
-                rows.append(Paired(system, other, set, grouped_interval(gaps, groups, **self._chance), p, p))
-        return [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
+                gap = grouped_interval(gaps, groups, **self._chance)
+                rows.append(Paired(system, other, set, gap, p, p, (system, other, set) in aimed))
+        corrected = {family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)}
+        return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain values, with the tables of reliability and the curves of risk against coverage."""

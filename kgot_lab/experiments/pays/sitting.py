@@ -19,7 +19,6 @@ from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE
-from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
 
 _IN_A_ROW = 5  # answers that end in an error before a sitting stops: then it is the model's server and not the question
@@ -121,15 +120,13 @@ class Sitting:
 
     def _run(self, due: Due) -> QuestionRun:
         """The run of one question by one system."""
-        system, searches = self.design.systems[due.system], self._searches[due.set]
+        system = self.design.systems[due.system]
+        given = self._searches[due.set].tools(system, due.question)  # here, so that making an index is not counted as answering
         place = place_of(self.folder, due.set, due.system)
         limits = PRESETS[system.preset] if system.preset else REFERENCE
 
-        def tools(question: Question) -> list[Tool]:
-            return searches.tools(system, question)
-
         walk = short_walk(due.system, system)
-        equipment = Equipment(self.llm, limits, tools, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
+        equipment = Equipment(self.llm, limits, lambda _: given, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
 

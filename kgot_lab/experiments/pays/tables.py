@@ -37,11 +37,12 @@ def _cells(row: Measured) -> Sequence[str]:
 
 
 def _pairs(findings: Findings) -> Grid:
-    columns = ("F1, paired", "on", "questions", "difference", "95 %", "p", "p Holm")
+    columns = ("F1, paired", "on", "questions", "difference", "95 %", "p", "p Holm", "aimed at")
     rows = [
         (
             Cell(f"{pair.system} − {pair.other}"), Cell(pair.on), Cell(str(pair.difference.n)),
             Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)), Cell(_p(pair.p)), Cell(_p(pair.p_holm)),
+            Cell("yes" if pair.aimed else ""),
         )
         for pair in findings.pairs
     ]  # fmt: skip
