@@ -262,9 +262,10 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         list(Sitting(TINY, tmp_path, reader()).answers())
     with pytest.raises(BadInput, match="there is no plan of a comparison"):
         Findings.of(tmp_path)
-    (tmp_path / "plan.json").write_text('{"plan": 1, "set": "hotpotqa"}')
-    with pytest.raises(BadInput, match="is not the plan of a comparison"):
-        Findings.of(tmp_path)
+    for other in ('{"plan": 1, "set": "hotpotqa"}', '{"kind": "does the graph pay"}', "[]"):
+        (tmp_path / "plan.json").write_text(other)
+        with pytest.raises(BadInput, match="is not the plan of a comparison"):
+            Findings.of(tmp_path)
 
 
 def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
@@ -322,7 +323,10 @@ def test_all_measures_follow_from_the_receipts_alone(tmp_path):
     assert pair.difference.mean == pytest.approx(0.4) and pair.difference.n == 5 and pair.p <= pair.p_holm
     told = next(each for each in findings.as_json()["calibration"] if each["on"] == "all sets")
     assert told["risk at coverage"][0] == [0.2, 1.0] and len(told["reliability"]) == 4
-    assert {grid.title for grid in comparison_grids(findings)} >= {"Systems on first", "Systems on all sets", "Aims"}
+    grids = {grid.title: grid for grid in comparison_grids(findings)}
+    assert {"Systems on first", "Systems on all sets", "Aims"} <= grids.keys()
+    [risk] = grids["Share of wrong answers among the surest"].rows
+    assert [cell.text for cell in risk] == ["rag", "1.000", ".333", ".333", ".250", ".200"]
 
 
 def test_each_aim_is_reached_missed_or_open_and_says_by_what(tmp_path):

@@ -24,6 +24,7 @@ from kgot_lab.types import LLM, Json
 from kgot_lab.writing import write_whole
 
 _KIND = "does the graph pay"
+_NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,6 @@ def comparison_plan(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         told = (error.strerror or error) if isinstance(error, OSError) else error
         raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
-    if not isinstance(plan, dict) or plan.get("kind") != _KIND:
+    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _NEEDED:
         raise BadInput(f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR")
     return plan

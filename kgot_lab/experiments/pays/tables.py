@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.evaluation.calibration import reliability
+from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.evaluation.told import span
@@ -15,12 +15,14 @@ _COLUMNS = (
     "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",
     "ECE", "risk area",
 )  # fmt: skip
+_COVERAGES = (0.2, 0.4, 0.6, 0.8, 1.0)
+_SAME = 1e-9  # a coverage of one is a quotient
 
 
 def comparison_grids(findings: Findings) -> list[Grid]:
-    """All tables: one of systems for each set, the pairs, the aims, and the reliability of each system on all that it answered."""
+    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system can be trusted on all sets."""
     grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
-    return [grid for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings)) if grid.rows]
+    return [grid for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings)) if grid.rows]
 
 
 def _systems(set: str, rows: Iterable[Measured]) -> Grid:
@@ -63,6 +65,18 @@ def _reliability(findings: Findings) -> Grid:
             shown = f"{system}, {row.low:.1f} to {row.high:.1f}", str(row.n), decimal(row.sure), decimal(row.right)
             rows.append(tuple(map(Cell, shown)))
     return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
+
+
+def _risk(findings: Findings) -> Grid:
+    """Of the surest answers of each system, so many and at least that share, how many are wrong."""
+    rows = []
+    for system in findings.answers:
+        likely, right = findings.sure(system, findings.sets[-1])
+        if likely:
+            curve = risk_curve(likely, right)
+            shown = [next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES]
+            rows.append((Cell(system), *(Cell(decimal(risk)) for risk in shown)))
+    return Grid("Share of wrong answers among the surest", ("coverage", *(f"{least:.0%}" for least in _COVERAGES)), tuple(rows))
 
 
 def _interval(estimate: Estimate) -> str:
