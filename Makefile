@@ -43,10 +43,16 @@ run: $(VENV)/.run  ## answer a question over 994 Wikipedia passages with a live 
 more: $(VENV)/.run  ## the same with two more questions
 	$(BIN)/kgot-lab demo --more 2
 
-test: $(VENV)/.test lint  ## all tests and notebooks, without a model, a key or a network
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not live"
+# The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
+# in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
+test: $(VENV)/.test  ## all tests and notebooks, without a model, a key or a network
+	$(BIN)/ruff check .
+	$(BIN)/python -m compileall -q kgot_lab
+	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
+		$(BIN)/python -m pytest -n 3 --dist loadfile -m "not live"; tested=$$?; \
+		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
 	@$(BIN)/python -c "from kgot_lab.examine.pieces import find_chromium; find_chromium()" 2>/dev/null \
-		&& echo "All notebooks were run in the browser." || environment -m pytest --nbval-lax notebooks -p no:cacheprovider
+		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
 	$(BIN)/python -m pytest -m live

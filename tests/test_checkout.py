@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def test_a_file_left_in_the_checkout_fails_the_run_and_is_named(checkout, proces
     code = ("from pathlib import Path", f"path = Path({leaves!r})", "def test_it():", "  path.parent.mkdir(exist_ok=True)")
     (checkout / "tests" / "test_it.py").write_text("\n".join((*code, "  path.write_text('x')")))
     subprocess.run(["git", "-C", checkout, "add", "."], check=True)
-    ran = subprocess.run([sys.executable, "-m", "pytest", "-n", processes], cwd=checkout, capture_output=True, text=True, timeout=600)
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take seconds to load, and no part in it
+    command = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", processes]
+    ran = subprocess.run(command, cwd=checkout, env=alone, capture_output=True, text=True, timeout=600)
     assert ran.returncode == (1 if told else 0), ran.stdout + ran.stderr
     assert "1 passed" in ran.stdout and ("left in the checkout" in ran.stdout) is bool(told) and told in ran.stdout

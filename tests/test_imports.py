@@ -24,7 +24,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"memory"}, {"methods"}],
     [{"tools.web"}],
     [{"tools"}],
-    [{"loop.paths"}],
+    [{"paths"}],
     [{"loop"}],
     [{"loop.again"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],

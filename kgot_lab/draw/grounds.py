@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.supports import noted
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
-from kgot_lab.loop.supports import noted
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences

@@ -8,8 +8,8 @@ from typing import Any
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.supports import Support
 from kgot_lab.llm.recorded import logprob_from_json, prompt_from_json, prompt_to_json
-from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
@@ -91,7 +91,7 @@ class Ballot(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
-    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was asked for, and it is INSERT."""
+    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was asked for, `reasons` say why."""
 
     choice: str
     inserts: int
@@ -236,6 +236,7 @@ class Answered(Event):
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
+    likelihood: float | None = field(default=None, metadata={"if_told": True})  # the model's own, 0 to 1, where it was asked for
 
 
 EVENTS: dict[str, type[Event]] = {

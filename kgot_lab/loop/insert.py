@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, replace
 from time import sleep
 
 from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
+from kgot_lab.graph.supports import Support, note, noted, sentence_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
@@ -16,7 +17,6 @@ from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.loop.supports import Support, note, noted, sentence_of
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
@@ -36,7 +36,7 @@ def insert(run: Loop, voted: Voted) -> Steps[bool]:
     missing = (yield from _one_reason(run, voted.reasons)) if voted.asked else ""
     calls = yield from _choose_tools(run, missing)
     for call in calls:
-        returned = yield from _use(run, call)
+        returned = yield from use(run, call)
         if not returned.failed:
             yield from write_all(run, returned)
     return bool(calls)
@@ -58,7 +58,7 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
     if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
         yield run.happened(Chose, calls=opening)
         return opening
-    if run.limits.writing == "operations" and (look := _search_tool(run)) and (names := unsearched(run)):
+    if run.limits.writing == "operations" and (look := search_tool(run)) and (names := unsearched(run)):
         return (yield from _choose_names(run, look, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
@@ -84,16 +84,16 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
 
 def _opening(run: Loop) -> tuple[ToolCall, ...]:
     """The question itself as the first search, where a tool finds documents."""
-    look = _search_tool(run)
-    return (_lookup(look, run.state.question),) if look else ()
+    look = search_tool(run)
+    return (lookup(look, run.state.question),) if look else ()
 
 
-def _search_tool(run: Loop) -> Tool | None:
+def search_tool(run: Loop) -> Tool | None:
     """The first tool that finds documents."""
     return next((tool for tool in run.tools.values() if sought_by(tool)), None)
 
 
-def _lookup(look: Tool, words: str) -> ToolCall:
+def lookup(look: Tool, words: str) -> ToolCall:
     """The call that looks for some words."""
     return ToolCall(look.name, {sought_by(look): words})
 
@@ -106,7 +106,7 @@ def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCa
         chosen = (yield from ask_for(run, "tools", prompts.next_names(text, names), Names, kind="next names", **how)).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
-    wanted = [_lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
+    wanted = [lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
     calls = tuple(call for call in wanted if call not in run.state.calls)
     yield run.happened(Chose, calls=calls, skipped=tuple(call for call in wanted if call in run.state.calls))
     return calls
@@ -145,7 +145,7 @@ def proper(text: str) -> str:
     return name if _NAME.fullmatch(name) and not small else ""
 
 
-def _use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
+def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
     """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):

@@ -8,13 +8,14 @@ from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 
-Writing = Literal["statements", "operations"]
-Reading = Literal["statements", "operations", "whole graph"]
+Writing = Literal["statements", "operations", "mentions"]
+Reading = Literal["statements", "operations", "whole graph", "paths"]
 Arithmetic = Literal["always", "numbers", "never"]
 Format = Literal["default", "gaia"]
 REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is asked for
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
+    "path": 40, "compared": 48, "facts": 160,
 }  # fmt: skip
 _CHOICES = {
     "writing": get_args(Writing),
@@ -29,7 +30,8 @@ class Limits:
     """Limits and modes of a run; the defaults are the published command line's (preset "reference").
 
     writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as statements).
-    reading: "statements", "operations" (it names things, we spell the read) or "whole graph" (the model answers from the graph as text).
+    reading: "statements", "operations" (it names things, we spell the read), "whole graph" (the model answers from the graph as text), or
+    "paths" with writing "mentions": sentences and the names in them are written by rule, and the model answers from one path at a time.
     """
 
     preset: str = "reference"
@@ -60,9 +62,24 @@ class Limits:
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
+    paths: int = 2  # that are read before the next look-up, with reading "paths"
+    path_tokens: int = 170  # of the sentences of one
+    sure: float = 0.5  # the likelihood of an answer above which nothing more is read, 0 to 1
+    typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
 
     def __post_init__(self) -> None:
-        for name in ("steps", "votes", "parses", "forced_reads", "calls", "graph_tokens", "tool_tokens", "row_tokens"):
+        for name in (
+            "steps",
+            "votes",
+            "parses",
+            "forced_reads",
+            "calls",
+            "graph_tokens",
+            "tool_tokens",
+            "row_tokens",
+            "paths",
+            "path_tokens",
+        ):
             require_count(getattr(self, name), 1, f"limits.{name}")
         for name in ("rereads", "repairs", "unpolled", "longer"):
             require_count(getattr(self, name), 0, f"limits.{name}")
@@ -73,13 +90,16 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        for name in ("pool", "merge", "open_with_question", "stop_when_stuck"):
+        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "typed_facts"):
             require(getattr(self, name), bool, f"limits.{name} is true or false")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
         for name in ("temperature", "vote_temperature"):
             _require_between(getattr(self, name), 0, 2, f"limits.{name}")
+        _require_between(self.sure, 0, 1, "limits.sure")
+        if (self.writing == "mentions") != (self.reading == "paths"):
+            raise BadInput('limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions')
 
     def but(self, **changes: Any) -> Limits:
         """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a limit there is not."""
@@ -97,7 +117,9 @@ class Limits:
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 
 
-_LATER = ("temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds")
+_LATER = (
+    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "sure", "typed_facts",
+)  # fmt: skip
 
 
 def _by_role(name: str, given: object) -> Mapping[str, Any]:
@@ -120,7 +142,11 @@ LOCAL = Limits(
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
     graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
-PRESETS = {"reference": REFERENCE, "local": LOCAL}
+PATHS = Limits(
+    preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
+    stop_when_stuck=True, arithmetic="never", answer_format="gaia",
+)  # fmt: skip
+PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
 
 SMALL = ("local", "ollama")  # whose models are small, by the first word of their names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.supports import sentences_of
 from kgot_lab.loop.events import EMPTY, Answered, Asked, Chose, Event, Read, Started, ToolCall, ToolReturned, Voted, Wrote
-from kgot_lab.loop.supports import sentences_of
 from kgot_lab.types import Diff, Rows, Usage
 
 

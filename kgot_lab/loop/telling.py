@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
+from kgot_lab.graph.supports import Support
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -26,7 +27,6 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.supports import Support
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless

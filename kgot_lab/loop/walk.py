@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, require_parts
+from kgot_lab.loop.along import along
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert
@@ -76,6 +77,9 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         graph=start.digest if start else "",
         start=start,
     )
+    if run.limits.reading == "paths":
+        yield from along(run)
+        return
     if not run.tools:  # nothing can be fetched, so there is nothing to vote on
         yield from conclude(run, (yield from forced(run)))
         return

@@ -9,8 +9,8 @@ from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import CELL, LEFT, Sheet, Table, cell
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.supports import HIDDEN
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
-from kgot_lab.loop.supports import HIDDEN
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.in_memory import PYTHON

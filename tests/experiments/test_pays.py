@@ -238,7 +238,7 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
     list(Sitting(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))
     plan = comparison_plan(tmp_path / "out")
     assert plan["systems"]["loop"]["limits"]["steps"] == 7 and plan["model"]["name"] == "scripted reader"
-    assert set(plan["prompts"]) == {"few", "json", "loop"}
+    assert set(plan["prompts"]) == {"few", "json", "loop", "apart"}
     assert plan["sets"]["first"]["questions"] == 3 and plan["aims"][0]["kind"] == "gain"
     with pytest.raises(BadInput, match=r"another plan: .*systems\.rag\.passages is 2 there and 3 now.*not changed afterwards"):
         other = replace(TINY, systems={**WAYS_TO_ANSWER, "rag": AnswerSystem("json", "convex", 3)})

@@ -115,11 +115,17 @@ REFUSED = {
 }
 
 
-@pytest.fixture(params=[kind for kind in KINDS if kind.statements is CYPHER], ids=str)
-def cypher(request, tmp_path):
-    with opened(request.param.open(tmp_path, request)) as store:
-        store.apply(Diff(added_nodes=(A, B), added_edges=(LINK,)))
+@pytest.fixture(scope="module", params=[kind for kind in KINDS if kind.statements is CYPHER], ids=str)
+def warm(request, tmp_path_factory):
+    """One store of each kind for all statements: an engine takes a second to start."""
+    with opened(request.param.open(tmp_path_factory.mktemp("store"), request)) as store:
         yield store
+
+
+@pytest.fixture
+def cypher(warm):
+    warm.apply(warm.graph().diff(PropertyGraph.of((A, B), [LINK])))
+    return warm
 
 
 @pytest.mark.parametrize(("statement", "becomes"), BECOMES.values(), ids=BECOMES)

@@ -10,10 +10,14 @@ from xdist.scheduler import LoadScopeScheduling
 
 BROWSER = "tests/browser"  # one JupyterLab and one Chromium for all its files
 LONG = (
-    BROWSER, "tests/experiments/test_recall.py", "tests/test_receipts.py", "tests/pairs/test_join.py", "tests/cli/test_bench.py",
-    "tests/cli/test_commands.py", "tests/loop/test_bundled_traces.py", "tests/stores/test_postgres.py", "tests/draw/test_plots.py",
-    "tests/embedding/test_embedders.py", "tests/retrieval/test_words.py", "tests/retrieval/test_follow.py", "tests/test_readme.py",
-    "tests/viz/test_graph_view.py", "tests/viz/test_export.py", "tests/experiments/test_analogies.py",
+    BROWSER, "tests/experiments/test_recall.py", "tests/stores/test_size_of_elements.py", "tests/test_receipts.py",
+    "tests/stores/test_postgres.py", "tests/pairs/test_join.py", "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py",
+    "tests/cli/test_bench.py", "tests/stores/test_side_by_side.py", "tests/cli/test_commands.py", "tests/stores/test_sqlite.py",
+    "tests/stores/test_same_everywhere.py", "tests/loop/test_bundled_traces.py", "tests/draw/test_plots.py", "tests/stores/test_forks.py",
+    "tests/loop/test_adversarial.py", "tests/stores/test_durability.py", "tests/stores/test_cypher_server.py", "tests/loop/test_local.py",
+    "tests/embedding/test_embedders.py", "tests/stores/test_sparql_server.py", "tests/stores/test_cypher.py",
+    "tests/retrieval/test_words.py", "tests/retrieval/test_follow.py", "tests/test_readme.py", "tests/viz/test_graph_view.py",
+    "tests/viz/test_export.py", "tests/experiments/test_analogies.py",
 )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from kgot_lab.draw.markup import Markup, element, escaped, shortened
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.graph.supports import Support
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
-from kgot_lab.loop.supports import Support
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
 

@@ -17,7 +17,8 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.loop.paths import few
+from kgot_lab.paths import few
+from kgot_lab.paths.compare import asked_of_each
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
@@ -179,4 +180,5 @@ def prompt_digests() -> dict[str, str]:
         for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
+    texts["apart"] = json.dumps([asdict(asked_of_each(question)) for question in forms])
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -8,10 +8,10 @@ from kgot_lab.evaluation.answers import holds
 from kgot_lab.experiments.questions.answers_on_file import rows_on_file
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.graph.supports import sentence_of
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
-from kgot_lab.loop.supports import sentence_of
 from kgot_lab.loop.trace import load_run
 
 STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")

@@ -116,13 +116,20 @@ def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
         evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
-        likelihood=_likelihood(events),
+        likelihood=_likelihood(events, final.text) if final else None,
     )  # fmt: skip
 
 
 def facts_read(events: Sequence[Event]) -> str:
-    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph what the search returned."""
-    if any(event.dialect for event in events if isinstance(event, Started)):
+    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph what the search returned.
+
+    With paths, whose reads give more than the model is shown, they are the lines that stood above the question in its prompts.
+    """
+    begun = next((event for event in events if isinstance(event, Started)), None)
+    if begun is not None and begun.limits.get("reading") == "paths":
+        shown = (event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0] for event in events if isinstance(event, Asked))
+        return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
+    if begun is not None and begun.dialect:
         return joined_lines(dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows))
     return joined_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
 
@@ -131,12 +138,13 @@ def _rests(answer: str, facts: str) -> bool | None:
     return None if normal(answer) in {"yes", "no"} else bool(normal(answer)) and holds(facts, answer)
 
 
-def _likelihood(events: Sequence[Event]) -> float | None:
-    """Of the last reply whose likelihood was told, the mean probability of a token."""
-    for event in reversed(events):
-        if isinstance(event, Asked) and event.logprob is not None:
-            return min(1.0, math.exp(event.logprob / max(1, event.usage.completion_tokens)))
-    return None
+def _likelihood(events: Sequence[Event], answer: str) -> float | None:
+    """The mean probability of a token of the last reply that holds the answer; of the last that tells any where none holds it."""
+    told = [(event.reply, event.logprob, event.usage) for event in events if isinstance(event, Asked) and event.logprob is not None]
+    if not told:
+        return None
+    _, logprob, usage = next((each for each in reversed(told) if holds(each[0], answer)), told[-1])
+    return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
 
 
 def without_graph(receipt: QuestionReceipt) -> QuestionReceipt:

@@ -5,19 +5,25 @@ The people, places and works of the examples are invented; none of their names s
 
 from __future__ import annotations
 
-from kgot_lab.loop.paths.form import Form, form_of
+from kgot_lab.paths.form import Form, form_of
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Message, Prompt
 
 LONGEST = 40  # tokens of an answer
-_SYSTEM = "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
+_SYSTEM = (
+    "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
+)
 _SYSTEM_ALONE = "Answer the question. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
 _BRIDGE = (
-    "[Varnholt Bridge] Varnholt Bridge was designed by Odile Brantsev in 1911.\n[Odile Brantsev] Odile Brantsev was an engineer from Tellmark.",
+    "[Varnholt Bridge] Varnholt Bridge was designed by Odile Brantsev in 1911.\n[Odile Brantsev] Odile Brantsev was from Tellmark.",
     "Where was the designer of Varnholt Bridge from?",
     "Tellmark",
 )
-_YEAR = ("[The Glass Orchid] The Glass Orchid is a novel by Imre Dostwell, published in 1957.", "When did The Glass Orchid come out?", "1957")
+_YEAR = (
+    "[The Glass Orchid] The Glass Orchid is a novel by Imre Dostwell, published in 1957.",
+    "When did The Glass Orchid come out?",
+    "1957",
+)
 _CHOICE = (
     "[Quillmoor Rovers] Quillmoor Rovers were founded in 1902.\n[Brask Athletic] Brask Athletic was formed in 1899.",
     "Which club is older, Quillmoor Rovers or Brask Athletic?",

@@ -1,0 +1,327 @@
+"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first, until it is sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import QueryFailed
+from kgot_lab.graph.supports import Support
+from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted, Wrote
+from kgot_lab.loop.evidence import passages_of
+from kgot_lab.loop.insert import lookup, search_tool, use
+from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
+from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, questions_of_each
+from kgot_lab.paths.few import checked_answer, few_prompt, said
+from kgot_lab.paths.form import form_of
+from kgot_lab.paths.mentions import Sentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.routes import Route, routes_of
+from kgot_lab.paths.worth import SCALE, STANDING, without_names, worths
+from kgot_lab.retrieval.names import Titles, capitalised, compared_name
+from kgot_lab.stores.protocol import readers
+from kgot_lab.types import Document, Edge, Prompt, Rows
+
+_ROWS = 60  # of a read
+_STARTS = 12  # names that paths begin at
+_SENTENCES = 80  # that a read is told the worth of
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An answer, the route or routes it was read from, how likely the model held it, and why it is refused, if it is."""
+
+    text: str
+    routes: tuple[Route, ...]
+    likelihood: float
+    problem: str = ""
+
+
+@dataclass
+class Walk:
+    """What this question has met on its way, beside the graph."""
+
+    embedder: Embedder
+    sentences: dict[str, Sentence] = field(default_factory=dict)  # by their places
+    standing: dict[str, float] = field(default_factory=dict)  # of titles
+    answered: list[Candidate] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)  # texts of routes
+
+    def stands(self, documents: Sequence[Document]) -> None:
+        """Note how well passages were found: 1 / rank, the best of several searches."""
+        for rank, document in enumerate(documents, start=1):
+            title = title_of(document)
+            self.standing[title] = max(self.standing.get(title, 0.0), 1 / rank)
+
+
+def along(run: Loop, embedder: Callable[[], Embedder] | None = None) -> Steps[None]:
+    """Open with the question, read the best paths, and look up the name at the open end of the best while no answer is sure."""
+    walk = Walk((embedder or _minilm)())
+    _recall(run, walk)
+    while True:
+        if walk.sentences:
+            yield from _answers(run, walk)
+            best = _best(walk.answered)
+            if best is not None and not best.problem and best.likelihood >= run.limits.sure:
+                yield run.happened(
+                    Voted, **_unpolled("RETRIEVE", f"{best.text!r} is {best.likelihood:.0%} likely and stands in the evidence")
+                )
+                break
+            reason = f"the likeliest answer is {best.likelihood:.0%} likely: {best.text!r}" if best else "no path gives an answer"
+        else:
+            reason = "nothing is read yet"
+        calls = _next_calls(run, walk) if run.state.step < run.limits.steps else ()
+        if not calls:
+            yield run.happened(Forced, what="read")
+            break
+        yield run.happened(Voted, **_unpolled("INSERT", reason))
+        yield run.happened(Chose, calls=calls)
+        for call in calls:
+            yield from _fetch(run, walk, call)
+    yield from _conclude(run, walk)
+
+
+@cache
+def _minilm() -> Embedder:
+    return minilm()
+
+
+def _unpolled(choice: str, reason: str) -> dict[str, object]:
+    return {"choice": choice, "inserts": 0, "retrieves": 0, "invalid": 0, "possible": 0, "reasons": (reason,)}
+
+
+# --- what is fetched and written ----------------------------------------------------------------------------------------------
+
+
+def _recall(run: Loop, walk: Walk) -> None:
+    """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
+    if not run.store.schema().nodes:
+        return
+    named = [node.id for node in run.store.search(run.state.question, limit=_STARTS)]
+    titles = [name for name in named if said_under(name, run.store)]
+    for rank, title in enumerate(titles, start=1):
+        walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
+        _know(run, walk, title)
+
+
+def _know(run: Loop, walk: Walk, title: str) -> None:
+    """Note the sentences that the graph holds under a title."""
+    for number, edge in enumerate(said_under(title, run.store)):
+        text, source = edge.properties.get("sentence"), edge.properties.get("source")
+        if isinstance(text, str):
+            walk.sentences[edge.target] = Sentence(edge.target, title, text, source if isinstance(source, str) else "", number)
+
+
+def _next_calls(run: Loop, walk: Walk) -> tuple[ToolCall, ...]:
+    """The question itself first; later what is asked, with the names at the open ends of the best paths."""
+    look = search_tool(run)
+    if look is None:
+        return ()
+    if not run.state.calls:
+        return (lookup(look, run.state.question),)
+    asked = without_names(run.state.question)
+    ends = dict.fromkeys(name for candidate in walk.answered for route in candidate.routes for name in _open_ends(run, walk, route))
+    if not ends:
+        return ()
+    call = lookup(look, f"{asked} {' '.join(list(ends)[:3])}")
+    return () if call in run.state.calls else (call,)
+
+
+def _open_ends(run: Loop, walk: Walk, route: Route) -> Iterable[str]:
+    """Names in the sentences of a route that neither the question names nor a title is."""
+    question = f" {compared_name(run.state.question)} "
+    titles = {compared_name(title) for title in walk.standing}
+    for sentence in reversed(route.sentences):
+        yield from sorted(name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question)
+
+
+def _fetch(run: Loop, walk: Walk, call: ToolCall) -> Steps[ToolReturned]:
+    """Make a call, and write the sentences of what it returned, a statement for each passage."""
+    returned = yield from use(run, call)
+    if returned.failed:
+        return returned
+    walk.stands(returned.sources)
+    new = new_sentences(returned.sources, run.store)
+    titles = list(dict.fromkeys([*walk.standing, *map(title_of, returned.sources)]))
+    for sentences in by_passage(new).values():
+        statement = run.store.dialect.add(mention_facts(sentences, titles))
+        try:
+            diff = run.store.write(statement)
+        except QueryFailed as error:
+            yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
+            continue
+        yield run.happened(Wrote, statement=statement, diff=diff, source=str(call))
+    for document in returned.sources:
+        _know(run, walk, title_of(document))
+    return returned
+
+
+# --- what is read and answered ------------------------------------------------------------------------------------------------
+
+
+def _answers(run: Loop, walk: Walk) -> Steps[None]:
+    """Answer from the best routes that were not read before, until one is sure; two things that are compared are asked about apart."""
+    question = run.state.question
+    if form_of(question) != "open" and not walk.answered:
+        candidate = yield from _compare(run, walk)
+        if candidate is not None:
+            walk.answered.append(candidate)
+            if not candidate.problem and candidate.likelihood >= run.limits.sure:
+                return
+    own, routes = yield from _routes(run, walk, question, _starts(walk))
+    fresh = [route for route in (each.within(run.limits.path_tokens, own) for each in routes) if route.text not in walk.read]
+    for route in fresh[: run.limits.paths]:
+        walk.read.add(route.text)
+        candidate = yield from _read_along(run, question, (route,))
+        walk.answered.append(candidate)
+        if not candidate.problem and candidate.likelihood >= run.limits.sure:
+            return
+
+
+def _starts(walk: Walk) -> list[str]:
+    """The titles that stand best, where paths begin."""
+    return sorted(walk.standing, key=lambda title: -walk.standing[title])[:_STARTS]
+
+
+def _routes(run: Loop, walk: Walk, question: str, starts: Sequence[str]) -> Steps[tuple[dict[str, float], list[Route]]]:
+    """What each sentence is worth to a question by itself, and the routes from some names, read from the graph in all its languages."""
+    own = worths(question, list(walk.sentences.values()), walk.embedder)
+    worth = {
+        place: round(SCALE * value + STANDING * walk.standing.get(walk.sentences[place].title, 0.0), 3) for place, value in own.items()
+    }
+    told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
+    rows: list[object] = []
+    for store in (run.store, *readers(run.store)):
+        statement = store.dialect.paths(list(starts), told, _ROWS)
+        dialect = "" if store is run.store else store.dialect.name
+        try:
+            found: Rows = store.read(statement)
+        except QueryFailed as error:
+            yield run.happened(Refused, statement=statement, reason=error.reason, writing=False, dialect=dialect)
+            continue
+        event = read_event(run, store, statement, found, dialect)
+        yield event
+        rows += [row for row in event.grounded if row not in rows]
+    return own, routes_of(rows)
+
+
+def _read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path") -> Steps[Candidate]:
+    """The answer that the sentences of some routes give to a question."""
+    text = "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
+    answer, likelihood = yield from _ask(run, role, few_prompt(question, text))
+    problem = checked_answer(question, answer, text)
+    yield run.happened(Parsed, text=answer, problem=problem)
+    return Candidate(answer, routes, likelihood, problem)
+
+
+def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float]]:
+    """A short answer and how likely the model held it, 0 to 1; 0 where it is not told."""
+    reply = yield from ask_reply(run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature))
+    return said(reply.text), 0.0 if reply.logprob is None else math.exp(reply.logprob)
+
+
+def _best(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The likeliest answer that is not refused, or else the likeliest of those."""
+    return max((each for each in candidates if each.text), key=lambda each: (not each.problem, each.likelihood), default=None)
+
+
+# --- two things compared ------------------------------------------------------------------------------------------------------
+
+
+def _compare(run: Loop, walk: Walk) -> Steps[Candidate | None]:
+    """The answer worked out from what is read of each of two things that the question names; none where it names no two."""
+    question = run.state.question
+    things = _things(walk, question)
+    if len(things) != 2:
+        return None
+    prompt = asked_of_each(question)
+    reply = yield from ask_reply(run, "compared", prompt.messages, How("compared", temperature=run.limits.temperature))
+    asked = questions_of_each(reply.text, things)
+    values: list[list[str]] = []
+    routes: list[Route] = []
+    likelihood = 1.0
+    for thing, questions in zip(things, asked, strict=False):
+        name = thing
+        read: list[str] = []
+        for one in questions:
+            told = one.replace("#1", read[0]) if read else one
+            candidate = yield from _of_thing(run, walk, name, told)
+            if candidate is None:
+                break
+            read.append(candidate.text)
+            routes += candidate.routes
+            likelihood *= candidate.likelihood
+            name = candidate.text if "#1" in " ".join(questions) else thing
+        values.append(read)
+    answer = compared(comparison_of(question), things, values) if len(values) == 2 else ""
+    if not answer:
+        return None
+    yield run.happened(Parsed, text=answer)
+    return Candidate(answer, tuple(dict.fromkeys(routes)), likelihood)
+
+
+def _things(walk: Walk, question: str) -> list[str]:
+    """The titles that a question names, in its order."""
+    known = Titles(Document(title, "", title) for title in walk.standing)
+    return list(dict.fromkeys(known[name][0] for name in known.mentioned(question, cased=False)))
+
+
+def _of_thing(run: Loop, walk: Walk, name: str, question: str) -> Steps[Candidate | None]:
+    """What the sentences under a name answer; a name that the graph does not hold is looked up."""
+    title = _title(walk, name)
+    if title is None and (look := search_tool(run)) is not None:
+        call = lookup(look, name)
+        if call not in run.state.calls:
+            yield run.happened(Chose, calls=(call,))
+            yield from _fetch(run, walk, call)
+            title = _title(walk, name)
+    if title is None:
+        return None
+    own, routes = yield from _routes(run, walk, question, [title])
+    alone = next((route for route in routes if not route.end), None)
+    if alone is None:
+        return None
+    return (yield from _read_along(run, question, (alone.within(run.limits.path_tokens // 2, own),)))
+
+
+def _title(walk: Walk, name: str) -> str | None:
+    """The title in the graph that a name stands for."""
+    if name in walk.standing:
+        return name
+    known = Titles(Document(title, "", title) for title in walk.standing)
+    found = known[compared_name(name)] or [id for told in known.mentioned(name, cased=False) for id in known[told]]
+    return max(found, key=lambda title: walk.standing[title], default=None)
+
+
+# --- the end ------------------------------------------------------------------------------------------------------------------
+
+
+def _conclude(run: Loop, walk: Walk) -> Steps[None]:
+    """The likeliest answer, with the sentences it was read from; a guess where no path gives one."""
+    best = _best(walk.answered)
+    if best is None:
+        yield run.happened(Forced, what="answer")
+        answer, likelihood = yield from _ask(run, "guess", few_prompt(run.state.question, ""))
+        yield run.happened(Answered, text=answer or "unknown", forced=True, likelihood=likelihood)
+        return
+    edges = list({edge.identity: edge for route in best.routes for edge in _edges(run, route)}.values())
+    supports = tuple((Support(str(edge.properties.get("source", "")), str(edge.properties.get("sentence", ""))),) for edge in edges)
+    yield run.happened(
+        Answered,
+        text=best.text,
+        forced=bool(best.problem),
+        evidence=tuple(f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in edges),
+        passages=passages_of(supports),
+        supports=supports,
+        likelihood=best.likelihood,
+    )
+
+
+def _edges(run: Loop, route: Route) -> list[Edge]:
+    """The edges of a route that its sentences stand on."""
+    places = {sentence.place for sentence in route.sentences}
+    titles = dict.fromkeys(sentence.title for sentence in route.sentences)
+    return [edge for title in titles for edge in said_under(title, run.store) if edge.target in places]

@@ -1,0 +1,98 @@
+"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+
+from kgot_lab.graph.supports import Support, note, noted
+from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
+from kgot_lab.stores.protocol import Fact, Store
+from kgot_lab.text.sentences import sentences
+from kgot_lab.types import Document, Edge, Triple
+
+SAYS, MENTIONS = "says", "mentions"
+_MOST = 8  # names of a sentence
+_LONGEST = 60  # letters of a name
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its number there (0 first)."""
+
+    place: str
+    title: str
+    text: str
+    source: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"[{self.title}] {self.text}"
+
+
+def title_of(document: Document) -> str:
+    """The name that stands for a passage in the graph: its title, or its id where it has none."""
+    return " ".join(document.title.split()) or document.id
+
+
+def new_sentences(documents: Iterable[Document], store: Store) -> list[Sentence]:
+    """The sentences of some passages that the graph does not hold yet, each with the node it is to have."""
+    taken: dict[str, int] = {}
+    there: dict[str, set[Support]] = {}
+    found: list[Sentence] = []
+    for document in documents:
+        title = title_of(document)
+        if title not in there:
+            edges = said_under(title, store)
+            there[title], taken[title] = {support for edge in edges for support in noted(edge.properties)}, len(edges)
+        for number, text in enumerate(sentences(" ".join(document.text.split()))):
+            if text and Support(document.id, text) not in there[title]:
+                there[title].add(Support(document.id, text))
+                taken[title] += 1
+                found.append(Sentence(f"{title} §{taken[title]}", title, text, document.id, number))
+    return found
+
+
+def said_under(title: str, store: Store) -> tuple[Edge, ...]:
+    """The edges from a title to its sentences, in the order of their numbers."""
+    edges = (edge for edge in store.neighbours(title) if edge.type == SAYS and edge.source == title)
+    return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
+
+
+def mention_facts(said: Iterable[Sentence], titles: Sequence[str]) -> list[Fact]:
+    """The facts that hold some sentences: its title says a sentence, and the sentence mentions names; `titles` are names to look for.
+
+    A name is another title that stands in the sentence, or a run of capitalised words; what is called like a title is that title.
+    """
+    known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
+    facts: list[Fact] = []
+    for sentence in said:
+        support = note([Support(sentence.source, sentence.text)])
+        facts.append((Triple(sentence.title, SAYS, sentence.place), support))
+        names = [name for name in dict.fromkeys(_names(sentence.text, known)) if name not in (sentence.title, sentence.place)]
+        facts += [(Triple(sentence.place, MENTIONS, name), support) for name in names[:_MOST]]
+    return facts
+
+
+def _names(text: str, known: Titles) -> Iterator[str]:
+    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no title."""
+    called = known.mentioned(text)
+    for name in called:
+        yield from known[name]
+    for run in CAPITALISED.finditer(text):
+        words = run.group().removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
+        name = " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
+        key = compared_name(name)
+        if known[key]:
+            yield from known[key]
+        elif 2 < len(name) <= _LONGEST and key and not any(f" {key} " in f" {title} " for title in called):
+            yield name
+
+
+def by_passage(said: Iterable[Sentence]) -> Mapping[str, list[Sentence]]:
+    """The sentences of each document, in order."""
+    found: dict[str, list[Sentence]] = {}
+    for sentence in said:
+        found.setdefault(sentence.source, []).append(sentence)
+    return found

@@ -1,0 +1,87 @@
+"""Paths as they are read from the graph: rows of a store become routes from name to name, the best first, each with its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kgot_lab.paths.mentions import Sentence
+from kgot_lab.text.tokens import tokens
+from kgot_lab.types import Json
+
+_MARKS = 6  # tokens that a title and its brackets take, beside the sentence
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way through the graph: the names at its ends, the name or fact that joins them, and the sentences under both that may be read.
+
+    `links` are those of the sentences that hold the joining name; a route of one name has no end.
+    """
+
+    start: str
+    end: str
+    joint: str
+    worth: float
+    sentences: tuple[Sentence, ...]
+    links: frozenset[str] = frozenset()  # places
+    facts: tuple[tuple[str, str, str], ...] = ()
+
+    def within(self, budget: int, own: Mapping[str, float]) -> Route:
+        """The route with the sentences that fit in a budget of tokens: the best link first, then what is worth most; in their order."""
+        order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
+        if link := next((each for each in order if each.place in self.links), None):
+            order = [link, *(each for each in order if each is not link)]
+        kept: list[Sentence] = []
+        used = 0
+        for sentence in order:
+            size = tokens(sentence.text) + _MARKS
+            if not kept or used + size <= budget:
+                kept.append(sentence)
+                used += size
+        places = {each.place for each in kept}
+        return replace(self, sentences=tuple(each for each in self.sentences if each.place in places))
+
+    @property
+    def text(self) -> str:
+        """The facts and sentences of the route, a line each."""
+        return "\n".join([*(" ".join(fact) for fact in self.facts), *map(str, self.sentences)])
+
+    def __str__(self) -> str:
+        return f"{self.start} --({self.joint})-- {self.end}" if self.end else self.start
+
+
+def routes_of(rows: Iterable[Json]) -> list[Route]:
+    """The routes that rows of a `paths` read tell of, best first: rows between the same two names are one route."""
+    groups: dict[frozenset[str], list[Mapping[str, Json]]] = {}
+    for row in rows:
+        if isinstance(row, Mapping) and row.get("start"):
+            groups.setdefault(frozenset(filter(None, (row["start"], row.get("end")))), []).append(row)
+    found = [_route(group) for group in groups.values()]
+    return sorted(found, key=lambda route: -route.worth)  # equal ones stay in the order of the rows
+
+
+def _route(rows: list[Mapping[str, Json]]) -> Route:
+    best = rows[0]
+    start, end = best["start"], best.get("end") or ""
+    said: dict[str, Sentence] = {}
+    links: set[str] = set()
+    facts: dict[tuple[str, str, str], None] = {}
+    for row in rows:
+        for number, title in (("1", row["start"]), ("2", row.get("end") or "")):
+            place = row.get(f"place_{number}") or ""
+            if place:
+                said[place] = Sentence(place, title, row[f"sentence_{number}"], row.get(f"source_{number}") or "", _number(place))
+        if row.get("place_1") and row.get("end"):
+            links.add(row["place_1"])
+        if row.get("relation"):
+            facts[row["subject"], row["relation"], row["object"]] = None
+    order = sorted(said.values(), key=lambda each: (each.title != start, each.title, each.number))
+    return Route(
+        start, end, best.get("name") or best.get("relation") or "", float(best["worth"]), tuple(order), frozenset(links), tuple(facts)
+    )
+
+
+def _number(place: str) -> int:
+    digits = place.rpartition("§")[2]
+    return int(digits) - 1 if digits.isdecimal() else 0
