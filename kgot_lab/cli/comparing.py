@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
 
 _FOLDER = Path("runs/graph-pays")
-_Folder = Annotated[Path, typer.Option("--folder", help="where plan, traces and receipts are kept; the same command goes on from there")]
+_Folder = Annotated[Path | None, typer.Option("--folder", help=f"where plan, traces and receipts are kept (default: {_FOLDER})")]
+_Develop = Annotated[bool, typer.Option("--develop", help="ask the questions that may be tuned on instead, in a folder of their own")]
 _Only = Annotated[list[str] | None, typer.Option("--only", help="ask only this system; repeat for more")]
-_Sets = Annotated[list[str] | None, typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki or musique-498; repeat for more")]
+_Sets = Annotated[list[str] | None, typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki, musique-498; repeat for more")]
 _Limit = Annotated[int | None, typer.Option("--limit", help="ask only the first so many questions of each set")]
 _Minutes = Annotated[float | None, typer.Option("--minutes", help="begin no question after so many minutes, and stop well")]
 _Estimate = Annotated[bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")]
@@ -31,10 +32,11 @@ _Table = Annotated[bool, typer.Option("--table", help="show the results so far; 
 
 
 def bench_questions(
-    folder: _Folder = _FOLDER,
+    folder: _Folder = None,
     only: _Only = None,
     sets: _Sets = None,
     limit: _Limit = None,
+    develop: _Develop = False,
     minutes: _Minutes = None,
     estimate: _Estimate = False,
     table: _Table = False,
@@ -47,8 +49,10 @@ def bench_questions(
     All systems answer the first question of each set, then all the second, so any stop leaves them comparable.
     """
     from kgot_lab.experiments.pays.plan import Design
+    from kgot_lab.experiments.pays.samples import develop_samples
     from kgot_lab.experiments.pays.sitting import Slice, turns
 
+    folder = folder or (_FOLDER.with_name(f"{_FOLDER.name}-develop") if develop else _FOLDER)
     if limit is not None:
         require_count(limit, 1, "--limit", "so many questions of each set are asked")
     if minutes is not None:
@@ -59,7 +63,7 @@ def bench_questions(
         _refuse_beside_table({"--only": only, "--set": sets, "--limit": limit, "--minutes": minutes, "--model": model})
         _show(folder)
         return
-    design, chosen = Design(), Slice(only or (), sets or (), limit)
+    design, chosen = Design(develop_samples(), develop=True) if develop else Design(), Slice(only or (), sets or (), limit)
     asked = _Asked(chosen, minutes, len(list(turns(design, chosen))))  # before a model is connected: what is named must be there
     _say_what_is_not_there(design, only or ())
     if estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_a_stop_after_some_minutes_says_what_is_left(bench):
         code, _, err = bench("--model", f"{server.url}#m", "--folder", "out", "--set", "second", "--minutes", 1e-12, "--only", "gold")
     assert code == 0 and "2 of 2 answers are still to be given. Everything so far is in out" in err and Path("out/plan.json").exists()
     assert server.answered == [] and "error: no question is answered yet in out" in bench("--folder", "out", "--table")[2]
+
+
+def test_the_questions_to_tune_on_have_a_folder_of_their_own(bench, monkeypatch):
+    monkeypatch.setattr(plan, "Design", lambda samples, develop: replace(TINY, samples=samples, develop=develop))
+    with answering_server(told_in_brief) as server:
+        code, out, err = bench("--develop", "--estimate", "--only", "rag")
+        assert code == 0 and "rag on musique" in out and "musique-498" not in out and "runs/graph-pays" not in err
+        code, _, err = bench("--develop", "--only", "rag", "--minutes", 1e-12, "--model", f"{server.url}#m")
+    assert code == 0 and Path("runs/graph-pays-develop/plan.json").exists() and not Path("runs/graph-pays").exists(), err
 
 
 def test_what_ended_in_an_error_is_said_and_asked_again(bench):

@@ -25,7 +25,7 @@ from kgot_lab.evaluation.significance import interval
 from kgot_lab.experiments.pays.forecast import expected_rest, forecast_grid
 from kgot_lab.experiments.pays.plan import Design, comparison_plan
 from kgot_lab.experiments.pays.results import Findings
-from kgot_lab.experiments.pays.samples import SAMPLES, develop_questions, drawn_samples
+from kgot_lab.experiments.pays.samples import develop_samples, drawn_samples
 from kgot_lab.experiments.pays.sitting import Sitting, Slice, missing, place_of, receipts_of, turns
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, PassageSearches, check_systems, prompt_digests
 from kgot_lab.experiments.pays.tables import comparison_grids
@@ -58,14 +58,20 @@ def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before
 
 
 def test_no_drawn_question_or_passage_that_holds_its_answer_may_be_tuned_on(drawn):
-    for name, sample in drawn.items():
-        tuned = develop_questions(name)
-        texts = {document.id: document.text for document in BUNDLED_SETS[SAMPLES[name].tuned_on[0]]().documents}
-        held = {texts[id] for question in tuned for id in question.gold}
-        own = {document.id: document.text for document in sample.documents}
-        assert not {question.text for question in tuned} & {question.text for question in sample.questions}
-        assert not held & {own[id] for question in sample.questions for id in question.gold}
-    assert {name: len(develop_questions(name)) for name in drawn} == {"hotpotqa": 30, "2wiki": 61, "musique-498": 60}
+    tuned = develop_samples()
+    assert {name: len(sample.questions) for name, sample in tuned.items()} == {"hotpotqa": 30, "2wiki": 61, "musique": 60}
+    asked = {question.text for sample in drawn.values() for question in sample.questions}
+    assert not asked & {question.text for sample in tuned.values() for question in sample.questions}
+    assert not gold_texts(drawn) & gold_texts(tuned)
+
+
+def gold_texts(samples) -> set[str]:
+    """The passages that hold the answers to some questions."""
+    found = set()
+    for sample in samples.values():
+        texts = {document.id: document.text for document in sample.documents}
+        found |= {texts[id] for question in sample.questions for id in question.gold}
+    return found
 
 
 @pytest.mark.parametrize(("name", "size", "passages"), [("2wiki", 989, 6119), ("musique-498", 498, 5966)])
@@ -271,6 +277,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
     plan = Design(drawn).plan(reader())
     assert list(plan["systems"]) == list(ANSWER_SYSTEMS) and plan["sets"]["musique-498"]["tuned on"] == "musique develop"
+    assert Design(SETS, develop=True).plan(reader())["sets"]["first"]["tuned on"] == "itself"
     assert {system: told["questions"] for system, told in plan["systems"].items() if told["questions"]} == {"local": 20, "paths-fused": 20}
     assert {name for pair in plan["pairs"] for name in pair} <= set(plan["systems"]) and json.loads(json.dumps(plan)) == plan
     assert all(len(digest) == 64 for digest in prompt_digests().values())
@@ -334,7 +341,7 @@ def test_each_aim_is_reached_missed_or_open_and_says_by_what(tmp_path):
     gain, not_below, least = reached_goals(findings)
     assert gain.verdict == "missed" and gain.figure.startswith("+1.000 (+1.000 to +1.000), p ") and "5 questions" in gain.figure  # p is not
     assert not_below.verdict == "reached" and "so far 4 of 5 questions" in not_below.figure
-    assert (least.verdict, least.figure) == ("reached", "1.000")
+    assert (least.verdict, least.figure) == ("reached", "1.000 [1.000, 1.000]")
     nothing = written(tmp_path / "none", {"closed-book": [(0, None)]})
     assert [each.verdict for each in reached_goals(nothing)] == ["open"] * 3
 

@@ -37,13 +37,14 @@ class Design:
     aims: Sequence[Goal] = GOALS
     rounds: int = ROUNDS
     seed: int = DRAW_SEED
+    develop: bool = False  # whether the questions are those to tune on
 
     def plan(self, llm: LLM) -> dict[str, Json]:
         """The plan of this design with a model, as plain values."""
         sets = {
             name: {
                 "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
-                "tuned on": " ".join(SAMPLES[name].tuned_on) if name in SAMPLES else "nothing",
+                "tuned on": self._tuned_on(name),
             }
             for name, chosen in self.samples.items()
         }  # fmt: skip
@@ -61,6 +62,10 @@ class Design:
             "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
         }  # fmt: skip
         return dict(json.loads(json.dumps(told)))
+
+    def _tuned_on(self, name: str) -> str:
+        """The set and part that may be tuned on in place of a set's questions; "itself" where these are they."""
+        return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
 
 
 def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:

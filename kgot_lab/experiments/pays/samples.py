@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.experiments.questions.question import Question, QuestionSet
+from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS, LOCKED
 
 DRAW_SEED = 20261123
@@ -48,9 +48,11 @@ def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
             raise UnknownName("question set", name, sets)
 
 
-def develop_questions(name: str) -> list[Question]:
-    """The questions that may be tuned on for a set: of itself, or of another like it. Raises UnknownName."""
-    check_sets([name], {each: QuestionSet([], []) for each in SAMPLES})
-    source, part = SAMPLES[name].tuned_on
-    whole = BUNDLED_SETS[source]()
-    return whole.only((whole.parts or {})[part]).questions
+def develop_samples() -> dict[str, QuestionSet]:
+    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60 of MuSiQue's training part."""
+    found = {}
+    for sample in SAMPLES.values():
+        source, part = sample.tuned_on
+        whole = BUNDLED_SETS[source]()
+        found[source] = whole.only((whole.parts or {})[part])
+    return found

@@ -49,6 +49,8 @@ def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Pair
     measured = value / base
     holds = measured >= goal.bound if goal.kind == "at least" else measured <= goal.bound
     shown = decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
+    if goal.measure == "f1" and not goal.other:
+        shown += f" [{decimal(own.f1.low)}, {decimal(own.f1.high)}]"
     return Reached(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
 
 
