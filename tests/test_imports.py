@@ -28,6 +28,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"loop"}],
     [{"loop.again"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
+    [{"experiments.pays"}],  # answers as questions does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],

@@ -9,6 +9,7 @@ import sys
 import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -35,6 +36,12 @@ def code_lines(text: str) -> list[str]:
     return fenced + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
 
 
+def options_of(command: Any) -> set[str]:
+    """The options of a command, and of those under it."""
+    below = [options_of(each) for each in getattr(command, "commands", {}).values()]
+    return {option for parameter in command.params for option in parameter.opts}.union(*below)
+
+
 def wrong_commands(text: str) -> list[str]:
     """What a text names that is not there: make targets, commands, and options of commands."""
     wrong = []
@@ -42,7 +49,7 @@ def wrong_commands(text: str) -> list[str]:
         words = line.split("#")[0].strip()
         wrong += [f"make {target}" for target in re.findall(r"(?:^|[;&|] ?|\$ )make ([a-z-]+)", words) if target not in TARGETS]
         for name, rest in re.findall(r"kgot-lab ([a-z]+)(.*)", words):
-            options = {option for parameter in COMMANDS[name].params for option in parameter.opts} if name in COMMANDS else set()
+            options = options_of(COMMANDS[name]) if name in COMMANDS else set()
             wrong += [f"kgot-lab {name}"] if name not in COMMANDS else []
             wrong += [f"kgot-lab {name} {option}" for option in re.findall(r"(?<!\S)--[a-z-]+", rest) if option not in options | {"--help"}]
     return wrong

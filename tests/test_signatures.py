@@ -13,6 +13,7 @@ ALLOWED = {
     "cli/app.py: ask": "each parameter is an option on the command line",
     "cli/app.py: extract": "each parameter is an option on the command line",
     "cli/app.py: resume": "each parameter is an option on the command line",
+    "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
     "cli/forking.py: fork_run": "each parameter is an option on the command line",
     "cli/questions.py: answer_questions": "each parameter is an option on the command line",
     "loop/walk.py: think": "a question and all that a run may use, once each; a store that runs no Python is given what does",

@@ -4,6 +4,8 @@ locked: 40 questions of each set, the first by hash of their id; the retrieval b
 Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop benchmark, so prompts may be tuned on the other 30 only.
 Of the analogy sets about a third is locked, in whole groups, so that no cluster, subject or pair of systems stands on both sides; a locked
 item that shares a text or a subject with one to develop on is not locked.
+Of the sets of the question benchmark 150 questions each are drawn by another seed and locked, in the order in which they are asked: of
+2wiki none that shares a gold passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
 Run it again and the files are the same.
 """
 
@@ -19,6 +21,8 @@ from pathlib import Path
 DATA = Path(__file__).parent.parent
 LOCKED = 40
 SEED = 20261121
+DRAWN, DRAW_SEED = 150, 20261123  # of the sets of the question benchmark
+USED = 101  # questions of 2wiki, the first, that were used before
 
 
 def by_hash(folder: str) -> list[str]:
@@ -40,6 +44,33 @@ def three_parts(folder: str) -> dict[str, list[str]]:
     rest = parts["develop"]
     random.Random(SEED).shuffle(rest)
     return {"locked": parts["locked"], "test": rest[:30], "develop": rest[30:]}
+
+
+def drawn_apart() -> dict[str, list[str]]:
+    """Of 2wiki: questions drawn by seed, the others that share no gold passage with those used before, and those to develop on."""
+    gold: dict[str, set[str]] = {}
+    for line in (DATA / "2wiki-1000" / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        question, document, _ = line.split("\t")
+        gold.setdefault(question, set()).add(document)
+    ids = [row["_id"] for row in lines("2wiki-1000/queries.jsonl.gz")]
+    used = [id for id in ids if int(id[1:]) < USED]
+    known = set().union(*(gold[id] for id in used))
+    rest = [id for id in ids if not gold[id] & known]
+    random.Random(DRAW_SEED).shuffle(rest)
+    develop = two_parts("2wiki-fastgraphrag-101")["develop"]
+    return {"locked": rest[:DRAWN], "test": sorted(rest[DRAWN:]), "develop": [id for id in ids if id in set(develop)]}
+
+
+def drawn_by_hops() -> dict[str, list[str]]:
+    """Of musique-498: as many of each number of hops, drawn by seed and put in turn, and the others; none is to develop on."""
+    by_hops: dict[str, list[str]] = {}
+    for row in lines("musique-498/queries.jsonl.gz"):
+        by_hops.setdefault(str(row["hops"]), []).append(row["_id"])
+    draw = random.Random(DRAW_SEED)
+    for hops in sorted(by_hops):
+        draw.shuffle(by_hops[hops])
+    drawn = [id for turn in zip(*(by_hops[hops] for hops in sorted(by_hops)), strict=True) for id in turn]
+    return {"locked": drawn[:DRAWN], "test": sorted(drawn[DRAWN:])}
 
 
 def lines(path: str) -> list[dict[str, str]]:
@@ -95,6 +126,8 @@ def main() -> None:
         (DATA / folder / "split.json").write_text(json.dumps(two_parts(folder), indent=1) + "\n")
     name = "hotpotqa-train-100"
     (DATA / name / "split.json").write_text(json.dumps({"seed": SEED, **three_parts(name)}, indent=1) + "\n")
+    for folder, drawn in (("2wiki-1000", drawn_apart()), ("musique-498", drawn_by_hops())):
+        (DATA / folder / "split.json").write_text(json.dumps({"seed": DRAW_SEED, **drawn}, indent=1) + "\n")
     for folder, group_of in analogies().items():
         parts = apart(grouped(group_of), shared().get(folder, dict.fromkeys(group_of, frozenset())))
         (DATA / folder / "split.json").write_text(json.dumps(parts, indent=1) + "\n")

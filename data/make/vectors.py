@@ -1,6 +1,6 @@
 """Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz into their folders.
 
-python data/make/vectors.py [hotpotqa] [musique] [2wiki]
+python data/make/vectors.py [hotpotqa] [musique] [2wiki] [musique-498]
 """
 
 import argparse
@@ -9,6 +9,7 @@ from pathlib import Path
 from kgot_lab.cli.needs import need_embeddings
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors
+from kgot_lab.experiments.questions.packed import musique_dev
 from kgot_lab.experiments.recall.datasets import load_dataset
 from kgot_lab.types import full_text
 
@@ -17,13 +18,14 @@ FILES = {  # folder and bits per number
     "hotpotqa": ("hotpotqa-train-100", 16),
     "musique": ("musique-train-100", 16),
     "2wiki": ("2wiki-fastgraphrag-101", 8),  # 16 bits would pass 4 MB
+    "musique-498": ("musique-498", 8),
 }
 
 
 def write(name: str) -> Path:
     """Embed the passages of a data set and keep their vectors beside them."""
     folder, bits = FILES[name]
-    documents = load_dataset(name).documents
+    documents = musique_dev().documents if name == "musique-498" else load_dataset(name).documents
     path = DATA / folder / "vectors.npz"
     Vectors.of([document.id for document in documents], [full_text(document) for document in documents], MiniLM()).save(path, bits)
     return path

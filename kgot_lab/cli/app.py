@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from kgot_lab import __version__
 from kgot_lab.cli import asking, options, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
-from kgot_lab.cli.bench import bench
+from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.questions import answer_questions
@@ -328,7 +328,7 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
     typer.echo(f"{len(run.events)} events, every one the same" + ("" if run.finished else "; the run was stopped before its answer"))
 
 
-app.command()(bench)
+app.add_typer(benchmarks, name="bench")
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

@@ -1,15 +1,17 @@
-"""`kgot-lab bench`: the recall benchmark on the command line."""
+"""`kgot-lab bench`: the recall benchmark on the command line, and the other benchmarks that are commands under it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from kgot_lab.cli import terminal
+from kgot_lab.cli.comparing import bench_questions
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.writing import write_whole
 
@@ -45,7 +47,10 @@ def bench(
     scale: Scale = False,
     sizes: Sizes = None,
 ) -> None:
-    """Measure every retrieval system on the bundled questions, or on yours, and write the report."""
+    """Measure every retrieval system on the bundled questions, or on yours, and write the report.
+
+    Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is ./questions here.
+    """
     terminal.check_writable(folder / "plan.json")
     if scale:
         if names or only or develop or plan:
@@ -135,3 +140,17 @@ def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
 
 def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
     progress(done, total, "computing vectors, once")
+
+
+class _Benchmarks(TyperGroup):
+    """The benchmarks; without the name of one, the words are those of the recall benchmark, as they were before there were others."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args if args and args[0] in self.commands else [_RECALL, *args]
+        return list(super().parse_args(ctx, named))
+
+
+_RECALL = "recall"
+benchmarks = typer.Typer(cls=_Benchmarks, help="Measure every retrieval system; `bench questions`: answers with and without a graph.")
+benchmarks.command(_RECALL)(bench)
+benchmarks.command("questions")(bench_questions)

@@ -33,7 +33,8 @@ _USED = (
     *("tools.web", "tools.mirror", "tools.engine", "tools.vision_model"),
 )  # fmt: skip
 
-_Name = Annotated[str | None, typer.Argument(help="hotpotqa, musique, simpleqa, frames, gaia (with your HF_TOKEN), or FILE.jsonl of yours")]
+_SETS = "hotpotqa, 2wiki, musique, musique-498, simpleqa, frames"
+_Name = Annotated[str | None, typer.Argument(help=f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours")]
 _Folder = Annotated[Path | None, typer.Option("--folder", help="where the run is kept (default: runs/questions/SET-SYSTEM)")]
 _System = Annotated[str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")]
 _Grader = Annotated[str | None, typer.Option("--grader", help="a model that grades answers as SimpleQA does; may be added to a run later")]
@@ -101,7 +102,7 @@ def answer_questions(
         _draw(plots, kind)
         return
     if name is None:
-        raise BadInput("name a question set: hotpotqa, musique, simpleqa, frames, gaia, or a file of JSON lines")
+        raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
     require_count(parallel, 1, "--parallel")
     if dummy and limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -147,6 +147,27 @@ def intervals(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confide
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
+def grouped_interval(
+    values: Sequence[float], groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
+) -> Estimate:
+    """The mean of one number per query and its BCa bootstrap interval, where queries of a group are drawn together.
+
+    For queries that are not independent, such as those that share a step. Where each is a group of its own this is `interval`.
+    Raises BadInput for less than 2 groups or a value that is no number.
+    """
+    sums, sizes = _by_group(values, groups)
+    count = len(sums)
+    drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    mean, without = float(sums.sum() / sizes.sum()), (sums.sum() - sums) / (sizes.sum() - sizes)
+    return _corrected(Estimate(mean, mean, mean, int(sizes.sum())), without - without.mean(), means, confidence)
+
+
+def grouped_p(differences: Sequence[float], groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0) -> float:
+    """The randomisation test of `sign_flip_p` where the signs of a group are flipped together; raises BadInput for less than 2 groups."""
+    return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
+
+
 def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
     """A share, so many of so many, and its interval (Wilson 1927), for counts too large to draw from; of nothing it is 0.
 
@@ -212,22 +233,37 @@ def _as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
     return np.abs(sums) >= abs(observed) - _SAME
 
 
+def _by_group(values: Sequence[float], groups: Sequence[str]) -> tuple[Numbers, Numbers]:
+    """The sum and the number of the values of each group."""
+    rows: dict[str, list[float]] = {}
+    for value, group in zip(values, groups, strict=True):
+        rows.setdefault(group, []).append(value)
+    if len(rows) < 2 or not np.isfinite(values).all():
+        raise BadInput("an interval over groups needs values of two groups or more, all of them finite numbers")
+    return np.array([sum(some) for some in rows.values()], np.float64), np.array([len(some) for some in rows.values()], np.float64)
+
+
 def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
     mean, count = float(values.mean()), len(values)
     deviations = values.mean() - values
-    if np.abs(deviations).max() < _SAME:
-        return Estimate(mean, mean, mean, count)
+    return _corrected(Estimate(mean, mean, mean, count), deviations / (count - 1), means, confidence)
+
+
+def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: float) -> Estimate:
+    """An estimate with its interval; `jackknife` are the means without each part, less the mean of those."""
+    mean = point.mean
+    if np.abs(jackknife).max() < _SAME / point.n:
+        return point
     normal = NormalDist()
     below = (np.count_nonzero(means < mean - _SAME) + np.count_nonzero(means <= mean + _SAME)) / (2 * len(means))
     bias = normal.inv_cdf(min(max(below, 0.5 / len(means)), 1 - 0.5 / len(means)))
-    jackknife = deviations / (count - 1)  # mean without one value, less the mean of those means
     skew = float((-(jackknife**3)).sum() / (6 * (jackknife**2).sum() ** 1.5))
     ends = []
     for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
         z = bias + normal.inv_cdf(tail)
         ends.append(normal.cdf(bias + z / (1 - skew * z)))
     low, high = np.quantile(means, ends)
-    return Estimate(mean, float(low), float(high), count)
+    return replace(point, low=float(low), high=float(high))
 
 
 def _cells(row: Comparison) -> tuple[Cell, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +23,10 @@ from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import (
     QuestionReceipt,
     append_receipt,
+    facts_read,
     read_receipts,
     scored,
+    with_costs,
     with_grade,
     withheld,
 )
@@ -32,7 +35,9 @@ from kgot_lab.experiments.questions.sets import Selection
 from kgot_lab.experiments.questions.totals import write_totals
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
+from kgot_lab.paths.few import few_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 
@@ -158,6 +163,20 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     assert list(read_receipts(folder / "receipts.jsonl").values()) == again
     assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
     assert "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
+
+
+def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_that_of_the_answer():
+    def read(facts, reply, logprob):
+        prompt = replace(few_prompt("Where was Ada Lovelace born?", facts), likelihood=True)
+        return Asked(role="path", model="m", prompt=prompt, reply=reply, usage=Usage(50, 1), logprob=logprob)
+
+    ada, noether = "[Ada Lovelace] She was born in London.", "[Emmy Noether] She was born in Erlangen."
+    begun = Started(question="Where was Ada Lovelace born?", limits={"reading": "paths"}, dialect="Python")
+    rows = Read(statement="paths()", rows=({"sentence_1": "much more"},))
+    events = [begun, rows, read(ada, "London", -0.1), read(f"{ada}\n{noether}", "Erlangen", -2.0), Answered(text="London", forced=False)]
+    assert facts_read(events) == f"{ada}\n{noether}"
+    receipt = with_costs(QuestionReceipt("q"), events, 1.0)
+    assert receipt.rests and receipt.likelihood == pytest.approx(math.exp(-0.1)) and receipt.evidence_tokens == 20
 
 
 def test_of_a_private_set_no_right_answer_is_written():

@@ -16,8 +16,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.material import vectors
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.datasets import content_id
+from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.experiments.structure.analogies import SEED, items
 from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs, pair, pairs
 from kgot_lab.experiments.structure.controls import strangers

@@ -29,7 +29,7 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question."""
+    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short run of a further system."""
 
     planning: LLM
     limits: Limits
@@ -37,6 +37,7 @@ class Equipment:
     execution: LLM | None = None
     store: str = "in_memory"
     unsafe: bool = False
+    walk: Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]] | None = None
 
 
 def check_question_system(name: str) -> None:
@@ -49,6 +50,10 @@ def attempt(question: Question, system: str, equipment: Equipment, path: Path) -
     """The run of a question, from where its trace stops: recorded events first. Raises what the system raises."""
     if system == "loop":
         yield from _loop(question, equipment, path)
+        return
+    if equipment.walk is not None:
+        walk, tools = equipment.walk, equipment.tools(question)
+        yield from recalled(lambda llm: walk(question, llm, tools), equipment.planning, path, {"question": question.id})
         return
     if system == "zero-shot":
         yield from recalled(lambda llm: zero_shot(question, llm), equipment.planning, path, {"question": question.id})

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
-from collections.abc import Iterator
-
-from kgot_lab.bundled import bundled
+from kgot_lab.evaluation.dataset import content_id
+from kgot_lab.experiments.questions.packed import packed_rows, split_of
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.types import Document, Json
 
@@ -20,17 +16,16 @@ def hotpotqa() -> QuestionSet:
     Ids and order of the passages come from a hash of their content: the file has them in the order of the questions, which would tell
     a ranking that breaks ties by id where to look. Exact duplicates are dropped.
     """
-    rows = {row["_id"]: row for row in _rows("corpus.jsonl.gz")}
-    ids = {old: _content_id(row["title"], row["text"]) for old, row in rows.items()}
+    rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
+    ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
-    questions = [_question(row, rows, ids) for row in _rows("queries.jsonl.gz")]
+    questions = [_question(row, rows, ids) for row in packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
     return QuestionSet([documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split())
 
 
 def question_split() -> dict[str, tuple[str, ...]]:
     """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for tuning."""
-    parts = json.loads(bundled(f"{_HOTPOTQA}/split.json").read_text(encoding="utf-8"))
-    return {name: tuple(parts[name]) for name in ("locked", "test", "develop")}
+    return split_of(_HOTPOTQA, "locked", "test", "develop")
 
 
 def demo_questions() -> list[Question]:
@@ -46,11 +41,3 @@ def _question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Question
     facts = tuple(rows[document]["sentences"][number].strip() for document, number in support)
     return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
 
-
-def _content_id(title: str, text: str) -> str:
-    return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
-
-
-def _rows(name: str) -> Iterator[Json]:
-    with gzip.open(bundled(f"{_HOTPOTQA}/{name}"), "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)

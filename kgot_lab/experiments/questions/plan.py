@@ -59,7 +59,7 @@ class QuestionPlan:
             return
         told = {**_SINCE, **_read(folder / PLAN_FILE)}
         there, now = ({name: value for name, value in each.items() if name not in but} for each in (told, self._fixed()))
-        if differences := _differences(there, now):
+        if differences := plan_differences(there, now):
             raise BadInput(f"{folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
 
     def _fixed(self) -> dict[str, Json]:
@@ -87,13 +87,13 @@ def _read(path: Path) -> dict[str, Json]:
     return plan
 
 
-def _differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
-    """What two plans say differently, by the names of the fields."""
+def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
+    """What two plans say differently, by the names of the fields; when and where they were made is no part of them."""
     found: list[str] = []
     for name in dict.fromkeys([*now, *(name for name in there if name not in {"plan", "made"})]):
         was, wanted = there.get(name), now.get(name)
         if isinstance(was, dict) and isinstance(wanted, dict):
-            found += _differences(was, wanted, f"{under}{name}.")
+            found += plan_differences(was, wanted, f"{under}{name}.")
         elif was != wanted:
             found.append(f"{under}{name} is {_told(was)} there and {_told(wanted)} now")
     return found

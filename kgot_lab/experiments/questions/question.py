@@ -15,7 +15,8 @@ from kgot_lab.types import Document, Json
 class Question:
     """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that do (`facts`), where known.
 
-    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it.
+    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it. Questions of one `group`
+    share a part, so they are not independent of each other; "" is a group of its own.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Question:
     links: tuple[str, ...] = ()  # web pages that hold the answer
     steps: int | None = None
     tools: tuple[str, ...] = ()
+    group: str = ""
 
 
 @dataclass(frozen=True)

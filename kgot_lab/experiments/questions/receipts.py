@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import TraceError, shortly
-from kgot_lab.evaluation.answers import exact_match, f1
+from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
 from kgot_lab.evaluation.gaia_rules import gaia_verdict
 from kgot_lab.evaluation.grading import CORRECT, NOT_ATTEMPTED, UNCLEAR, Grade
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
-from kgot_lab.loop.events import Answered, Asked, Event, Forced, ToolReturned
+from kgot_lab.loop.conclude import row_text
+from kgot_lab.loop.cut import joined_lines
+from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.stores.chain import broken_seal, seal_of, with_seal
+from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Usage
 
 ENDINGS = ("correct", "correct, forced", "close call", "wrong", "wrong, forced", "not attempted", "unclear", "error")
@@ -31,6 +34,8 @@ class QuestionReceipt:
     `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None where only the trace of an
     earlier sitting is left, which does not tell it. `forced` says that no read of
     the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph. `tools` counts the calls of each.
+    `evidence_tokens` is about how long the facts were that the answer was read from, `rests` whether it stands there (None for yes and
+    no, which stand nowhere); `likelihood` is the mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
     """
 
     id: str
@@ -60,6 +65,10 @@ class QuestionReceipt:
     tools_failed: int = 0
     human_steps: int | None = None
     human_tools: tuple[str, ...] = ()
+    group: str = ""
+    evidence_tokens: int | None = None
+    rests: bool | None = None
+    likelihood: float | None = None
     error: str = ""
 
     @property
@@ -85,7 +94,7 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceip
     return QuestionReceipt(
         question.id, predicted, question.answer, verdict.correct if gaia else em == 1, "gaia" if gaia else "match", em, words,
         close=gaia and verdict.close, rule=verdict.rule if gaia else "", type=question.type, level=question.level,
-        human_steps=question.steps, human_tools=question.tools,
+        human_steps=question.steps, human_tools=question.tools, group=question.group,
     )  # fmt: skip
 
 
@@ -100,12 +109,42 @@ def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float
     spent = Usage.total(event.usage for event in asked)
     used = [event for event in events if isinstance(event, ToolReturned)]
     final = next((event for event in reversed(events) if isinstance(event, Answered)), None)
+    facts = facts_read(events)
     return replace(
         receipt, steps=max((event.step for event in events), default=0), calls=len(asked), prompt_tokens=spent.prompt_tokens,
         completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
+        evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
+        likelihood=_likelihood(events, final.text) if final else None,
     )  # fmt: skip
+
+
+def facts_read(events: Sequence[Event]) -> str:
+    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph what the search returned.
+
+    With paths, whose reads give more than the model is shown, they are the lines that stood above the question in its prompts.
+    """
+    begun = next((event for event in events if isinstance(event, Started)), None)
+    if begun is not None and begun.limits.get("reading") == "paths":
+        shown = (event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0] for event in events if isinstance(event, Asked))
+        return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
+    if begun is not None and begun.dialect:
+        return joined_lines(dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows))
+    return joined_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
+
+
+def _rests(answer: str, facts: str) -> bool | None:
+    return None if normal(answer) in {"yes", "no"} else bool(normal(answer)) and holds(facts, answer)
+
+
+def _likelihood(events: Sequence[Event], answer: str) -> float | None:
+    """The mean probability of a token of the last reply that holds the answer; of the last that tells any where none holds it."""
+    told = [(event.reply, event.logprob, event.usage) for event in events if isinstance(event, Asked) and event.logprob is not None]
+    if not told:
+        return None
+    _, logprob, usage = next((each for each in reversed(told) if holds(each[0], answer)), told[-1])
+    return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
 
 
 def without_graph(receipt: QuestionReceipt) -> QuestionReceipt:
@@ -164,9 +203,12 @@ def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
 
 
 _KNOWN = {each.name for each in fields(QuestionReceipt)}
-_SHARES = ("em", "f1")
-_AMOUNTS = ("steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps")
-_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps"}
+_SHARES = ("em", "f1", "likelihood")
+_AMOUNTS = (
+    "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
+    "evidence_tokens",
+)  # fmt: skip
+_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likelihood"}
 
 
 def _unlike(path: Path, number: int, why: str) -> TraceError:
@@ -183,7 +225,7 @@ def _impossible(row: Mapping[str, Any]) -> str:
         most = 1 if name in _SHARES else math.inf
         if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= most and math.isfinite(value)):
             return f"{name} is {shortly(value)}"
-    for name in ("correct", "close", "forced", "out_of_steps"):
+    for name in ("correct", "close", "forced", "out_of_steps", "rests"):
         if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
             return f"{name} is {shortly(value)}"
     return "" if isinstance(row.get("tools", {}), dict) else f"tools is {shortly(row['tools'])}"

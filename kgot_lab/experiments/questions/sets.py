@@ -15,10 +15,12 @@ from kgot_lab.experiments.questions.gaia import gaia
 from kgot_lab.experiments.questions.hotpotqa import hotpotqa
 from kgot_lab.experiments.questions.hub import own_hub
 from kgot_lab.experiments.questions.own import own_questions
-from kgot_lab.experiments.questions.packed import frames, musique, simpleqa
+from kgot_lab.experiments.questions.packed import frames, musique, musique_dev, simpleqa, twowiki
 from kgot_lab.experiments.questions.question import QuestionSet
 
-BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {"hotpotqa": hotpotqa, "musique": musique, "simpleqa": simpleqa, "frames": frames}
+BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
+    "hotpotqa": hotpotqa, "2wiki": twowiki, "musique": musique, "musique-498": musique_dev, "simpleqa": simpleqa, "frames": frames,
+}  # fmt: skip
 GAIA = "gaia"
 DUMMY = 5  # questions of a first try
 LOCKED = "locked"  # questions that are for the last measurement

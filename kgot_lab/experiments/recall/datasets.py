@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, require
-from kgot_lab.evaluation.dataset import Dataset, Qrels
+from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id
 from kgot_lab.evaluation.own_data import from_beir
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
@@ -137,11 +136,6 @@ def _read(name: str, folder: str, type_of: Callable[[Json], str]) -> Dataset:
 def _new_ids(folder: str) -> dict[str, str]:
     """Ids from a hash of the content: the files number the passages in the order of the questions, which would tell a tie where to look."""
     return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
-
-
-def content_id(title: str, text: str) -> str:
-    """An id that says nothing but which text it is."""
-    return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
 
 
 def _delta_edges(path: str) -> tuple[Edge, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.recall.datasets import content_id
+from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.experiments.structure.analogies import Item, choices, items, jsonl_rows, locked_in
 from kgot_lab.types import Document
 

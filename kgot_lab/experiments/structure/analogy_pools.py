@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.datasets import content_id
+from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.experiments.structure.analogies import LENGTHS, choices, jsonl_rows, locked_in
 from kgot_lab.types import Document, Query
 

@@ -1,0 +1,96 @@
+"""The plan of the comparison: written down before the first question is asked, and never changed afterwards."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from kgot_lab import __version__
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.calibration import BINS
+from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.experiments.pays.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
+from kgot_lab.experiments.pays.samples import DRAW_SEED, SAMPLES, drawn_samples
+from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
+from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences
+from kgot_lab.experiments.questions.question import QuestionSet
+from kgot_lab.loop.trace import made_by
+from kgot_lab.types import LLM, Json
+from kgot_lab.writing import write_whole
+
+_KIND = "does the graph pay"
+_NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at; chance by rounds and seed."""
+
+    samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
+    systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
+    pairs: Sequence[tuple[str, str]] = SYSTEM_PAIRS
+    aims: Sequence[Goal] = GOALS
+    rounds: int = ROUNDS
+    seed: int = DRAW_SEED
+    develop: bool = False  # whether the questions are those to tune on
+
+    def plan(self, llm: LLM) -> dict[str, Json]:
+        """The plan of this design with a model, as plain values."""
+        sets = {
+            name: {
+                "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
+                "tuned on": self._tuned_on(name),
+            }
+            for name, chosen in self.samples.items()
+        }  # fmt: skip
+        told = {
+            "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
+            "systems": {name: system.as_json() for name, system in self.systems.items()},
+            "model": {"name": llm.name, **made_by(llm)}, "prompts": prompt_digests(), "measures": dict(ANSWER_MEASURES),
+            "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
+            "chance": {
+                "p": "paired randomisation, the signs of a group flipped together",
+                "interval": "95 %, BCa bootstrap, a group drawn together",
+                "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
+                "rounds": self.rounds, "seed": self.seed, "bins": BINS,
+            },
+            "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
+        }  # fmt: skip
+        return dict(json.loads(json.dumps(told)))
+
+    def _tuned_on(self, name: str) -> str:
+        """The set and part that may be tuned on in place of a set's questions; "itself" where these are they."""
+        return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
+
+
+def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
+    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs."""
+    path = folder / PLAN_FILE
+    if path.exists():
+        if differences := plan_differences(comparison_plan(folder), plan):
+            said = f"{folder} holds answers to another plan: {'; '.join(differences)}. A plan is not changed afterwards"
+            raise BadInput(f"{said}: name another folder with --folder DIR")
+        return True
+    if folder.is_dir() and (left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]):
+        raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
+    write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+    write_whole(folder / ".gitignore", "traces/\n", "what git ignores")  # receipts are for keeping, traces are large
+    return False
+
+
+def comparison_plan(folder: Path) -> dict[str, Any]:
+    """The plan of a folder as plain values; raises BadInput where there is none."""
+    path = folder / PLAN_FILE
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        told = (error.strerror or error) if isinstance(error, OSError) else error
+        raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
+    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _NEEDED:
+        raise BadInput(f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR")
+    return plan

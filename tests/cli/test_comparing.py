@@ -1,0 +1,127 @@
+"""`kgot-lab bench questions` as a user types it: on a tiny design against a model server on this computer, stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.answering_server import answering_server
+from support.birthplaces import TINY, told_in_brief
+
+from kgot_lab.cli.app import main
+from kgot_lab.experiments.pays import plan
+from kgot_lab.experiments.pays.sitting import turns
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """A folder to work in, with the tiny design in place of the real one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(plan, "Design", lambda: TINY)
+    return tmp_path
+
+
+@pytest.fixture
+def bench(monkeypatch, capsys):
+    """`kgot-lab bench questions`, run in this process: exit code, standard output, standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", "bench", "questions", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def receipts() -> list[dict[str, object]]:
+    files = Path("out").rglob("receipts.jsonl")
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+
+
+def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
+    with answering_server(told_in_brief) as server:
+        words = ["--model", f"{server.url}#m", "--folder", "out"]
+        code, out, err = bench(*words, "--only", "rag", "--only", "closed-book", "--limit", 1)
+        assert code == 0 and len(receipts()) == 4 and "Systems on all sets" in out and "RAG above the model alone" in out, err
+        assert "right is 'London'" in err and "What is left to answer" in err
+        code, out, err = bench(*words, "--minutes", 60)
+        assert code == 0 and len(receipts()) == len(list(turns(TINY))) and "still to be given" not in err
+        assert all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out  # he is in both sets
+        asked = len(server.answered)
+        assert bench(*words)[:2] == (0, out) and len(server.answered) == asked
+    assert bench("--folder", "out", "--table")[:2] == (0, out)
+    assert "| rag |" in Path("out/results.md").read_text() and json.loads(Path("out/results.json").read_text())["pairs"]
+    assert Path("out/.gitignore").read_text() == "traces/\n"
+
+
+def test_a_stop_after_some_minutes_says_what_is_left(bench):
+    with answering_server(told_in_brief) as server:
+        code, _, err = bench("--model", f"{server.url}#m", "--folder", "out", "--set", "second", "--minutes", 1e-12, "--only", "gold")
+    assert code == 0 and "2 of 2 answers are still to be given. Everything so far is in out" in err and Path("out/plan.json").exists()
+    assert server.answered == [] and "error: no question is answered yet in out" in bench("--folder", "out", "--table")[2]
+
+
+def test_the_questions_to_tune_on_have_a_folder_of_their_own(bench, monkeypatch):
+    monkeypatch.setattr(plan, "Design", lambda samples, develop: replace(TINY, samples=samples, develop=develop))
+    with answering_server(told_in_brief) as server:
+        code, out, err = bench("--develop", "--estimate", "--only", "rag")
+        assert code == 0 and "rag on musique" in out and "musique-498" not in out and "runs/graph-pays" not in err
+        code, _, err = bench("--develop", "--only", "rag", "--minutes", 1e-12, "--model", f"{server.url}#m")
+    assert code == 0 and Path("runs/graph-pays-develop/plan.json").exists() and not Path("runs/graph-pays").exists(), err
+
+
+def test_what_ended_in_an_error_is_said_and_asked_again(bench):
+    refused = ["Curie"]
+
+    def mostly(prompt):
+        if any(name in prompt.messages[-1].text for name in refused):
+            raise ValueError("not that one")
+        return told_in_brief(prompt)
+
+    words = ["--folder", "out", "--only", "gold", "--set", "first"]
+    with answering_server(mostly) as server:
+        code, out, err = bench(*words, "--model", f"{server.url}#m")
+        assert code == 1 and "1 answer ended in an error; the same command asks for it again" in err and "Systems on first" in out
+        refused.clear()
+        assert bench(*words, "--model", f"{server.url}#m")[0] == 0 and len(receipts()) == 4
+
+
+def test_an_estimate_asks_nothing_and_writes_nothing(bench):
+    code, out, _ = bench("--estimate", "--folder", "out")
+    assert code == 0 and out.startswith("What is left to answer") and "rag on first" in out and not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--only", "ragg"], "unknown system 'ragg'; did you mean 'rag'?"),
+        (["--set", "third"], "unknown question set 'third'. Known: first, second"),
+        (["--limit", "0"], "--limit must be 1 or more"),
+        (["--minutes", "0"], "--minutes"),
+        (["--estimate", "--table"], "leave out one of them"),
+        (["--table", "--only", "rag"], "--table shows all that is on file: leave --only out"),
+        (["--table"], "there is no plan of a comparison in out"),
+        (["--model", "recorded:nosuch.jsonl"], "nosuch.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(bench, words, why):
+    code, out, err = bench(*words, "--folder", "out")
+    lines = [line for line in err.splitlines() if line.strip()]
+    assert code == 1 and not out and len(lines) == 1 and lines[0].startswith("error: ") and why in lines[0], err
+    assert not Path("out/plan.json").exists()
+
+
+def test_bench_without_a_name_is_the_recall_benchmark_as_before(monkeypatch, capsys):
+    for words in (["--help"], ["musique", "--help"], ["recall", "--help"]):
+        monkeypatch.setattr(sys, "argv", ["kgot-lab", "bench", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr().out
+        assert not ended.value.code and "Measure every retrieval system" in told and "kgot-lab bench questions" in told
