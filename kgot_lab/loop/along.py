@@ -18,12 +18,13 @@ from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.insert import SourcedSentence, grounded_facts, lookup, read_triples, says_fact, search_tool, use
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, questions_of_each
-from kgot_lab.paths.few import checked_answer, few_prompt, said
+from kgot_lab.paths.few import answer_in, checked_answer, few_prompt
 from kgot_lab.paths.form import form_of
-from kgot_lab.paths.mentions import MENTIONS, SAYS, Sentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
 from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.split import filled, hops_asked, hops_in, subjects
 from kgot_lab.paths.worth import SCALE, STANDING, without_names, worths
+from kgot_lab.retrieval.links import MENTIONS, SAYS
 from kgot_lab.retrieval.names import Titles, capitalised, compared_name
 from kgot_lab.stores.protocol import readers
 from kgot_lab.types import Document, Edge, Prompt, Rows, Triple
@@ -35,7 +36,7 @@ _SENTENCES = 80  # that a read is told the worth of
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PathAnswer:
     """An answer, the route or routes it was read from, how likely the model held it, and why it is refused, if it is."""
 
     text: str
@@ -45,13 +46,13 @@ class Candidate:
 
 
 @dataclass
-class Walk:
+class PathWalk:
     """What this question has met on its way, beside the graph."""
 
     embedder: Embedder | None
-    sentences: dict[str, Sentence] = field(default_factory=dict)  # by their places
+    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
     standing: dict[str, float] = field(default_factory=dict)  # of titles
-    answered: list[Candidate] = field(default_factory=list)
+    answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
     split: bool = False  # whether the question was split into hops
 
@@ -64,7 +65,7 @@ class Walk:
 
 def along(run: Loop) -> Steps[None]:
     """Open with the question, read the best paths, and look up the name at the open end of the best while no answer is sure."""
-    walk = Walk(_minilm())
+    walk = PathWalk(_minilm())
     _recall(run, walk)
     while True:
         if walk.sentences:
@@ -108,7 +109,7 @@ def _unpolled(choice: str, reason: str) -> dict[str, object]:
 # --- what is fetched and written ----------------------------------------------------------------------------------------------
 
 
-def _recall(run: Loop, walk: Walk) -> None:
+def _recall(run: Loop, walk: PathWalk) -> None:
     """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
     if not run.store.schema().nodes:
         return
@@ -119,15 +120,15 @@ def _recall(run: Loop, walk: Walk) -> None:
         _know(run, walk, title)
 
 
-def _know(run: Loop, walk: Walk, title: str) -> None:
+def _know(run: Loop, walk: PathWalk, title: str) -> None:
     """Note the sentences that the graph holds under a title."""
     for number, edge in enumerate(said_under(title, run.store)):
         text, source = edge.properties.get("sentence"), edge.properties.get("source")
         if isinstance(text, str):
-            walk.sentences[edge.target] = Sentence(edge.target, title, text, source if isinstance(source, str) else "", number)
+            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source if isinstance(source, str) else "", number)
 
 
-def _next_calls(run: Loop, walk: Walk) -> tuple[ToolCall, ...]:
+def _next_calls(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
     """The question itself first; later what is asked, with the names at the open ends of the best paths."""
     look = search_tool(run)
     if look is None:
@@ -142,7 +143,7 @@ def _next_calls(run: Loop, walk: Walk) -> tuple[ToolCall, ...]:
     return () if call in run.state.calls else (call,)
 
 
-def _open_ends(run: Loop, walk: Walk, route: Route) -> Iterable[str]:
+def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
     """Names in the sentences of a route that neither the question names nor a title is."""
     question = f" {compared_name(run.state.question)} "
     titles = {compared_name(title) for title in walk.standing}
@@ -150,7 +151,7 @@ def _open_ends(run: Loop, walk: Walk, route: Route) -> Iterable[str]:
         yield from sorted(name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question)
 
 
-def _fetch(run: Loop, walk: Walk, call: ToolCall) -> Steps[ToolReturned]:
+def _fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
     """Make a call, and write the sentences of what it returned, a statement for each passage."""
     returned = yield from use(run, call)
     if returned.failed:
@@ -178,7 +179,7 @@ def _write(run: Loop, statement: str, source: str) -> Steps[None]:
 # --- what is read and answered ------------------------------------------------------------------------------------------------
 
 
-def _answers(run: Loop, walk: Walk) -> Steps[None]:
+def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     """Answer from the best routes that were not read before, until one is sure; two things that are compared are asked about apart."""
     question = run.state.question
     if form_of(question) != "open" and not walk.answered:
@@ -203,17 +204,17 @@ def _answers(run: Loop, walk: Walk) -> Steps[None]:
                     return
 
 
-def _is_sure(run: Loop, walk: Walk) -> bool:
+def _is_sure(run: Loop, walk: PathWalk) -> bool:
     """Whether an answer is likely enough to end with."""
     return any(not each.problem and each.likelihood >= run.limits.sure for each in walk.answered)
 
 
-def _starts(walk: Walk) -> list[str]:
+def _starts(walk: PathWalk) -> list[str]:
     """The titles that stand best, where paths begin."""
     return sorted(walk.standing, key=lambda title: -walk.standing[title])[:_STARTS]
 
 
-def _routes(run: Loop, walk: Walk, question: str, starts: Sequence[str]) -> Steps[tuple[dict[str, float], list[Route]]]:
+def _routes(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) -> Steps[tuple[dict[str, float], list[Route]]]:
     """What each sentence is worth to a question by itself, and the routes from some names, read from the graph in all its languages."""
     own = worths(question, list(walk.sentences.values()), walk.embedder)
     worth = {
@@ -235,22 +236,22 @@ def _routes(run: Loop, walk: Walk, question: str, starts: Sequence[str]) -> Step
     return own, routes_of(rows)
 
 
-def _read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path") -> Steps[Candidate]:
+def _read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path") -> Steps[PathAnswer]:
     """The answer that the sentences of some routes give to a question."""
     text = "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
     answer, likelihood = yield from _ask(run, role, few_prompt(question, text))
     problem = checked_answer(question, answer, text)
     yield run.happened(Parsed, text=answer, problem=problem)
-    return Candidate(answer, routes, likelihood, problem)
+    return PathAnswer(answer, routes, likelihood, problem)
 
 
 def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float]]:
     """A short answer and how likely the model held it, 0 to 1; 0 where it is not told."""
     reply = yield from ask_reply(run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature))
-    return said(reply.text), 0.0 if reply.logprob is None else math.exp(reply.logprob)
+    return answer_in(reply.text), 0.0 if reply.logprob is None else math.exp(reply.logprob)
 
 
-def _best(candidates: Iterable[Candidate]) -> Candidate | None:
+def _best(candidates: Iterable[PathAnswer]) -> PathAnswer | None:
     """The likeliest answer that is not refused, or else the likeliest of those."""
     return max((each for each in candidates if each.text), key=lambda each: (not each.problem, each.likelihood), default=None)
 
@@ -258,7 +259,7 @@ def _best(candidates: Iterable[Candidate]) -> Candidate | None:
 # --- hop by hop ---------------------------------------------------------------------------------------------------------------
 
 
-def _hop_by_hop(run: Loop, walk: Walk) -> Steps[Candidate | None]:
+def _hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     """The answer of the last hop, each asked about the answer of an earlier one; none where the question is no chain, or a hop fails."""
     prompt = hops_asked(run.state.question)
     hops = hops_in((yield from ask_reply(run, "hops", prompt.messages, How("hops", temperature=run.limits.temperature))).text)
@@ -278,13 +279,13 @@ def _hop_by_hop(run: Loop, walk: Walk) -> Steps[Candidate | None]:
         return None
     problem = checked_answer(run.state.question, answers[-1], routes[-1].text)
     yield run.happened(Parsed, text=answers[-1], problem=problem)
-    return Candidate(answers[-1], tuple(dict.fromkeys(routes)), likelihood, problem)
+    return PathAnswer(answers[-1], tuple(dict.fromkeys(routes)), likelihood, problem)
 
 
 # --- two things compared ------------------------------------------------------------------------------------------------------
 
 
-def _compare(run: Loop, walk: Walk) -> Steps[Candidate | None]:
+def _compare(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     """The answer worked out from what is read of each of two things that the question names; none where it names no two."""
     question = run.state.question
     things = _things(walk, question)
@@ -313,16 +314,16 @@ def _compare(run: Loop, walk: Walk) -> Steps[Candidate | None]:
     if not answer:
         return None
     yield run.happened(Parsed, text=answer)
-    return Candidate(answer, tuple(dict.fromkeys(routes)), likelihood)
+    return PathAnswer(answer, tuple(dict.fromkeys(routes)), likelihood)
 
 
-def _things(walk: Walk, question: str) -> list[str]:
+def _things(walk: PathWalk, question: str) -> list[str]:
     """The titles that a question names, in its order."""
     known = Titles(Document(title, "", title) for title in walk.standing)
     return list(dict.fromkeys(known[name][0] for name in known.mentioned(question, cased=False)))
 
 
-def _of_thing(run: Loop, walk: Walk, name: str, question: str) -> Steps[Candidate | None]:
+def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
     """What the sentences under a name answer; a name that the graph does not hold is looked up."""
     title = _title(walk, name)
     if title is None and (look := search_tool(run)) is not None:
@@ -340,7 +341,7 @@ def _of_thing(run: Loop, walk: Walk, name: str, question: str) -> Steps[Candidat
     return (yield from _read_along(run, question, (alone.within(run.limits.path_tokens // 2, own),)))
 
 
-def _title(walk: Walk, name: str) -> str | None:
+def _title(walk: PathWalk, name: str) -> str | None:
     """The title in the graph that a name stands for."""
     if name in walk.standing:
         return name
@@ -352,7 +353,7 @@ def _title(walk: Walk, name: str) -> str | None:
 # --- the end ------------------------------------------------------------------------------------------------------------------
 
 
-def _write_facts(run: Loop, best: Candidate) -> Steps[None]:
+def _write_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     """The facts that a model takes from the sentences of the paths in hand, written where one of the sentences says them."""
     pieces = {
         each.place: SourcedSentence(each.text, each.title, each.source, each.number) for route in best.routes for each in route.sentences
@@ -375,7 +376,7 @@ def _write_facts(run: Loop, best: Candidate) -> Steps[None]:
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 
-def _conclude(run: Loop, best: Candidate | None) -> Steps[None]:
+def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
     """The likeliest answer, with the sentences it was read from; a guess where no path gives one."""
     if best is None:
         yield run.happened(Forced, what="answer")

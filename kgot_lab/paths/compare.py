@@ -9,7 +9,7 @@ from typing import Literal
 from kgot_lab.text.words import named_words, telling_words
 from kgot_lab.types import Message, Prompt
 
-Comparison = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
+ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
 _MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)}
 _DATE = re.compile(r"(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([A-Z][a-z]{2,8})\.?\s+(?:(\d{1,2}),?\s+)?(\d{3,4})\b")
 _YEAR = re.compile(r"\b(\d{3,4})\b")
@@ -47,7 +47,7 @@ def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
     return [[_about(line, thing) for line in lines] for thing in things]
 
 
-def comparison_of(question: str) -> Comparison:
+def comparison_of(question: str) -> ComparedBy:
     """How the two values are compared, by the words of the question."""
     said = question.lower()
     if re.search(r"\b(lived?|lives) (longer|longest)\b|longer (life|span)", said):
@@ -67,7 +67,7 @@ def comparison_of(question: str) -> Comparison:
     return "each"
 
 
-def compared(kind: Comparison, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
     """The answer that the values read of each thing give; "" where they do not compare.
 
     `values` has the answers read of each thing, in the order of its questions. Of two dates of which one is a year alone, the years count.

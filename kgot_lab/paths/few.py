@@ -9,7 +9,7 @@ from kgot_lab.paths.form import Form, form_of
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Message, Prompt
 
-LONGEST = 40  # tokens of an answer
+ANSWER_TOKENS = 40  # tokens of an answer
 _SYSTEM = (
     "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
 )
@@ -50,10 +50,10 @@ def few_prompt(question: str, facts: str) -> Prompt:
     """Ask for the answer that some sentences give, after examples of the question's form; without facts, for what the model knows."""
     turns = [message for example in _EXAMPLES[form_of(question)] for message in _turn(*example, alone=not facts)]
     asked = Message("user", _asked(question, facts))
-    return Prompt((Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, LONGEST)
+    return Prompt((Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS)
 
 
-def said(reply: str) -> str:
+def answer_in(reply: str) -> str:
     """The answer in a reply: its first line, without quotes around it or a full stop behind it."""
     line = next((line.strip() for line in reply.splitlines() if line.strip()), "")
     return line.removeprefix("Answer:").strip().strip('"“”').removesuffix(".").strip()

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from kgot_lab.graph.supports import Support, note, noted
+from kgot_lab.retrieval.links import MENTIONS, SAYS
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Edge, Triple
 
-SAYS, MENTIONS = "says", "mentions"
 _MOST = 8  # names of a sentence
 _LONGEST = 60  # letters of a name
 
 
 @dataclass(frozen=True)
-class Sentence:
+class PlacedSentence:
     """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its number there (0 first)."""
 
     place: str
@@ -36,11 +36,11 @@ def title_of(document: Document) -> str:
     return " ".join(document.title.split()) or document.id
 
 
-def new_sentences(documents: Iterable[Document], store: Store) -> list[Sentence]:
+def new_sentences(documents: Iterable[Document], store: Store) -> list[PlacedSentence]:
     """The sentences of some passages that the graph does not hold yet, each with the node it is to have."""
     taken: dict[str, int] = {}
     there: dict[str, set[Support]] = {}
-    found: list[Sentence] = []
+    found: list[PlacedSentence] = []
     for document in documents:
         title = title_of(document)
         if title not in there:
@@ -50,7 +50,7 @@ def new_sentences(documents: Iterable[Document], store: Store) -> list[Sentence]
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))
                 taken[title] += 1
-                found.append(Sentence(f"{title} §{taken[title]}", title, text, document.id, number))
+                found.append(PlacedSentence(f"{title} §{taken[title]}", title, text, document.id, number))
     return found
 
 
@@ -60,7 +60,7 @@ def said_under(title: str, store: Store) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
 
 
-def mention_facts(said: Iterable[Sentence], titles: Sequence[str]) -> list[Fact]:
+def mention_facts(said: Iterable[PlacedSentence], titles: Sequence[str]) -> list[Fact]:
     """The facts that hold some sentences: its title says a sentence, and the sentence mentions names; `titles` are names to look for.
 
     A name is another title that stands in the sentence, or a run of capitalised words; what is called like a title is that title.
@@ -90,9 +90,9 @@ def _names(text: str, known: Titles) -> Iterator[str]:
             yield name
 
 
-def by_passage(said: Iterable[Sentence]) -> Mapping[str, list[Sentence]]:
+def by_passage(said: Iterable[PlacedSentence]) -> Mapping[str, list[PlacedSentence]]:
     """The sentences of each document, in order."""
-    found: dict[str, list[Sentence]] = {}
+    found: dict[str, list[PlacedSentence]] = {}
     for sentence in said:
         found.setdefault(sentence.source, []).append(sentence)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.paths.mentions import Sentence
+from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Json
 
@@ -23,7 +23,7 @@ class Route:
     end: str
     joint: str
     worth: float
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[PlacedSentence, ...]
     links: frozenset[str] = frozenset()  # places
     facts: tuple[tuple[str, str, str], ...] = ()
 
@@ -32,7 +32,7 @@ class Route:
         order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
         if link := next((each for each in order if each.place in self.links), None):
             order = [link, *(each for each in order if each is not link)]
-        kept: list[Sentence] = []
+        kept: list[PlacedSentence] = []
         used = 0
         for sentence in order:
             size = tokens(sentence.text) + _MARKS
@@ -64,14 +64,14 @@ def routes_of(rows: Iterable[Json]) -> list[Route]:
 def _route(rows: list[Mapping[str, Json]]) -> Route:
     best = rows[0]
     start, end = best["start"], best.get("end") or ""
-    said: dict[str, Sentence] = {}
+    said: dict[str, PlacedSentence] = {}
     links: set[str] = set()
     facts: dict[tuple[str, str, str], None] = {}
     for row in rows:
         for number, title in (("1", row["start"]), ("2", row.get("end") or "")):
             place = row.get(f"place_{number}") or ""
             if place:
-                said[place] = Sentence(place, title, row[f"sentence_{number}"], row.get(f"source_{number}") or "", _number(place))
+                said[place] = PlacedSentence(place, title, row[f"sentence_{number}"], row.get(f"source_{number}") or "", _number(place))
         if row.get("place_1") and row.get("end"):
             links.add(row["place_1"])
         if row.get("relation"):

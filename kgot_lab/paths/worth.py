@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.paths.mentions import Sentence
+from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.text.words import telling_words
 
@@ -25,7 +25,7 @@ def without_names(question: str) -> str:
     return " ".join(word for number, word in enumerate(words) if number == 0 or not _CAPITAL.match(word))
 
 
-def worths(question: str, sentences: Sequence[Sentence], embedder: Embedder | None) -> dict[str, float]:
+def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> dict[str, float]:
     """What each sentence is worth by itself, by its node, wherever its passage stands.
 
     Worth = NEAR cos(question, title and sentence) + ASKED cos(what is asked beside names, sentence) + EARLY / (1 + number in its passage)

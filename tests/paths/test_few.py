@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
-from kgot_lab.paths.few import EXAMPLE_NAMES, checked_answer, few_prompt, said
+from kgot_lab.paths.few import EXAMPLE_NAMES, answer_in, checked_answer, few_prompt
 
 FACTS = "[Boston Beer Company] The Boston Beer Company is a brewer founded in 1984."
 
@@ -42,7 +42,7 @@ def test_without_facts_the_examples_have_none_either() -> None:
 
 @pytest.mark.parametrize(("reply", "answer"), [("1984.", "1984"), ('Answer: "1984"', "1984"), ("\n\n 1984 \nbecause", "1984"), ("", "")])
 def test_an_answer_is_the_first_line_of_a_reply_without_signs_around_it(reply: str, answer: str) -> None:
-    assert said(reply) == answer
+    assert answer_in(reply) == answer
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,5 @@ class Sitting:
         return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
 
 
-
 def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Event) -> None:
     told(due, event)

@@ -24,7 +24,7 @@ from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.tools.search import search
+from kgot_lab.tools.search import FOLLOWED, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
 
@@ -62,13 +62,13 @@ class AnswerSystem:
 
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
-    "long-context": AnswerSystem("few", "convex", 20),
+    "long-context": AnswerSystem("few", "convex", 20, questions=20),
     "rag": AnswerSystem("json", "convex", 5),
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", 8, "paths", "in_memory"),
-    "paths-fused": AnswerSystem("loop", "follow", 8, "paths", "fused", questions=20),
+    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory"),
+    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20),
     "gold": AnswerSystem("few", "gold"),
 }
 
@@ -150,7 +150,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 WAYS: Mapping[str, OneCall] = {
     "json": _with_likelihood(IN_JSON),
-    "few": _with_likelihood(OneCall(_few_prompt, few.said, _few_refused)),
+    "few": _with_likelihood(OneCall(_few_prompt, few.answer_in, _few_refused)),
 }
 
 

@@ -40,4 +40,3 @@ def _question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Question
     gold = tuple(sorted({ids[document] for document, _ in support}))
     facts = tuple(rows[document]["sentences"][number].strip() for document, number in support)
     return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
-
