@@ -13,12 +13,11 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.loop import prompts
+from kgot_lab.loop import along, prompts
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.paths import few
-from kgot_lab.paths.compare import asked_of_each
+from kgot_lab.paths import compare, few, form, mentions, routes, split, worth
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
@@ -172,7 +171,10 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
 
 
 def prompt_digests() -> dict[str, str]:
-    """What the prompts of all systems come from, each as a hash: what a plan names, so that no wording changes in the middle of a run."""
+    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes in the middle of a run.
+
+    Of the mode `paths` that is its whole code, since rules choose what its prompts show.
+    """
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
     texts = {
@@ -180,5 +182,5 @@ def prompt_digests() -> dict[str, str]:
         for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
-    texts["apart"] = json.dumps([asdict(asked_of_each(question)) for question in forms])
+    texts["paths"] = "".join(inspect.getsource(module) for module in (along, compare, few, form, mentions, routes, split, worth))
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
