@@ -28,7 +28,7 @@ from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN)
-_UNKNOWN = "unknown"
+UNANSWERED = "unknown"  # what it answers where the facts do not give the answer
 _BREAK = " )"  # what no language of a store takes at the end of a statement
 _MOST_NAMES = 4  # that a reply of names may hold
 
@@ -109,7 +109,7 @@ class Simulated:
     def _look(self, asking: Asking, prompt: Prompt) -> Json:
         seen = self._seen(asking)
         if not self._wants_to_read(seen, prompt):
-            return {"answer": _UNKNOWN, "choice": "INSERT", "about": [], "missing": seen.missing}
+            return {"answer": UNANSWERED, "choice": "INSERT", "about": [], "missing": seen.missing}
         answer = seen.answer or seen.nearest or seen.chain.steps[0].fact.subject
         return {"answer": answer, "choice": "RETRIEVE", "about": self._about(seen, prompt), "missing": ""}
 
@@ -195,20 +195,20 @@ class Simulated:
     def _said(self, seen: _Seen, prompt: Prompt) -> str:
         """An answer without a statement, from the graph as text."""
         wrong = self._errs("read", *_where(seen, prompt))
-        return self._made_up(seen.chain.steps[-1].fact).object if wrong else seen.answer or seen.nearest or _UNKNOWN
+        return self._made_up(seen.chain.steps[-1].fact).object if wrong else seen.answer or seen.nearest or UNANSWERED
 
     def _guess(self, asking: Asking, prompt: Prompt) -> Json:
         seen = self._seen(asking)
-        return {"answer": self._said(seen, prompt) if seen.answer else _UNKNOWN}
+        return {"answer": self._said(seen, prompt) if seen.answer else UNANSWERED}
 
     def _answer(self, asking: Asking, _: Prompt) -> Json:
         seen = self._seen_in(asking.texts["question"], asking.texts["facts"])
-        return {"answer": seen.answer or seen.nearest or _UNKNOWN}
+        return {"answer": seen.answer or UNANSWERED}
 
     def _number(self, asking: Asking, _: Prompt) -> Json:
         seen = self._seen_in(asking.texts["question"], asking.texts["facts"])
         candidates = [plain_answer(candidate) for candidate in re.split(r"\n\d+\. ", asking.texts["candidates"])]
-        best = plain_answer(seen.answer or seen.nearest)
+        best = plain_answer(seen.answer or UNANSWERED)
         return {"number": candidates.index(best) + 1 if best in candidates else 1}
 
     # --- seeing and erring ---

@@ -1,15 +1,18 @@
-"""Small made-up worlds whose every fact is known: chains of facts over pages that also say other things."""
+"""Worlds whose facts are known: made-up chains over pages that also say other things, and questions on file with their parts."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from kgot_lab.errors import require_count
-from kgot_lab.experiments.competence.gold import Gold, GoldChain, GoldStep
+from kgot_lab.experiments.competence.gold import Gold, GoldChain, GoldStep, gold_of_parts
 from kgot_lab.experiments.recall.synthetic import word
-from kgot_lab.types import Document, Triple
+from kgot_lab.types import Document, Json, Triple
 
 RELATIONS = tuple("teacher founder landlord sculptor captain neighbour patron rival gardener tailor banker pilot".split())
 ASIDE = tuple("cousin barber printer cook scribe".split())  # what pages say besides, and no question asks
@@ -40,7 +43,8 @@ def chain_world(questions: int = 100, hops: int = 2, *, aside: int = 2, seed: in
     besides: list[GoldStep] = []
     for number, own in enumerate(names):
         relations = [RELATIONS[index] for index in chance.permutation(len(RELATIONS))[:hops]]
-        steps = tuple(_step(*ends, after=(place - 1,) if place else ()) for place, ends in enumerate(zip(own, relations, own[1:], strict=False)))
+        ends = zip(own, relations, own[1:], strict=False)
+        steps = tuple(_step(*fact, after=(place - 1,) if place else ()) for place, fact in enumerate(ends))
         for place, name in enumerate(own):
             said = [_step(name, ASIDE[which], _of_another(names, number, chance)) for which in chance.permutation(len(ASIDE))[:aside]]
             besides += said
@@ -49,6 +53,19 @@ def chain_world(questions: int = 100, hops: int = 2, *, aside: int = 2, seed: in
         asked = "".join(f"the {relation} of " for relation in reversed(relations))
         chains.append(GoldChain(f"Who is {asked}{own[0]}?", steps, own[-1], f"w{number}"))
     return World(tuple(documents), Gold(tuple(chains), tuple(besides)))
+
+
+def world_on_file(folder: Path) -> World:
+    """The passages and decomposed questions of a folder with corpus.jsonl.gz and queries.jsonl.gz, as MuSiQue's lie in data/.
+
+    Questions with a part that no sentence of its passage answers are left out.
+    """
+    documents = tuple(Document(row["_id"], row["text"], row.get("title", "")) for row in _rows(folder / "corpus.jsonl.gz"))
+    return World(documents, gold_of_parts(_rows(folder / "queries.jsonl.gz"), documents))
+
+
+def _rows(path: Path) -> list[Json]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
 
 
 def _name(number: int) -> str:
