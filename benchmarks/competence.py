@@ -1,6 +1,6 @@
 """What the loop makes of errors: questions solved by a simulated model against the rate of each kind of error, and what bends the curves.
 
-python benchmarks/competence.py                  # measures, about a quarter of an hour on one core
+python benchmarks/competence.py                  # measures, some ten minutes on two cores
 python benchmarks/competence.py --questions 30   # sooner, with wider intervals; nothing is kept
 python benchmarks/competence.py --table          # the table and figure of what was measured
 
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,6 @@ from kgot_lab.cli.needs import need_files
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.competence.curves import CompetenceCurve, LoopSetting
-    from kgot_lab.experiments.competence.worlds import World
 
 RESULTS = Path(__file__).parent / "results" / "competence.json"
 FIGURE = Path(__file__).parent / "results" / "competence.svg"
@@ -35,22 +36,32 @@ def compared() -> list[tuple[str, LoopSetting]]:
     """Each kind of error at the two presets, on questions of two hops."""
     from kgot_lab.experiments.competence.curves import LoopSetting
     from kgot_lab.experiments.competence.exact import (
-        solved_despite_inventions, solved_despite_misses, solved_despite_reads, solved_despite_votes,
+        solved_despite_inventions,
+        solved_despite_misses,
+        solved_despite_reads,
+        solved_despite_votes,
     )  # fmt: skip
-    from kgot_lab.experiments.competence.simulated import RATES as kinds  # noqa: N811
+    from kgot_lab.experiments.competence.simulated import ERROR_RATES
     from kgot_lab.loop.limits import LOCAL, REFERENCE
 
     exact = {
         "vote": partial(solved_despite_votes, HOPS, REFERENCE.votes), "missed": partial(solved_despite_misses, HOPS, REFERENCE.steps),
         "invented": partial(solved_despite_inventions, HOPS), "read": partial(solved_despite_reads, REFERENCE.votes),
     }  # fmt: skip
-    return [(kind, each) for kind in kinds for each in (LoopSetting("reference", REFERENCE, exact.get(kind)), LoopSetting("local", LOCAL))]
+    return [
+        (kind, each) for kind in ERROR_RATES for each in (LoopSetting("reference", REFERENCE, exact.get(kind)), LoopSetting("local", LOCAL))
+    ]
 
 
 def bent() -> list[tuple[str, LoopSetting]]:
     """What ballots, steps, repairs and forced reads do against the errors that they are for, on questions of three hops."""
     from kgot_lab.experiments.competence.curves import LoopSetting
-    from kgot_lab.experiments.competence.exact import solved_despite_misses, solved_despite_reads, solved_despite_votes
+    from kgot_lab.experiments.competence.exact import (
+        solved_despite_forced_reads,
+        solved_despite_misses,
+        solved_despite_reads,
+        solved_despite_votes,
+    )  # fmt: skip
     from kgot_lab.loop.limits import REFERENCE
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
@@ -59,21 +70,29 @@ def bent() -> list[tuple[str, LoopSetting]]:
         *(("missed", LoopSetting(f"{n} steps", REFERENCE.but(steps=n), partial(solved_despite_misses, LONGER, n))) for n in (3, 5, 7, 10)),
         *(("broken", LoopSetting(f"{n} repairs", REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
         *(("read", LoopSetting(f"{n} votes", REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
-        *(("read", LoopSetting(f"{n} forced reads", few.but(forced_reads=n), lambda rate, n=n: 1 - rate**n)) for n in (1, 3, 5)),
+        *(("read", LoopSetting(f"{n} forced reads", few.but(forced_reads=n), partial(solved_despite_forced_reads, n))) for n in (1, 3, 5)),
     ]
 
 
-def measured(world: World, settings: Iterable[tuple[str, LoopSetting]]) -> list[CompetenceCurve]:
-    """The curve of each setting."""
+def measured(questions: int, hops: int, settings: Sequence[tuple[str, LoopSetting]]) -> list[CompetenceCurve]:
+    """The curve of each setting, as many at a time as there are cores."""
+    found = []
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(settings))) as pool:
+        for each in pool.map(partial(one_curve, questions, hops), settings):
+            found.append(each)
+            print(each, flush=True)
+    return found
+
+
+def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> CompetenceCurve:
+    """The curve of one setting, on a world that is the same each time."""
     from kgot_lab.experiments.competence.curves import competence_curve
+    from kgot_lab.experiments.competence.worlds import chain_world
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
 
-    tools, found = [search(world.documents, bm25(world.documents), k=FOUND)], []
-    for kind, setting in settings:
-        found.append(competence_curve(world.gold, tools, kind, setting, RATES))
-        print(found[-1], flush=True)
-    return found
+    world = chain_world(questions, hops)
+    return competence_curve(world.gold, [search(world.documents, bm25(world.documents), k=FOUND)], *setting, RATES)
 
 
 def without_errors(most: int) -> list[dict[str, Any]]:
@@ -126,10 +145,10 @@ def show(report: dict[str, Any]) -> None:
     both = {name: as_curves(report[name]) for name in ("compared", "bent")}
     titles = {"compared": f"{HOPS} hops, both presets", "bent": f"{LONGER} hops, reference with one limit changed"}
     for name, curves in both.items():
-        print("\n" + curves_grid(curves, f"Simulated: questions solved by rate of errors; {titles[name]}, n = {report['questions']}").markdown)
+        print("\n" + curves_grid(curves, f"questions solved by rate of errors; {titles[name]}, n = {report['questions']}").markdown)
     rows = tuple(tuple(map(Cell, _cells(row))) for row in report["without_errors"])
     columns = ("questions", "setting", "solved", "95 %", "n")
-    print("\n" + Grid("Simulated: solved by a model without errors", columns, rows).markdown)
+    print("\n" + Grid("Simulated model: solved by one without errors", columns, rows).markdown)
     print(competence_curves([*both["compared"], *both["bent"]]).save(FIGURE))
     print(f"largest distance from a formula: {decimal(_farthest([*both['compared'], *both['bent']]))}")
 
@@ -145,21 +164,19 @@ def _farthest(curves: Iterable[CompetenceCurve]) -> float:
 def main() -> None:
     """Measure, keep, show."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--questions", type=int, default=300, help="of each made-up world (%(default)s)")
+    arguments.add_argument("--questions", type=int, default=200, help="of each made-up world (%(default)s)")
     arguments.add_argument("--table", action="store_true", help="show what was measured")
     options = arguments.parse_args()
     if options.table:
         need_files("python benchmarks/competence.py makes it", RESULTS)
         show(json.loads(RESULTS.read_text()))
         return
-    from kgot_lab.experiments.competence.worlds import chain_world
-
     report = {
         "what": "a simulated model of known competence; no number here is of a language model",
         "python": platform.python_version(),
         "questions": options.questions,
-        "compared": [curve.as_json for curve in measured(chain_world(options.questions, HOPS), compared())],
-        "bent": [curve.as_json for curve in measured(chain_world(options.questions, LONGER), bent())],
+        "compared": [curve.as_json for curve in measured(options.questions, HOPS, compared())],
+        "bent": [curve.as_json for curve in measured(options.questions, LONGER, bent())],
         "without_errors": without_errors(options.questions),
     }
     if options.questions == arguments.get_default("questions"):

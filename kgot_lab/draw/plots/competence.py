@@ -1,4 +1,4 @@
-"""What the loop makes of a simulated model's errors: solved questions against the rate of each kind, with the formula's where there is one."""
+"""Curves of a simulated model: questions solved against the rate of each kind of error, and what a formula says of them."""
 
 from __future__ import annotations
 

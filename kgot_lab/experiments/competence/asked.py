@@ -17,7 +17,7 @@ from kgot_lab.types import Message, Prompt
 
 @dataclass(frozen=True)
 class Asking:
-    """What a prompt asks for, by the name of the function in `loop.prompts` that made it, and the texts that went into it, by their names."""
+    """What a prompt asks for, by the name of the function in `loop.prompts` that made it, and the texts in it by name."""
 
     what: str
     texts: Mapping[str, str]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.answers import exact_match
 from kgot_lab.evaluation.significance import Estimate, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
-from kgot_lab.experiments.competence.gold import Gold
+from kgot_lab.experiments.competence.gold import GoldSet
 from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import RATES, UNANSWERED, Competence, Simulated
+from kgot_lab.experiments.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated
 from kgot_lab.loop.events import Asked, Refused, Wrote
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.walk import solve, think
@@ -39,7 +40,7 @@ class SimulatedEnd:
 
 
 def simulated_ends(
-    gold: Gold, tools: Sequence[Tool], competence: Competence, limits: Limits, *, store: Callable[[], Store] = PlainFacts
+    gold: GoldSet, tools: Sequence[Tool], competence: Competence, limits: Limits, *, store: Callable[[], Store] = PlainFacts
 ) -> tuple[SimulatedEnd, ...]:
     """Ask the loop every question of a gold, each with a new store, of a model of this competence."""
     llm, found = Simulated(gold, competence), []
@@ -92,17 +93,18 @@ class LoopSetting:
 
 
 def competence_curve(
-    gold: Gold, tools: Sequence[Tool], rate: str, setting: LoopSetting, rates: Iterable[float], *, competence: Competence | None = None
+    gold: GoldSet, tools: Sequence[Tool], rate: str, setting: LoopSetting, rates: Iterable[float], *, competence: Competence | None = None
 ) -> CompetenceCurve:
     """Solved questions as one rate of errors grows, with 95 % intervals; `competence` holds the other rates and the seed.
 
     The same questions and seed serve every point, and an error that is drawn at a rate is drawn at every higher one. Raises UnknownName.
     """
-    if rate not in RATES:
-        raise UnknownName("rate of errors", rate, RATES)
+    if rate not in ERROR_RATES:
+        raise UnknownName("rate of errors", rate, ERROR_RATES)
     points = []
     for value in rates:
-        ends = simulated_ends(gold, tools, replace(competence or Competence(), **{rate: value}), setting.limits)
+        changed: dict[str, Any] = {rate: value}
+        ends = simulated_ends(gold, tools, replace(competence or Competence(), **changed), setting.limits)
         solved, wrong = (sum(end.right for end in ends), sum(end.answered and not end.right for end in ends))
         exact = setting.exact(value) if setting.exact else None
         points.append(CurvePoint(value, share(solved, len(ends)), share(wrong, len(ends)), exact))
@@ -110,7 +112,7 @@ def competence_curve(
 
 
 def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
-    """Curves over the same rates as a table: a row each, solved questions with their interval, and the formula's below."""
+    """Curves over the same rates as a table that says it is of a simulation: a row each, and below it what a formula says."""
     rates = [f"{point.rate:g}".replace("0.", ".") for point in curves[0].points] if curves else []
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
@@ -119,4 +121,4 @@ def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
         if any(point.exact is not None for point in curve.points):
             exact = ("" if point.exact is None else decimal(point.exact) for point in curve.points)
             rows.append((Cell("    by formula"), *map(Cell, exact)))
-    return Grid(title, ("errors, setting", *rates), tuple(rows))
+    return Grid(f"Simulated model: {title}", ("errors, setting", *rates), tuple(rows))

@@ -43,3 +43,8 @@ def solved_despite_reads(votes: int, read: float) -> float:
     Voting stops at the majority, so there are votes // 2 + 1 of them.
     """
     return float(1 - read ** (votes // 2 + 1))
+
+
+def solved_despite_forced_reads(reads: int, read: float) -> float:
+    """The same where reading is forced, so many times: one of the forced reads must read the right facts."""
+    return float(1 - read**reads)

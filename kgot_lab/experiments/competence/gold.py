@@ -45,7 +45,7 @@ class GoldChain:
 
 
 @dataclass(frozen=True)
-class Gold:
+class GoldSet:
     """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where two questions are the same."""
 
     chains: tuple[GoldChain, ...]
@@ -67,14 +67,14 @@ class Gold:
 # --- from decomposed questions ----------------------------------------------------------------------------------------
 
 
-def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document]) -> Gold:
+def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document]) -> GoldSet:
     """The gold of questions that are decomposed as MuSiQue has them (Trivedi et al. 2022): parts with an answer and a passage each.
 
     A question is left out where no sentence of a part's passage holds the part's answer, so that nobody could read it there.
     """
     by_id = {document.id: document for document in documents}
     chains = (_chain(row, by_id) for row in rows)
-    return Gold(tuple(chain for chain in chains if chain))
+    return GoldSet(tuple(chain for chain in chains if chain))
 
 
 _NUMBER = re.compile(r"#(\d+)")

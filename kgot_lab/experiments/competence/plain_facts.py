@@ -1,4 +1,4 @@
-"""A store whose language is data: statements are JSON, so that thousands of simulated runs need no sandbox and no language of a database."""
+"""A store whose language is data: statements are JSON, so that thousands of simulated runs need no sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _adding(facts: Sequence[Fact]) -> str:
     return json.dumps({"add": [[*astuple(triple), dict(properties)] for triple, properties in facts]}, ensure_ascii=False)
 
 
-PLAIN = Dialect(
+PLAIN_FACTS = Dialect(
     name="plain facts in JSON",
     how_to_write='{"add": [[subject, relation, object, {properties}], …]} adds facts.',
     how_to_read='{"about": [names], "hops": number} reads the facts within so many hops of some names.',
@@ -36,7 +36,7 @@ PLAIN = Dialect(
 class PlainFacts(Kept):
     """A graph in this process that takes facts in JSON: for simulations and lessons, where nothing need run in a sandbox."""
 
-    dialect = PLAIN
+    dialect = PLAIN_FACTS
     language = "json"
 
     def __init__(self) -> None:
@@ -60,7 +60,9 @@ class _Facts:
         nodes: dict[str, Node | None] = {}
         edges: dict[tuple[str, str, str, str], Edge | None] = {}
         for each in facts:
-            if not (isinstance(each, list) and len(each) == 4 and all(isinstance(part, str) for part in each[:3]) and isinstance(each[3], dict)):
+            if not (
+                isinstance(each, list) and len(each) == 4 and all(isinstance(part, str) for part in each[:3]) and isinstance(each[3], dict)
+            ):
                 raise QueryFailed(statement, "a fact is [subject, relation, object, {properties}]")
             subject, relation, object, properties = each
             identity = (subject, relation, object, "")
@@ -76,8 +78,11 @@ class _Facts:
             raise QueryFailed(statement, "about is a list of names, and hops a whole number")
         wanted = {str(name).casefold() for name in names}
         starts = [id for id in self._truth.nodes if id.casefold() in wanted]
-        near = {id: far for start in starts for id, far in sorted(reached(start, max(1, hops) - 1, self._ends).items(), key=lambda at: at[1])}
-        met = dict.fromkeys(identity for id in sorted(near, key=lambda id: near[id]) for identity in self._truth.incident[id])
+        far: dict[str, int] = {}
+        for start in starts:
+            for id, steps in reached(start, max(1, hops) - 1, self._ends).items():
+                far[id] = min(steps, far.get(id, steps))
+        met = dict.fromkeys(identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id])
         found = [self._truth.edges[identity] for identity in met]
         return tuple({**edge.properties, "subject": edge.source, "relation": edge.type, "object": edge.target} for edge in found)
 

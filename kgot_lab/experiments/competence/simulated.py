@@ -15,8 +15,8 @@ from itertools import count
 
 from kgot_lab.errors import BadInput, LLMError, require_count
 from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
-from kgot_lab.experiments.competence.gold import Gold, GoldChain
-from kgot_lab.experiments.competence.plain_facts import PLAIN
+from kgot_lab.experiments.competence.gold import GoldChain, GoldSet
+from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS
 from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
@@ -27,7 +27,7 @@ from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
-DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN)
+DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
 UNANSWERED = "unknown"  # what it answers where the facts do not give the answer
 _BREAK = " )"  # what no language of a store takes at the end of a statement
 _MOST_NAMES = 4  # that a reply of names may hold
@@ -53,17 +53,17 @@ class Competence:
 
     def __post_init__(self) -> None:
         require_count(self.seed, 0, "the seed of a competence")
-        for name in RATES:
+        for name in ERROR_RATES:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise BadInput(f"the rate of errors {name!r} must be between 0 and 1, not {value!r}")
 
     def __str__(self) -> str:
-        rates = (f"{name}={getattr(self, name):g}".replace("=0.", "=.") for name in RATES)
+        rates = (f"{name}={getattr(self, name):g}".replace("=0.", "=.") for name in ERROR_RATES)
         return ",".join((*rates, f"seed={self.seed}"))
 
 
-RATES = tuple(each.name for each in fields(Competence) if each.name != "seed")
+ERROR_RATES = tuple(each.name for each in fields(Competence) if each.name != "seed")
 
 
 class Simulated:
@@ -77,10 +77,10 @@ class Simulated:
 
     price = FREE
 
-    def __init__(self, gold: Gold, competence: Competence | None = None, *, dialects: Sequence[Dialect] = DIALECTS):
+    def __init__(self, gold: GoldSet, competence: Competence | None = None, *, dialects: Sequence[Dialect] = DIALECTS):
         self.competence = competence or Competence()
         self.name = f"simulated:{self.competence}"
-        self._gold, self._reader = gold, PromptReader(tuple(dialects))
+        self._gold, self._reader = gold, _prompts_in(tuple(dialects))
         self._replies: Mapping[str, Callable[[Asking, Prompt], Json]] = {
             "vote": self._vote, "vote_by_names": self._look, "merge": self._merged, "choose_tools": self._calls, "next_names": self._next,
             "write": self._statements, "extract": self._lines, "mend": self._mended, "reread": self._read, "read_in": self._read,
@@ -232,6 +232,12 @@ class Simulated:
         return bool(chance) and _drawn(str(self.competence.seed), rate, *where) < chance
 
 
+@lru_cache(maxsize=8)
+def _prompts_in(dialects: tuple[Dialect, ...]) -> PromptReader:
+    """What reads prompts in some languages, made once."""
+    return PromptReader(dialects)
+
+
 @dataclass(frozen=True)
 class _Seen:
     """A question, and the object that a text gives for each of its steps, "" where it gives none."""
@@ -298,7 +304,7 @@ def _stands(triple: Triple, text: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _spellings(triple: Triple) -> re.Pattern[str]:
-    """A fact as graphs and rows spell it: alone on its line, or beside others with which it shares a sentence, and before its properties."""
+    """A fact as graphs and rows spell it: alone on its line or beside others of its sentence, and before its properties."""
     edge = Edge(triple.subject, triple.relation, triple.object)
     spelled = {*(dialect.edge(edge) for dialect in DIALECTS), fact_of(edge), " ".join(astuple(triple))}
     return re.compile(rf"(?:^|; )(?:{'|'.join(map(re.escape, sorted(spelled)))})(?=$|; | \(| \{{| \[\])", re.M)

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.errors import require_count
-from kgot_lab.experiments.competence.gold import Gold, GoldChain, GoldStep, gold_of_parts
+from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_parts
 from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.types import Document, Json, Triple
 
 RELATIONS = tuple("teacher founder landlord sculptor captain neighbour patron rival gardener tailor banker pilot".split())
-ASIDE = tuple("cousin barber printer cook scribe".split())  # what pages say besides, and no question asks
+SAID_BESIDES = tuple("cousin barber printer cook scribe".split())  # what pages say besides, and no question asks
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class World:
     """Pages, and questions whose chains of facts stand in them."""
 
     documents: tuple[Document, ...]
-    gold: Gold
+    gold: GoldSet
 
 
 def chain_world(questions: int = 100, hops: int = 2, *, aside: int = 2, seed: int = 0) -> World:
@@ -46,13 +46,16 @@ def chain_world(questions: int = 100, hops: int = 2, *, aside: int = 2, seed: in
         ends = zip(own, relations, own[1:], strict=False)
         steps = tuple(_step(*fact, after=(place - 1,) if place else ()) for place, fact in enumerate(ends))
         for place, name in enumerate(own):
-            said = [_step(name, ASIDE[which], _of_another(names, number, chance)) for which in chance.permutation(len(ASIDE))[:aside]]
+            said = [
+                _step(name, SAID_BESIDES[which], _of_another(names, number, chance))
+                for which in chance.permutation(len(SAID_BESIDES))[:aside]
+            ]
             besides += said
             page = [step.sentence for step in (*steps[place : place + 1], *said)]
             documents.append(Document(f"w{number}-{place}", " ".join(page[index] for index in chance.permutation(len(page))), name))
         asked = "".join(f"the {relation} of " for relation in reversed(relations))
         chains.append(GoldChain(f"Who is {asked}{own[0]}?", steps, own[-1], f"w{number}"))
-    return World(tuple(documents), Gold(tuple(chains), tuple(besides)))
+    return World(tuple(documents), GoldSet(tuple(chains), tuple(besides)))
 
 
 def world_on_file(folder: Path) -> World:
