@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.errors import BadInput
@@ -88,7 +88,7 @@ def _chain(row: Mapping[str, Json], documents: Mapping[str, Document]) -> GoldCh
         document = documents[part["doc_id"]]
         after = tuple(dict.fromkeys(int(number) - 1 for number in _NUMBER.findall(part["question"])))
         subject = parts[after[-1]]["answer"] if after else _named(part["question"], document)
-        sentence = _saying(document, part)
+        sentence = _saying(document, part["answer"], part.get("question_resolved", part["question"]))
         if not sentence or subject == part["answer"]:
             return None
         steps.append(GoldStep(Triple(subject, _relation(part["question"], subject), part["answer"]), sentence, document.title, after))
@@ -111,9 +111,37 @@ def _relation(question: str, subject: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", asked))[:_SHORT].strip() or "is"
 
 
-def _saying(document: Document, part: Mapping[str, Json]) -> str:
-    """The sentence of a passage that holds a part's answer and most of its words, "" if none does."""
-    wanted = f" {' '.join(named_words(part['answer']))} "
+def _saying(document: Document, answer: str, asked: str) -> str:
+    """The sentence of a passage that holds an answer and most words of what is asked, "" if none holds the answer."""
+    wanted = f" {' '.join(named_words(answer))} "
     found = [text for text in sentences(" ".join(document.text.split())) if wanted in f" {' '.join(named_words(text))} "]
-    scores = relevance(part.get("question_resolved", part["question"]), found)
+    scores = relevance(asked, found)
     return max(zip(scores, found, strict=True), key=lambda scored: scored[0], default=(0.0, ""))[1]
+
+
+# --- from questions with their triples --------------------------------------------------------------------------------
+
+
+def gold_of_triples(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document], relevant: Mapping[str, Iterable[str]]) -> GoldSet:
+    """The gold of questions with their triples, as 2WikiMultiHopQA has them (Ho et al. 2020), and the ids of the passages that say them.
+
+    A question is left out where no sentence of its passages holds a triple's object, so that nobody could read it there.
+    """
+    by_id = {document.id: document for document in documents}
+    chains = (_chain_of_triples(row, [by_id[id] for id in relevant[row["_id"]]]) for row in rows)
+    return GoldSet(tuple(chain for chain in chains if chain))
+
+
+def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) -> GoldChain | None:
+    facts = [Triple(*evidence) for evidence in row["evidences"]]
+    steps: list[GoldStep] = []
+    for number, fact in enumerate(facts):
+        name = named_words(fact.subject)
+        about = sorted(documents, key=lambda document: named_words(document.title) != name)  # the subject's own page first
+        said = ((document, _saying(document, fact.object, f"{fact.subject} {fact.relation}")) for document in about)
+        document, sentence = next(((document, text) for document, text in said if text), (None, ""))
+        if document is None or fact.subject == fact.object:
+            return None
+        after = tuple(earlier for earlier in range(number) if named_words(facts[earlier].object) == name)
+        steps.append(GoldStep(fact, sentence, document.title, after))
+    return GoldChain(row["text"], tuple(steps), row["answer"], row["_id"])

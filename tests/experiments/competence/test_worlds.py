@@ -6,10 +6,10 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep
+from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS, PlainFacts
 from kgot_lab.experiments.competence.worlds import chain_world, world_on_file
-from kgot_lab.types import Triple
+from kgot_lab.types import Document, Triple
 
 # --- made up ----------------------------------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def test_no_page_of_a_chain_names_another_name_of_it_but_the_next():
     for chain in world.gold.chains:
         names = [chain.steps[0].fact.subject, *(step.fact.object for step in chain.steps)]
         for place, name in enumerate(names):
-            assert [other for other in names if other in text[name]] == names[place : place + 2] or text[name].count(name) == 0
+            assert [other for other in names if other in text[name]] == names[place : place + 2]
 
 
 def test_a_world_of_one_question_is_a_world():
@@ -59,6 +59,22 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
             assert any(title == step.title and step.sentence in text for title, text in pages)
     first = world.gold.chains[0].steps
     assert first[1].after == (0,) and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
+
+
+def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():
+    pages = [
+        Document("1", "Winter Hymn is a film. It was made by Ana Duro.", "Winter Hymn"),
+        Document("2", "Ana Duro (born 3 May 1901) made films.", "Ana Duro"),
+    ]
+    asked = {"_id": "q", "text": "When was the maker of Winter Hymn born?", "answer": "3 May 1901"}
+    told = [["Winter Hymn", "director", "Ana Duro"], ["Ana Duro", "date of birth", "3 May 1901"]]
+    (chain,) = gold_of_triples([{**asked, "evidences": told}], pages, {"q": ["2", "1"]}).chains
+    assert [(step.title, step.sentence, step.after) for step in chain.steps] == [
+        ("Winter Hymn", "It was made by Ana Duro.", ()),
+        ("Ana Duro", "Ana Duro (born 3 May 1901) made films.", (0,)),
+    ]
+    unsaid = [told[0], ["Ana Duro", "date of birth", "1902"]]
+    assert not gold_of_triples([{**asked, "evidences": unsaid}], pages, {"q": ["1", "2"]}).chains
 
 
 def test_gold_that_contradicts_itself_is_refused():
