@@ -10,6 +10,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.loop.cut import relevance
 from kgot_lab.loop.insert import SourcedSentence
 from kgot_lab.text.sentences import sentences
+from kgot_lab.text.surrogates import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Json, Triple
 
@@ -54,7 +55,7 @@ class GoldSet:
     by_sentence: Mapping[str, tuple[Triple, ...]] = field(init=False, repr=False, compare=False)  # with its title, as the loop shows it
 
     def __post_init__(self) -> None:
-        chains = {chain.question: chain for chain in self.chains}
+        chains = {whole(chain.question.strip()): chain for chain in self.chains}  # as the loop says it
         if len(chains) < len(self.chains):
             raise BadInput("two chains are of the same question, so its answer is not known")
         said: dict[str, dict[Triple, None]] = {}

@@ -81,6 +81,11 @@ def test_plain_facts_and_python_come_to_the_same_ends_with_the_same_errors():
     assert plain == python, "in operations mode no statement is the model's own, so not even the broken ones differ"
 
 
+def test_a_question_with_spaces_around_it_is_the_same_question():
+    spaced = replace(WORLD.gold, chains=(replace(WORLD.gold.chains[0], question=f"  {WORLD.gold.chains[0].question} "),))
+    assert [end.right for end in simulated_ends(spaced, tools(), Competence(), REFERENCE)] == [True]
+
+
 # --- one rate at 1 ----------------------------------------------------------------------------------------------------
 
 
