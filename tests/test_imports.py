@@ -30,6 +30,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.pays"}],  # answers as questions does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
+    [{"experiments.competence"}],  # makes its names as recall does
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}],

@@ -1,0 +1,148 @@
+"""What a simulated model answers from: questions as chains of facts, each with the sentence that says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgot_lab.errors import BadInput
+from kgot_lab.loop.cut import relevance
+from kgot_lab.loop.insert import SourcedSentence
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.surrogates import whole
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Document, Json, Triple
+
+
+@dataclass(frozen=True)
+class GoldStep:
+    """A fact, the sentence that says it with its passage's title, and which earlier steps give the name that it is looked up by."""
+
+    fact: Triple
+    sentence: str
+    title: str = ""
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class GoldChain:
+    """A question, the facts that answer it in order, and its answer; raises BadInput where it has no step, or one rests on a later one."""
+
+    question: str
+    steps: tuple[GoldStep, ...]
+    answer: str
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.steps or any(not 0 <= earlier < number for number, step in enumerate(self.steps) for earlier in step.after):
+            raise BadInput(f"the question {self.question!r} needs a step or more, each resting on earlier ones only")
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """The steps that no other rests on: what they give is the answer, or what it is made of."""
+        used = {earlier for step in self.steps for earlier in step.after}
+        return tuple(number for number in range(len(self.steps)) if number not in used)
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where two questions are the same."""
+
+    chains: tuple[GoldChain, ...]
+    besides: tuple[GoldStep, ...] = ()
+    by_question: Mapping[str, GoldChain] = field(init=False, repr=False, compare=False)
+    by_sentence: Mapping[str, tuple[Triple, ...]] = field(init=False, repr=False, compare=False)  # with its title, as the loop shows it
+
+    def __post_init__(self) -> None:
+        chains = {whole(chain.question.strip()): chain for chain in self.chains}  # as the loop says it
+        if len(chains) < len(self.chains):
+            raise BadInput("two chains are of the same question, so its answer is not known")
+        said: dict[str, dict[Triple, None]] = {}
+        for step in (*(step for chain in self.chains for step in chain.steps), *self.besides):
+            said.setdefault(str(SourcedSentence(step.sentence, step.title, "", 0)), {})[step.fact] = None
+        object.__setattr__(self, "by_question", chains)
+        object.__setattr__(self, "by_sentence", {sentence: tuple(facts) for sentence, facts in said.items()})
+
+
+# --- from decomposed questions ----------------------------------------------------------------------------------------
+
+
+def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document]) -> GoldSet:
+    """The gold of questions that are decomposed as MuSiQue has them (Trivedi et al. 2022): parts with an answer and a passage each.
+
+    A question is left out where no sentence of a part's passage holds the part's answer, so that nobody could read it there.
+    """
+    by_id = {document.id: document for document in documents}
+    chains = (_chain(row, by_id) for row in rows)
+    return GoldSet(tuple(chain for chain in chains if chain))
+
+
+_NUMBER = re.compile(r"#(\d+)")
+_SHORT = 60  # letters of a relation made from the words of a question
+
+
+def _chain(row: Mapping[str, Json], documents: Mapping[str, Document]) -> GoldChain | None:
+    parts = row["decomposition"]
+    steps: list[GoldStep] = []
+    for part in parts:
+        document = documents[part["doc_id"]]
+        after = tuple(dict.fromkeys(int(number) - 1 for number in _NUMBER.findall(part["question"])))
+        subject = parts[after[-1]]["answer"] if after else _named(part["question"], document)
+        sentence = _saying(document, part["answer"], part.get("question_resolved", part["question"]))
+        if not sentence or subject == part["answer"]:
+            return None
+        steps.append(GoldStep(Triple(subject, _relation(part["question"], subject), part["answer"]), sentence, document.title, after))
+    return GoldChain(row["text"], tuple(steps), row["answer"], row["_id"])
+
+
+def _named(question: str, document: Document) -> str:
+    """What a question that rests on no other is about: what stands before its >>, else the passage's title if named, else a name in it."""
+    if ">>" in question:
+        return question.split(">>")[0].strip()
+    if set(named_words(document.title)) <= set(named_words(question)):
+        return document.title
+    names = re.findall(r"[A-Z][\w'.-]*(?:\s+(?:of|the|de|and|[A-Z0-9][\w'.-]*))*", question.partition(" ")[2])
+    return max(names, key=len, default=document.title).strip()
+
+
+def _relation(question: str, subject: str) -> str:
+    """The words of a question that say what is asked of its subject."""
+    asked = question.split(">>")[-1] if ">>" in question else _NUMBER.sub("", question).replace(subject, "")
+    return " ".join(re.findall(r"[^\W_]+", asked))[:_SHORT].strip() or "is"
+
+
+def _saying(document: Document, answer: str, asked: str) -> str:
+    """The sentence of a passage that holds an answer and most words of what is asked, "" if none holds the answer."""
+    wanted = f" {' '.join(named_words(answer))} "
+    found = [text for text in sentences(" ".join(document.text.split())) if wanted in f" {' '.join(named_words(text))} "]
+    scores = relevance(asked, found)
+    return max(zip(scores, found, strict=True), key=lambda scored: scored[0], default=(0.0, ""))[1]
+
+
+# --- from questions with their triples --------------------------------------------------------------------------------
+
+
+def gold_of_triples(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document], relevant: Mapping[str, Iterable[str]]) -> GoldSet:
+    """The gold of questions with their triples, as 2WikiMultiHopQA has them (Ho et al. 2020), and the ids of the passages that say them.
+
+    A question is left out where no sentence of its passages holds a triple's object, so that nobody could read it there.
+    """
+    by_id = {document.id: document for document in documents}
+    chains = (_chain_of_triples(row, [by_id[id] for id in relevant[row["_id"]]]) for row in rows)
+    return GoldSet(tuple(chain for chain in chains if chain))
+
+
+def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) -> GoldChain | None:
+    facts = [Triple(*evidence) for evidence in row["evidences"]]
+    steps: list[GoldStep] = []
+    for number, fact in enumerate(facts):
+        name = named_words(fact.subject)
+        about = sorted(documents, key=lambda document: named_words(document.title) != name)  # the subject's own page first
+        said = ((document, _saying(document, fact.object, f"{fact.subject} {fact.relation}")) for document in about)
+        document, sentence = next(((document, text) for document, text in said if text), (None, ""))
+        if document is None or fact.subject == fact.object:
+            return None
+        after = tuple(earlier for earlier in range(number) if named_words(facts[earlier].object) == name)
+        steps.append(GoldStep(fact, sentence, document.title, after))
+    return GoldChain(row["text"], tuple(steps), row["answer"], row["_id"])

@@ -1,0 +1,116 @@
+"""A store whose language is data: statements are JSON, so that thousands of simulated runs need no sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.graph.truth import Truth
+from kgot_lab.llm.structured import json_fault
+from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.walks import reached
+from kgot_lab.types import Diff, Edge, Json, Node, Rows
+
+
+def _adding(facts: Sequence[Fact]) -> str:
+    return json.dumps({"add": [[*astuple(triple), dict(properties)] for triple, properties in facts]}, ensure_ascii=False)
+
+
+PLAIN_FACTS = Dialect(
+    name="plain facts in JSON",
+    how_to_write='{"add": [[subject, relation, object, {properties}], …]} adds facts.',
+    how_to_read='{"about": [names], "hops": number} reads the facts within so many hops of some names.',
+    write_example='{"add": [["Marie Curie", "won", "Nobel Prize in Physics", {"year": 1903}]]}',
+    read_example='{"about": ["Marie Curie"], "hops": 1}',
+    add=_adding,
+    about=lambda names, hops: json.dumps({"about": list(names), "hops": hops}, ensure_ascii=False),
+    node=PYTHON.node,
+    edge=PYTHON.edge,
+)
+
+
+class PlainFacts(Kept):
+    """A graph in this process that takes facts in JSON: for simulations and lessons, where nothing need run in a sandbox."""
+
+    dialect = PLAIN_FACTS
+    language = "json"
+
+    def __init__(self) -> None:
+        super().__init__(_Facts())
+
+    def clear(self) -> None:
+        """Begin with an empty graph again."""
+        graph = self.graph()
+        self.apply(Diff(removed_nodes=tuple(graph.nodes), removed_edges=tuple(graph.edges)))
+
+
+class _Facts:
+    """Runs statements on its own copy of the graph: it reads JSON and nothing else."""
+
+    def __init__(self) -> None:
+        self._truth = Truth()
+
+    def write(self, statement: str) -> Diff:
+        """What the facts of a statement change; raises QueryFailed."""
+        facts = _asked(statement, "add")
+        nodes: dict[str, Node | None] = {}
+        edges: dict[tuple[str, str, str, str], Edge | None] = {}
+        for each in facts:
+            if not (
+                isinstance(each, list) and len(each) == 4 and all(isinstance(part, str) for part in each[:3]) and isinstance(each[3], dict)
+            ):
+                raise QueryFailed(statement, "a fact is [subject, relation, object, {properties}]")
+            subject, relation, object, properties = each
+            identity = (subject, relation, object, "")
+            before = edges.get(identity) or self._truth.edges.get(identity)
+            edges[identity] = Edge(subject, relation, object, {**(before.properties if before else {}), **properties})
+            nodes |= {end: self._truth.nodes.get(end) or Node(end) for end in (subject, object)}
+        return self._truth.difference(nodes, edges)
+
+    def read(self, statement: str) -> Rows:
+        """The facts within some hops of some names, nearest first; raises QueryFailed."""
+        names, hops = _asked(statement, "about"), _asked(statement, "hops")
+        if not isinstance(names, list) or not isinstance(hops, int):
+            raise QueryFailed(statement, "about is a list of names, and hops a whole number")
+        wanted = {str(name).casefold() for name in names}
+        starts = [id for id in self._truth.nodes if id.casefold() in wanted]
+        far: dict[str, int] = {}
+        for start in starts:
+            for id, steps in reached(start, max(1, hops) - 1, self._ends).items():
+                far[id] = min(steps, far.get(id, steps))
+        met = dict.fromkeys(identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id])
+        found = [self._truth.edges[identity] for identity in met]
+        return tuple({**edge.properties, "subject": edge.source, "relation": edge.type, "object": edge.target} for edge in found)
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the copy."""
+        self._truth.apply(diff)
+
+    def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
+        """Begin with another graph."""
+        self._truth = Truth(nodes, edges)
+
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """Nothing: this language has no Python; raises QueryFailed."""
+        raise QueryFailed(code, "plain facts run no Python")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _ends(self, id: str) -> list[str]:
+        return [end for source, _, target, _ in self._truth.incident[id] for end in (source, target)]
+
+
+def _asked(statement: str, what: str) -> Json:
+    """A part of a statement; raises QueryFailed where it is no JSON or lacks that part."""
+    try:
+        said = json.loads(statement)
+    except (ValueError, RecursionError) as error:
+        raise QueryFailed(statement, f"it is no JSON: {json_fault(error)}") from None
+    if not isinstance(said, dict) or what not in said:
+        raise QueryFailed(statement, f'it says nothing of "{what}"')
+    return said[what]

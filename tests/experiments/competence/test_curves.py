@@ -1,0 +1,107 @@
+"""The curves of a simulated model against exact formulas, each point within an interval that one in a thousand misses; seeds are fixed."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.significance import share
+from kgot_lab.experiments.competence.curves import LoopSetting, competence_curve, curves_grid
+from kgot_lab.experiments.competence.exact import (
+    at_least,
+    majority_errs,
+    solved_despite_inventions,
+    solved_despite_misses,
+    solved_despite_reads,
+    solved_despite_votes,
+)
+from kgot_lab.experiments.competence.simulated import Competence, Simulated
+from kgot_lab.experiments.competence.worlds import chain_world
+from kgot_lab.llm.structured import parse, schema_of
+from kgot_lab.loop import prompts
+from kgot_lab.loop.limits import LOCAL, REFERENCE
+from kgot_lab.loop.shapes import Vote
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.tools.search import search
+from kgot_lab.types import Prompt
+
+WORLD = chain_world(100, 2)
+TOOLS = [search(WORLD.documents, bm25(WORLD.documents), k=2)]
+
+
+def curve(rate, setting, *rates):
+    return competence_curve(WORLD.gold, TOOLS, rate, setting, rates)
+
+
+@pytest.mark.parametrize("votes", [1, 3, 5])
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
+def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
+    model, turns = Simulated(WORLD.gold, Competence(vote=rate)), 400
+    start = prompts.vote(prompts.situation(WORLD.gold.chains[0].question, (), ""), (), PYTHON)
+
+    def errs(seed: int) -> bool:
+        reply = model(Prompt(start, schema_of(Vote), 0.7, seed)).text
+        return parse(reply, Vote).choice == "RETRIEVE"
+
+    wrong = sum(sum(errs(turn * votes + number) for number in range(votes)) > votes / 2 for turn in range(turns))
+    measured = share(wrong, turns, confidence=0.999)
+    assert measured.low <= majority_errs(votes, rate) <= measured.high
+
+
+@pytest.mark.parametrize(
+    ("rate", "limits", "exact"),
+    [
+        ("vote", REFERENCE.but(votes=1), partial(solved_despite_votes, 2, 1)),
+        ("vote", REFERENCE, partial(solved_despite_votes, 2, 5)),
+        ("missed", REFERENCE.but(steps=3), partial(solved_despite_misses, 2, 3)),
+        ("invented", REFERENCE, partial(solved_despite_inventions, 2)),
+        ("read", REFERENCE.but(votes=3), partial(solved_despite_reads, 3)),
+    ],
+    ids=["one ballot", "five ballots", "three steps", "inventions", "reads"],
+)
+def test_the_loop_solves_as_many_as_the_formula_says(rate, limits, exact):
+    for point in curve(rate, LoopSetting("reference", limits, exact), 0.3).points:
+        measured = share(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
+        assert measured.low <= point.exact <= measured.high, (rate, point)
+
+
+def test_only_made_up_facts_give_wrong_answers_and_none_where_they_are_looked_at():
+    small = chain_world(20, 2)
+    points = [competence_curve(small.gold, [_tool(20)], "invented", LoopSetting(x.preset, x), [0.5]).points[0] for x in (REFERENCE, LOCAL)]
+    reference, local = points
+    assert reference.wrong.mean > 0.1
+    assert local.wrong.mean == 0 and local.solved.mean < 1, "what is refused is missing"
+
+
+def test_a_curve_is_kept_as_plain_values_and_shown_as_a_table_that_says_simulated():
+    setting = LoopSetting("reference", REFERENCE, partial(solved_despite_inventions, 2))
+    found = competence_curve(chain_world(4, 2).gold, [_tool(4)], "invented", setting, (0.0, 1.0))
+    assert json.loads(json.dumps(found.as_json))["points"][1]["exact"] == 0
+    text = curves_grid([found], "4 questions").text
+    assert text.startswith("Simulated model: 4 questions")
+    assert "invented, reference" in text and "by formula" in text
+    assert repr(found) == "<simulated, invented errors, reference: 0: 1.000, 1: .000>"
+
+
+def _tool(questions: int):
+    documents = chain_world(questions, 2).documents
+    return search(documents, bm25(documents), k=2)
+
+
+def test_a_rate_that_there_is_not_is_named_with_those_there_are():
+    with pytest.raises(UnknownName, match="broken, invented, missed, read, vote"):
+        curve("votes", LoopSetting("reference", REFERENCE), 0.1)
+
+
+def test_formulas_at_their_ends():
+    assert at_least(0, 5, 0.3) == pytest.approx(1)
+    assert at_least(2, 2, 0.5) == pytest.approx(0.25)
+    assert majority_errs(5, 0.5) == pytest.approx(0.5)
+    assert majority_errs(3, 0.1) == pytest.approx(3 * 0.01 * 0.9 + 0.001)
+    assert solved_despite_votes(1, 5, 0.9) == 1
+    with pytest.raises(BadInput, match="between 0 and 1"):
+        at_least(1, 2, 1.5)
