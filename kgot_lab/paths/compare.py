@@ -76,7 +76,7 @@ def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[
     if len(things) != 2 or not all(last):
         return ""
     if kind == "same":
-        return "yes" if _same(*last) else "no"
+        return "" if any(_truth(value) is not None for value in last) else "yes" if _same(*last) else "no"
     if kind == "each":
         said = [_truth(value) for value in last]
         return "" if None in said else "yes" if all(said) else "no"

@@ -53,6 +53,7 @@ def test_dates_are_read_as_far_as_they_are_told(text: str, date: tuple[int, ...]
         ("longest", [["1 May 1900", "2 May 1980"], ["1900", "1990"]], "Phoolwari"),
         ("same", [["Iran"], ["Georgia"]], "no"),
         ("same", [["Isfahan, Iran"], ["Iran"]], "yes"),
+        ("same", [["yes"], ["yes"]], ""),  # the reply asked each whether it is of any, which does not tell
         ("each", [["yes"], ["no"]], "no"),
         ("each", [["yes"], ["yes"]], "yes"),
         ("each", [["yes"], ["perhaps"]], ""),
