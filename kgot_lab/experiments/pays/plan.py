@@ -1,10 +1,10 @@
-"""The plan of the comparison: written down before the first question is asked, and never changed afterwards."""
+"""The plan of the comparison: written down before the first question is asked, and never changed for a system that has answered one."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -17,6 +17,7 @@ from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.experiments.pays.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
 from kgot_lab.experiments.pays.samples import DRAW_SEED, SAMPLES, drawn_samples
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
+from kgot_lab.experiments.questions.batch import RECEIPTS
 from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.loop.trace import made_by
@@ -48,10 +49,11 @@ class Design:
             }
             for name, chosen in self.samples.items()
         }  # fmt: skip
+        digests = prompt_digests()
         told = {
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
-            "systems": {name: system.as_json() for name, system in self.systems.items()},
-            "model": {"name": llm.name, **made_by(llm)}, "prompts": prompt_digests(), "measures": dict(ANSWER_MEASURES),
+            "systems": {name: system.as_json() | {"prompts": digests[system.asks_by]} for name, system in self.systems.items()},
+            "model": {"name": llm.name, **made_by(llm)}, "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",
@@ -69,18 +71,40 @@ class Design:
 
 
 def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
-    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs."""
+    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises BadInput: what differs.
+
+    A system that has not answered any question of the folder may still change: then the plan is written anew and says so.
+    """
     path = folder / PLAN_FILE
     if path.exists():
-        if differences := plan_differences(comparison_plan(folder), plan):
+        there = comparison_plan(folder)
+        open_yet = {name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))}
+        changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
+        if changed and not plan_differences(_without(there, open_yet), _without(plan, open_yet)):
+            amended = [*there.get("amended", []), {"date": str(date.today()), "before their first answer": changed}]
+            write_whole(
+                path, json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False) + "\n", "the plan"
+            )
+            return True
+        if differences := plan_differences({name: value for name, value in there.items() if name != "amended"}, plan):
             said = f"{folder} holds answers to another plan: {'; '.join(differences)}. A plan is not changed afterwards"
             raise BadInput(f"{said}: name another folder with --folder DIR")
         return True
     if folder.is_dir() and (left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]):
         raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
-    write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+    _write(plan, path)
     write_whole(folder / ".gitignore", "traces/\n", "what git ignores")  # receipts are for keeping, traces are large
     return False
+
+
+def _write(plan: Mapping[str, Json], path: Path) -> None:
+    write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+
+
+def _without(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
+    """A plan without some of its systems, and without what tells of changes."""
+    kept = {name: value for name, value in plan["systems"].items() if name not in systems}
+    return {name: value for name, value in plan.items() if name != "amended"} | {"systems": kept}
 
 
 def comparison_plan(folder: Path) -> dict[str, Any]:

@@ -49,6 +49,11 @@ class AnswerSystem:
         """Whether this version has the preset that the system is; one without a preset always is."""
         return not self.preset or self.preset in PRESETS
 
+    @property
+    def asks_by(self) -> str:
+        """Which of `prompt_digests` its prompts come from."""
+        return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
+
     def asks(self, number: int) -> bool:
         """Whether the system is asked the question of this number, counted from 0."""
         return self.questions is None or number < self.questions
