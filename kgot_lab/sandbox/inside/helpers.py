@@ -1,13 +1,14 @@
-"""The four plain words a statement may use instead of NetworkX: add and node to write, facts and names to read.
+"""The plain words a statement may use instead of NetworkX: add and node to write, facts, names and paths to read.
 
 Runs inside the sandbox: imports the standard library and its sisters only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kgot_lab.sandbox.inside.paths import paths_found
 from kgot_lab.sandbox.inside.tracked import TrackedGraph
 from kgot_lab.sandbox.inside.values import node_id
 
@@ -85,4 +86,8 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         labels = {id: [data.get("label", ""), *data.get("labels", ())] for id, data in graph.nodes(data=True)}
         return [id for id in graph if folded_name(label) in (folded_name(str(each)) for each in labels[id])]
 
-    return {"add": add, "node": node, "facts": facts, "names": names}
+    def paths(names: list[str], worth: Mapping[str, float], most: int = 10) -> list[dict[str, Any]]:
+        """The best paths from some names over the sentences that are worth something."""
+        return paths_found(graph, names, worth, most)
+
+    return {"add": add, "node": node, "facts": facts, "names": names, "paths": paths}
