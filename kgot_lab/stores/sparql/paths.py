@@ -14,7 +14,6 @@ from kgot_lab.stores.sparql.triples import spelled
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = spelled(iri_of(SAYS)), spelled(iri_of(MENTIONS))
-_SORTED = ("to", "joint", "p", "s", "o")  # by their names; what the statement says itself has the rank that it says
 _COLUMNS = {
     **{column: f'COALESCE(?{variable}, "")' for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))},
     **{column: f'COALESCE(?{variable}, "")' for column, variable in (("end", "to"), ("place_2", "two"))},
@@ -22,6 +21,16 @@ _COLUMNS = {
     **{f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)},
     "worth": "COALESCE(?sum, 0)",
 }
+
+
+# Flat, and with every variable bound: Oxigraph looks at all edges there are for an OPTIONAL in another, or for one with more in it.
+_TEXTS = (
+    "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
+    f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
+    "BIND(COALESCE(?a, rdf:nil) AS ?first) BIND(COALESCE(?b, rdf:nil) AS ?last)\n"
+    "OPTIONAL { ?first :sentence ?sentence1 } OPTIONAL { ?first :source ?source1 }\n"
+    "OPTIONAL { ?last :sentence ?sentence2 } OPTIONAL { ?last :source ?source2 }"
+)
 
 
 def _in_order(variable: str) -> str:
@@ -37,6 +46,10 @@ def _in_order(variable: str) -> str:
     return coded
 
 
+_KEYS = {variable: f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)" for variable in ("to", "joint", "p", "s", "o")}
+_ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _KEYS)}"  # what the statement says itself has a rank
+
+
 def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
     """The names and sentences that are asked for are said wherever a part begins, so that no engine begins with all there are."""
     asked = asked_paths(names, worth, most)
@@ -46,8 +59,7 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     last = f"{_values('two worth2 rank2', places)} ?to {_SAYS} ?two"
     by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"
     by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_WORTH}e0 + ?worth2 AS ?sum)"
-    keys = " ".join(f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)" for variable in _SORTED)
-    order = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _SORTED)}"
+    keys = " ".join(_KEYS[variable] for variable in ("to", "p", "s", "o"))
     return (
         f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH)} WHERE {{\n"
         "{ SELECT DISTINCT ?from ?one ?two ?to ?joint ?s ?p ?o ?sum ?rank ?rank1 ?rank2 ?told ?toKey ?jointKey ?pKey ?sKey ?oKey WHERE {\n"
@@ -55,15 +67,12 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
         f"{{ {{ SELECT * WHERE {{ {said} . ?one {_MENTIONS} ?joint }} }} {{ SELECT * WHERE {{ {last} .\n"
         f"  {{ ?two {_MENTIONS} ?joint BIND(true AS ?met) }} UNION {{ ?joint {_SAYS} ?two }} }} }}\n"
         f"  FILTER(?joint != ?from && ?to != ?from && ?two != ?one && (BOUND(?met) || ?joint = ?to))\n"
-        f"  {by_says} BIND(?worth1 + ?worth2 AS ?sum) }} UNION\n"
-        f"{{ {start} ?from ?p ?to {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?from AS ?s) BIND(?to AS ?o) }} UNION\n"
-        f"{{ {start} ?to ?p ?from {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?to AS ?s) BIND(?from AS ?o) }}\n"
-        f"BIND(COALESCE(?two, rdf:nil) AS ?told) {keys} }} ORDER BY {order} LIMIT {most} }}\n"
-        "OPTIONAL { ?first rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o .\n"
-        "  OPTIONAL { ?first :sentence ?sentence1 } OPTIONAL { ?first :source ?source1 } }\n"
-        f"OPTIONAL {{ ?last rdf:subject ?to ; rdf:predicate {_SAYS} ; rdf:object ?told .\n"
-        "  OPTIONAL { ?last :sentence ?sentence2 } OPTIONAL { ?last :source ?source2 } }\n"
-        f"}} ORDER BY {order} ?sentence1 ?source1 ?sentence2 ?source2 LIMIT {most}"
+        f"  {by_says} BIND(?worth1 + ?worth2 AS ?sum) {_KEYS['to']} {_KEYS['joint']} }} UNION\n"
+        f"{{ {start} ?from ?p ?to {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?from AS ?s) BIND(?to AS ?o) {keys} }} UNION\n"
+        f"{{ {start} ?to ?p ?from {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?to AS ?s) BIND(?from AS ?o) {keys} }}\n"
+        f"BIND(COALESCE(?two, rdf:nil) AS ?told) }} ORDER BY {_ORDER} LIMIT {most} }}\n"
+        f"{_TEXTS}\n"
+        f"}} ORDER BY {_ORDER} ?sentence1 ?source1 ?sentence2 ?source2 LIMIT {most}"
     )
 
 
