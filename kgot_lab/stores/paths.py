@@ -1,7 +1,7 @@
-"""What is asked of every language when paths of sentences are read: the same names, worths and number, so that all give the same rows.
+"""What every language is asked for when paths of sentences are read, so that all give the same rows in the same order.
 
-The rows have the columns `PATH`, best first, ties by `PATH_ORDER`; "" stands for what a path lacks. A path that begins with a fact has the
-fact's own sentence and source in the place of a first sentence's, and no `place_1`.
+`PATH_COLUMNS` are the columns of a row, "" where a path has no such part; the best come first, ties by `PATH_ORDER`. A path that begins
+with a fact has no `place_1`: its first sentence and source are the fact's own.
 """
 
 from __future__ import annotations

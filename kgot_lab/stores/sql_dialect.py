@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from kgot_lab.sandbox.inside.paths import FACT_WORTH, MENTIONS, PATH, PATH_ORDER, SAYS
+from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.paths import asked_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.types import Edge
 
 LONGEST_PART = 60  # characters of a name that other names may contain
-_PATH_COLUMNS = ", ".join(f'"{column}"' for column in PATH)  # quoted, since end is a word of the language
+_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # since end is a word of the language
 
 
 def sql_literal(text: str) -> str:
@@ -22,7 +22,7 @@ def sql_literal(text: str) -> str:
 
 
 def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
-    """SQL as a prompt describes it, for an engine whose statements are these; its collation is the one that compares texts by their bytes."""
+    """SQL as a prompt describes it, for an engine whose statements are these and that calls the comparison of texts by bytes so."""
     return Dialect(
         name=name,
         how_to_write=(
@@ -90,33 +90,34 @@ def sql_paths(names: Sequence[str], worth: Mapping[str, float], most: int, *, co
     starts = ", ".join(f"({sql_literal(name)})" for name in asked.names if "\0" not in name) or "(NULL)"
     places = ", ".join(f"({sql_literal(place)}, {worth!r})" for place, worth in asked.worth.items() if "\0" not in place) or "(NULL, NULL)"
     order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
-    return (
-        f"WITH starts(id) AS (VALUES {starts}),\n"
-        f"given(place, worth) AS (VALUES {places}),\n"
-        f"told(title, place, sentence, origin, worth) AS MATERIALIZED (SELECT edges.source, given.place, {_texts('edges')},\n"
-        f"  CAST(given.worth AS double precision) FROM given JOIN edges ON edges.target = given.place AND edges.type = '{SAYS}'),\n"
-        "mention(place, name) AS MATERIALIZED (SELECT edges.source, edges.target\n"
-        f"  FROM given JOIN edges ON edges.source = given.place AND edges.type = '{MENTIONS}'),\n"
-        "touch(place, title, name) AS MATERIALIZED (SELECT told.place, told.title, mention.name\n"
-        "  FROM told JOIN mention ON mention.place = told.place UNION SELECT place, title, title FROM told),\n"
-        f"paths({_PATH_COLUMNS}) AS (\n"
-        "SELECT a.title, a.place, a.sentence, a.origin, '', '', '', '', '', '', '', '', a.worth FROM starts JOIN told a ON a.title = starts.id\n"
-        f"UNION SELECT a.title, a.place, a.sentence, a.origin, '', '', '', mention.name,\n  b.title, b.place, b.sentence, b.origin, a.worth + b.worth\n"
-        "  FROM starts JOIN told a ON a.title = starts.id JOIN mention ON mention.place = a.place AND mention.name <> a.title\n"
-        "  JOIN touch ON touch.name = mention.name JOIN told b ON b.place = touch.place AND b.title = touch.title\n"
-        "  WHERE b.title <> a.title AND b.place <> a.place\n"
-        f"UNION {_fact_paths('source', 'target')}\nUNION {_fact_paths('target', 'source')})\n"
-        f"SELECT {_PATH_COLUMNS} FROM paths ORDER BY worth DESC, {order} LIMIT {most}"
-    )
+    return f"""WITH starts(id) AS (VALUES {starts}),
+given(place, worth) AS (VALUES {places}),
+told(title, place, sentence, origin, worth) AS MATERIALIZED (
+  SELECT edges.source, given.place, {_texts("edges")}, CAST(given.worth AS double precision)
+  FROM given JOIN edges ON edges.target = given.place AND edges.type = '{SAYS_SENTENCE}'),
+mention(place, name) AS MATERIALIZED (
+  SELECT edges.source, edges.target FROM given JOIN edges ON edges.source = given.place AND edges.type = '{MENTIONS_NAME}'),
+touch(place, title, name) AS MATERIALIZED (
+  SELECT told.place, told.title, mention.name FROM told JOIN mention ON mention.place = told.place
+  UNION SELECT place, title, title FROM told),
+paths({_QUOTED}) AS (
+  SELECT a.title, a.place, a.sentence, a.origin, '', '', '', '', '', '', '', '', a.worth
+  FROM starts JOIN told a ON a.title = starts.id
+  UNION SELECT a.title, a.place, a.sentence, a.origin, '', '', '', touch.name, b.title, b.place, b.sentence, b.origin, a.worth + b.worth
+  FROM starts JOIN told a ON a.title = starts.id JOIN mention ON mention.place = a.place AND mention.name <> a.title
+  JOIN touch ON touch.name = mention.name JOIN told b ON b.place = touch.place AND b.title = touch.title
+  WHERE b.title <> a.title AND b.place <> a.place
+  UNION {_fact_paths("source", "target")}
+  UNION {_fact_paths("target", "source")})
+SELECT {_QUOTED} FROM paths ORDER BY worth DESC, {order} LIMIT {most}"""
 
 
 def _fact_paths(near: str, far: str) -> str:
     """The paths that go by a fact from the one of its ends to the other."""
-    return (
-        f"SELECT starts.id, '', {_texts('fact')}, fact.type, fact.source, fact.target, '', b.title, b.place, b.sentence, b.origin,\n"
-        f"  {FACT_WORTH} + b.worth FROM starts JOIN edges fact ON fact.{near} = starts.id JOIN told b ON b.title = fact.{far}\n"
-        f"  WHERE fact.type NOT IN ('{SAYS}', '{MENTIONS}') AND b.title <> starts.id"
-    )
+    return f"""SELECT starts.id, '', {_texts("fact")}, fact.type, fact.source, fact.target, '',
+  b.title, b.place, b.sentence, b.origin, {FACT_WORTH} + b.worth
+  FROM starts JOIN edges fact ON fact.{near} = starts.id JOIN told b ON b.title = fact.{far}
+  WHERE fact.type NOT IN ('{SAYS_SENTENCE}', '{MENTIONS_NAME}') AND b.title <> starts.id"""
 
 
 def _texts(edge: str) -> str:

@@ -27,13 +27,14 @@ PASSAGES = {
 }
 FACTS = (("Sinister", "filmed in", "Burbank"), ("Denver", "home of", "Ed Wood"), ("Cars", "cites", "Cars"))
 WORTH = {
-    **{"Ed Wood §1": 0.5, "Ed Wood §2": 0.25, "Tim Burton §1": 1.0, "Johnny Depp §1": 0.75, "Johnny Depp §2": 0.125},
-    **{"Burbank §1": 0.5, "Scott Derrickson §1": 0.3, "Denver §1": 0.2, "Cars §1": 0.1, "Nowhere §1": 9.0},
-}
+    "Ed Wood §1": 0.5, "Ed Wood §2": 0.25, "Tim Burton §1": 1.0, "Johnny Depp §1": 0.75, "Johnny Depp §2": 0.125,
+    "Burbank §1": 0.5, "Scott Derrickson §1": 0.3, "Denver §1": 0.2, "Cars §1": 0.1, "Nowhere §1": 9.0,
+}  # fmt: skip
 NASTY = (
     *("it's", 'a "quote"', "back\\slash", "back\\u0041", "two\nlines", "{braces}", "100%", "%41", "smile 😀", "back`tick", "$1 $$ :x ?y"),
     *("'); DROP TABLE nodes; --", '"}) DETACH DELETE n //', "> . } ; INSERT DATA { :a :b :c", "http://example.org/a_b?c=%20", "os.exit()"),
-    *("A", "A b", "A-b", "A.b", "A.", "-A", "A_b", "A~b", "A:b", "A0", "AZ", "A[b", "Aa", "A{b", "Aé", "A–b", "A中", "A!b", "A\tb", "A\x7fb"),
+    *("A", "A b", "A-b", "A.b", "A.", "-A", "A_b", "A~b", "A:b", "A0", "AZ", "A[b", "Aa", "A{b", "Aé", "A–b", "A中", "A!b"),
+    *("A\tb", "A\x7fb", "A\r\nb", "A\u2028b", "A\u200bb"),
     *("says", "mentions", "start", "ODD", "rdf:type", "null"),
 )
 
@@ -45,10 +46,11 @@ def graph_of(passages, facts):
             place, told = f"{title} §{number}", {"source": f"document of {title}", "sentence": sentence}
             edges += [Edge(title, "says", place, told), *(Edge(place, "mentions", name, told) for name in names)]
     edges += [Edge(*fact, {"source": "a model", "sentence": f"Of {' '.join(fact)}."}) for fact in facts]
-    return Diff(added_nodes=tuple(map(Node, dict.fromkeys(id for edge in edges for id in (edge.source, edge.target)))), added_edges=tuple(edges))
+    ids = dict.fromkeys(id for edge in edges for id in (edge.source, edge.target))
+    return Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges))
 
 
-WORLD = graph_of(PASSAGES, tuple((subject, relation, object) for subject, relation, object in FACTS))
+WORLD = graph_of(PASSAGES, FACTS)
 
 
 def by_definition(diff, names, worth, most):
@@ -105,7 +107,8 @@ def test_every_store_reads_the_rows_that_are_defined_in_their_order(store):
 
 def test_each_shape_of_a_path_is_read_and_no_other(store):
     joined, alone = paths(store, ["Ed Wood"], {"Ed Wood §1": 0.5, "Tim Burton §1": 1.0})
-    said = {"start": "Ed Wood", "place_1": "Ed Wood §1", "sentence_1": "Ed Wood is a film by Tim Burton.", "source_1": "document of Ed Wood"}
+    wood = {"sentence_1": "Ed Wood is a film by Tim Burton.", "source_1": "document of Ed Wood"}
+    said = {"start": "Ed Wood", "place_1": "Ed Wood §1", **wood}
     burton = {"sentence_2": "Tim Burton was born in Burbank, California.", "source_2": "document of Tim Burton"}
     assert told(joined) == {**said, "name": "Tim Burton", "end": "Tim Burton", "place_2": "Tim Burton §1", **burton, "worth": 1.5}
     assert told(alone) == {**said, "worth": 0.5}
@@ -143,11 +146,12 @@ def test_what_is_worth_the_same_comes_in_the_order_of_the_ids(store):
 
 def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty):
     passages = {name: ((f"Of {name}, said {name}.", [*NASTY]), ("No more.", [])) for name in NASTY}
-    diff = graph_of(passages, [(NASTY[0], relation, NASTY[1]) for relation in NASTY if relation not in ("says", "mentions")])
+    relations = [name for name in NASTY if name not in ("says", "mentions", "A~b")]  # a server refuses a ~ there
+    diff = graph_of(passages, [(NASTY[0], relation, NASTY[1]) for relation in relations])
     empty.apply(diff)
     worth = {f"{name} §1": 0.5 for name in NASTY[:12]}
     for names in (NASTY[:12], NASTY[12:]):
-        assert paths(empty, names, worth, 2_000) == by_definition(diff, names, worth, 2_000)
+        assert paths(empty, names, worth, 400) == by_definition(diff, names, worth, 400)
     for few in (NASTY[12:24], NASTY[24:36], NASTY[36:]):
         worth = {f"{name} §1": 0.1 for name in few}
         assert paths(empty, few, worth, 400) == by_definition(diff, few, worth, 400)

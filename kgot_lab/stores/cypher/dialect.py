@@ -56,7 +56,8 @@ def _node(node: Node) -> str:
 
 def _edge(edge: Edge) -> str:
     properties = stored_edge(edge.key, edge.properties)
-    return f"({cypher_literal(edge.source)})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({cypher_literal(edge.target)})"
+    source, target = cypher_literal(edge.source), cypher_literal(edge.target)
+    return f"({source})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({target})"
 
 
 CYPHER = Dialect(

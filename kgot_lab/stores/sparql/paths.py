@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.paths import FACT_WORTH, MENTIONS, PATH, SAYS
+from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.inside.rdf import DOUBLE, NAMESPACE, Literal, iri_of
 from kgot_lab.stores.paths import asked_paths
 from kgot_lab.stores.sparql.triples import spelled
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
-_SAYS, _MENTIONS = spelled(iri_of(SAYS)), spelled(iri_of(MENTIONS))
+_SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
 _COLUMNS = {
     **{column: f'COALESCE(?{variable}, "")' for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))},
     **{column: f'COALESCE(?{variable}, "")' for column, variable in (("end", "to"), ("place_2", "two"))},
     **{column: f'IF(?p = {_SAYS}, "", ?{variable})' for column, variable in (("relation", "p"), ("subject", "s"), ("object", "o"))},
     **{f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)},
-    "worth": "COALESCE(?sum, 0)",
+    "worth": "?sum",
 }
-
-
-# Flat, and with every variable bound: Oxigraph looks at all edges there are for an OPTIONAL in another, or for one with more in it.
+# Flat and with bound ends, since Oxigraph looks at all edges there are for an OPTIONAL within another one.
 _TEXTS = (
     "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
     f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
@@ -34,7 +32,7 @@ _TEXTS = (
 
 
 def _in_order(variable: str) -> str:
-    """What sorts by bytes as the name behind an IRI does: every sign but letters and digits as its code, after a sign of the code's rank."""
+    """What sorts as the name behind an IRI does: signs other than letters and digits as their codes, each after a sign of its rank."""
     coded = (
         f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
         f'"%25", "%"), "_", "%20"), REPLACE(ENCODE_FOR_URI(STR({variable})), "_", "%5F"))'
@@ -61,7 +59,7 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_WORTH}e0 + ?worth2 AS ?sum)"
     keys = " ".join(_KEYS[variable] for variable in ("to", "p", "s", "o"))
     return (
-        f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH)} WHERE {{\n"
+        f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
         "{ SELECT DISTINCT ?from ?one ?two ?to ?joint ?s ?p ?o ?sum ?rank ?rank1 ?rank2 ?told ?toKey ?jointKey ?pKey ?sKey ?oKey WHERE {\n"
         f"{{ {said} {by_says} BIND(?worth1 AS ?sum) }} UNION\n"
         f"{{ {{ SELECT * WHERE {{ {said} . ?one {_MENTIONS} ?joint }} }} {{ SELECT * WHERE {{ {last} .\n"
