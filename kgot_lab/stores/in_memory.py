@@ -9,6 +9,7 @@ from unicodedata import normalize
 from kgot_lab.graph.truth import inverse
 from kgot_lab.stores.kept import Kept
 from kgot_lab.stores.own_words import python_words
+from kgot_lab.stores.paths import python_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node, Triple
 
@@ -68,6 +69,7 @@ PYTHON = Dialect(
     read_example="result = facts('Marie Curie')",
     add=_adds,
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
+    paths=python_paths,
     node=lambda node: f"{node.id}{_kinds(node)}{properties_of(node)}",
     edge=lambda edge: f"{fact_of(edge)}{properties_of(edge)}",
     own_words=python_words,

@@ -21,7 +21,7 @@ def python_words(statement: str) -> OwnWords:
     tree = _tree(statement)
     if tree is None:
         return OwnWords()
-    looks = any(isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names"} for node in ast.walk(tree))
+    looks = any(isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"} for node in ast.walk(tree))
     made = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)]
     keys = frozenset(key for expression in made for key in _fixed_keys(expression))
     return OwnWords(looks, keys, frozenset(value for expression in made for value in _fixed_items(expression)))

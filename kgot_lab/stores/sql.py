@@ -16,12 +16,10 @@ from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import same_value
 from kgot_lab.graph.truth import Identity, Truth
 from kgot_lab.stores.given import require_statement
-from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-LONGEST_PART = 60  # characters of a name that other names may contain
 _DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
 
 
@@ -249,73 +247,3 @@ def _refuse_tricks(statement: str, comment: str) -> None:
     closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
     if not closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
         raise QueryFailed(statement, "a comment that is open, holds another, or holds a bare carriage return cannot be used here")
-
-
-# --- the language -----------------------------------------------------------------------------------------------------
-
-
-def sql_literal(text: str) -> str:
-    """A text as SQL spells it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def sql_dialect(name: str) -> Dialect:
-    """SQL as a prompt describes it, for an engine whose statements are these."""
-    return Dialect(
-        name=name,
-        how_to_write=(
-            "Write one SQL statement: INSERT, UPDATE or DELETE on nodes(id, labels, properties), edges(source, type, target, key,"
-            " properties) or facts(subject, relation, object, key, properties).\n"
-            "A row inserted into facts adds an edge and the nodes it lacks. A node's id is its name. labels is a JSON list of texts,"
-            " properties a JSON object.\n"
-            "Deleting a node deletes its edges. Texts stand between single quotes, and a quote within one is doubled."
-        ),
-        how_to_read=(
-            "Write one SQL SELECT over nodes(id, labels, properties), edges(source, type, target, key, properties) or"
-            " facts(subject, relation, object, key, properties). It must not change the graph.\n"
-            "properties->>'name' is one property. Give every column a name of its own with AS."
-        ),
-        write_example=(
-            "INSERT INTO facts (subject, relation, object, properties)"
-            " VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', '{\"year\": 1903}')"
-        ),
-        read_example=(
-            "SELECT object FROM facts WHERE subject = 'Marie Curie' AND relation = 'won' AND CAST(properties->>'year' AS integer) < 1910"
-        ),
-        add=_add,
-        about=_about,
-        node=lambda node: _tuple(node_row(node)),
-        edge=lambda edge: _tuple(edge_row(edge)),
-    )
-
-
-def _tuple(texts: Iterable[str]) -> str:
-    return f"({', '.join(map(sql_literal, texts))})"
-
-
-def _add(facts: Sequence[Fact]) -> str:
-    rows = (edge_row(Edge(triple.subject, triple.relation, triple.object, properties)) for triple, properties in facts)
-    values = ",\n".join(_tuple((source, type, target, properties)) for source, type, target, _, properties in rows)
-    return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
-
-
-def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per edge, nearest first."""
-    wanted = ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
-    return (
-        f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
-        "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"
-        "found(id) AS (SELECT id FROM same UNION SELECT nodes.id FROM wanted JOIN nodes\n"
-        "  ON lower(nodes.id) LIKE lower(wanted.pattern) ESCAPE '!' WHERE wanted.name NOT IN (SELECT name FROM same)),\n"
-        "near(id, hop) AS (SELECT id, 0 FROM found UNION\n"
-        "  SELECT CASE WHEN edges.source = near.id THEN edges.target ELSE edges.source END, near.hop + 1\n"
-        f"  FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id WHERE near.hop < {max(1, hops) - 1})\n"
-        "SELECT edges.source AS subject, edges.type AS relation, edges.target AS object, edges.properties\n"
-        "FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id\n"
-        "GROUP BY edges.source, edges.type, edges.target, edges.key ORDER BY min(near.hop)"
-    )
-
-
-def _pattern(name: str) -> str:
-    """What contains a name; nothing does when it is long, for engines bound their patterns."""
-    return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= LONGEST_PART else ""

@@ -5,44 +5,15 @@ The list of clauses is the first of two fences: the engine's or the driver's rea
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 
 from kgot_lab.sandbox.inside.cypher_mapping import backticked, stored_edge, stored_node
 from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
+from kgot_lab.stores.cypher.literals import cypher_literal, name
 from kgot_lab.stores.cypher.own_words import cypher_words
+from kgot_lab.stores.cypher.paths import cypher_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
-_LEAST = -(2**63)
-
-
-def cypher_literal(value: Json) -> str:
-    """A value that a Cypher database can store, as Cypher spells it."""
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(cypher_literal, value))}]"
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if value == _LEAST and isinstance(value, int):
-        return f"({_LEAST + 1} - 1)"  # its digits alone are too large a number
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
-    return repr(value)
-
-
-def _text(text: str) -> str:
-    escaped = text.translate(_ESCAPES)
-    return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'  # some servers resolve \uXXXX wherever they see it
-
-
-def name(text: str) -> str:
-    """A label, type or property name, in backticks where it needs them."""
-    return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
 def _map(properties: Mapping[str, Json]) -> str:
@@ -85,7 +56,8 @@ def _node(node: Node) -> str:
 
 def _edge(edge: Edge) -> str:
     properties = stored_edge(edge.key, edge.properties)
-    return f"({_text(edge.source)})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({_text(edge.target)})"
+    source, target = cypher_literal(edge.source), cypher_literal(edge.target)
+    return f"({source})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({target})"
 
 
 CYPHER = Dialect(
@@ -107,6 +79,7 @@ CYPHER = Dialect(
     read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
     add=_add,
     about=_about,
+    paths=cypher_paths,
     node=_node,
     edge=_edge,
     own_words=cypher_words,

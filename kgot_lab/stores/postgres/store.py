@@ -29,7 +29,8 @@ from kgot_lab.stores.postgres.rows import (
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.postgres.statements import checked_read, checked_write, postgres_reason, refuse_calls
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.sql import diff_of, sql_dialect
+from kgot_lab.stores.sql import diff_of
+from kgot_lab.stores.sql_dialect import sql_dialect
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-POSTGRES = sql_dialect("SQL (PostgreSQL)")
+POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C")
 _MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
 _ROW = 100  # bytes that a row costs besides its text
 _TOO_LONG = (

@@ -12,6 +12,7 @@ from kgot_lab.sandbox.inside.rdf import META, NAMESPACE, TYPE, Literal, RdfTripl
 from kgot_lab.sandbox.inside.sparql_rows import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sparql.own_words import sparql_words
+from kgot_lab.stores.sparql.paths import NO_EDGE, sparql_paths
 from kgot_lab.stores.sparql.triples import spelled
 from kgot_lab.types import Edge, Node
 
@@ -43,7 +44,6 @@ def _add(facts: Sequence[Fact]) -> str:
     return (forget if renewed else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
 
 
-_NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _NAME = f"""REPLACE(REPLACE(REPLACE(LCASE(REPLACE(STR(?node), "^{NAMESPACE}", "")), "%2e", "."), "(_|-|%5f)+", " "), "^ | $", "")"""
 _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) VALUES ?wanted {{ WANTED }} FILTER(CONTAINS(?name, ?wanted))"
 
@@ -64,7 +64,7 @@ def _about(names: Sequence[str], hops: int) -> str:
         )  # a third branch for no step at all, because a path (…)? takes seconds
         near = (
             f"SELECT DISTINCT {other} WHERE {{ {{ {near} }}\n"
-            f"  {{ {one} ?p {other} FILTER(?p NOT IN ({_NO_EDGE})) }} UNION {{ {other} ?p {one} FILTER(?p NOT IN ({_NO_EDGE})) }} "
+            f"  {{ {one} ?p {other} FILTER(?p NOT IN ({NO_EDGE})) }} UNION {{ {other} ?p {one} FILTER(?p NOT IN ({NO_EDGE})) }} "
             f"UNION {{ {one} a ?kind BIND({one} AS {other}) }} FILTER(isIRI({other})) }}"
         )
     last = f"?n{max(1, int(hops))}"
@@ -72,7 +72,7 @@ def _about(names: Sequence[str], hops: int) -> str:
         f"SELECT {' '.join(f'?{name}' for name in FACT)} WHERE {{\n{{ {near} }}\n"
         f"{{ {last} ?relation ?to }} UNION {{ ?from ?relation {last} }}\n"
         f"BIND(COALESCE(?from, {last}) AS ?subject) BIND(COALESCE(?to, {last}) AS ?object)\n"
-        f"FILTER(isIRI(?object) && ?relation NOT IN ({_NO_EDGE}))\n"
+        f"FILTER(isIRI(?object) && ?relation NOT IN ({NO_EDGE}))\n"
         "OPTIONAL { ?fact rdf:subject ?subject ; rdf:predicate ?relation ; rdf:object ?object .\n"
         f'  OPTIONAL {{ ?fact ?property ?value FILTER(isLiteral(?value) && !STRSTARTS(STR(?property), "{META}")) }} }}\n}}'
     )
@@ -114,6 +114,7 @@ SPARQL = Dialect(
     read_example="SELECT ?relation ?x WHERE { :Marie_Curie ?relation ?x }",
     add=_add,
     about=_about,
+    paths=sparql_paths,
     node=_node,
     edge=_edge,
     own_words=sparql_words,

@@ -26,9 +26,9 @@ from kgot_lab.stores.sql import (
     refuse_misfit,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
-    sql_dialect,
     touched,
 )
+from kgot_lab.stores.sql_dialect import sql_dialect
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
 from kgot_lab.stores.sqlite.guard import Guard
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-SQLITE = sql_dialect("SQL (SQLite)")
+SQLITE = sql_dialect("SQL (SQLite)", collation="BINARY")
 NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its properties
 _STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
 _COMMON = 1_000  # nodes that a word must be in before it can count as common
