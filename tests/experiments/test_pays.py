@@ -292,10 +292,6 @@ def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
     assert Design(SETS, develop=True).plan(reader())["sets"]["first"]["tuned on"] == "itself"
     asked = {system: told["questions"] for system, told in plan["systems"].items() if told["questions"]}
     assert asked == {"long-context": 20, "local": 20, "paths-fused": 20}
-        "long-context": 20,
-        "local": 20,
-        "paths-fused": 20,
-    }
     assert {name for pair in plan["pairs"] for name in pair} <= set(plan["systems"]) and json.loads(json.dumps(plan)) == plan
     assert all(len(digest) == 64 for digest in prompt_digests().values())
 

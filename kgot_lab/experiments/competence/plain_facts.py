@@ -28,6 +28,7 @@ PLAIN_FACTS = Dialect(
     read_example='{"about": ["Marie Curie"], "hops": 1}',
     add=_adding,
     about=lambda names, hops: json.dumps({"about": list(names), "hops": hops}, ensure_ascii=False),
+    paths=lambda names, worth, most: json.dumps({"paths": [list(names), dict(worth), most]}, ensure_ascii=False),  # which it does not read
     node=PYTHON.node,
     edge=PYTHON.edge,
 )
