@@ -19,7 +19,7 @@ from kgot_lab.loop.insert import SourcedSentence, grounded_facts, lookup, read_t
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, questions_of_each
 from kgot_lab.paths.few import answer_in, checked_answer, few_prompt
-from kgot_lab.paths.form import form_of
+from kgot_lab.paths.form import form_of, none_of, unfit
 from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
 from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.split import filled, hops_asked, hops_in, subjects
@@ -43,6 +43,7 @@ class PathAnswer:
     routes: tuple[Route, ...]
     likelihood: float
     problem: str = ""
+    computed: bool = False  # worked out from values that were read
 
 
 @dataclass
@@ -57,10 +58,11 @@ class PathWalk:
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Note how well passages were found: 1 / rank, the best of several searches."""
+        """Note how well passages were found: 1 / rank, half of it where it was not the question that was looked up."""
+        whole = 1.0 if not self.standing else 0.5
         for rank, document in enumerate(documents, start=1):
             title = title_of(document)
-            self.standing[title] = max(self.standing.get(title, 0.0), 1 / rank)
+            self.standing[title] = max(self.standing.get(title, 0.0), whole / rank)
 
 
 def along(run: Loop) -> Steps[None]:
@@ -192,10 +194,11 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     fresh = [route for route in (each.within(run.limits.path_tokens, own) for each in routes) if route.text not in walk.read]
     for route in fresh[: run.limits.paths]:
         walk.read.add(route.text)
-        walk.answered.append((yield from _read_along(run, question, (route,))))
+        things = _things(walk, question) if form_of(question) == "choice" else []
+        walk.answered.append((yield from _read_along(run, question, (route,), things=things)))
         if _is_sure(run, walk):
             return
-        if run.limits.hops and not walk.split:
+        if run.limits.hops and not walk.split and form_of(question) == "open":
             walk.split = True
             candidate = yield from _hop_by_hop(run, walk)
             if candidate is not None:
@@ -206,7 +209,7 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
 
 def _is_sure(run: Loop, walk: PathWalk) -> bool:
     """Whether an answer is likely enough to end with."""
-    return any(not each.problem and each.likelihood >= run.limits.sure for each in walk.answered)
+    return any(not each.problem and (each.computed or each.likelihood >= run.limits.sure) for each in walk.answered)
 
 
 def _starts(walk: PathWalk) -> list[str]:
@@ -236,11 +239,13 @@ def _routes(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) -> 
     return own, routes_of(rows)
 
 
-def _read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path") -> Steps[PathAnswer]:
-    """The answer that the sentences of some routes give to a question."""
+def _read_along(
+    run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path", things: Sequence[str] = ()
+) -> Steps[PathAnswer]:
+    """The answer that the sentences of some routes give to a question, one of the `things` where some are named."""
     text = "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
     answer, likelihood = yield from _ask(run, role, few_prompt(question, text))
-    problem = checked_answer(question, answer, text)
+    problem = checked_answer(question, answer, text) or unfit(question, answer) or none_of(answer, things)
     yield run.happened(Parsed, text=answer, problem=problem)
     return PathAnswer(answer, routes, likelihood, problem)
 
@@ -252,8 +257,10 @@ def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float]]:
 
 
 def _best(candidates: Iterable[PathAnswer]) -> PathAnswer | None:
-    """The likeliest answer that is not refused, or else the likeliest of those."""
-    return max((each for each in candidates if each.text), key=lambda each: (not each.problem, each.likelihood), default=None)
+    """The answer that was worked out, or else the likeliest, of those that are not refused where there is one."""
+    return max(
+        (each for each in candidates if each.text), key=lambda each: (not each.problem, each.computed, each.likelihood), default=None
+    )
 
 
 # --- hop by hop ---------------------------------------------------------------------------------------------------------------
@@ -307,14 +314,14 @@ def _compare(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
                 break
             read.append(candidate.text)
             routes += candidate.routes
-            likelihood *= candidate.likelihood
+            likelihood = min(likelihood, candidate.likelihood)
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(read)
     answer = compared(comparison_of(question), things, values) if len(values) == 2 else ""
     if not answer:
         return None
     yield run.happened(Parsed, text=answer)
-    return PathAnswer(answer, tuple(dict.fromkeys(routes)), likelihood)
+    return PathAnswer(answer, tuple(dict.fromkeys(routes)), likelihood, computed=True)
 
 
 def _things(walk: PathWalk, question: str) -> list[str]:
@@ -338,7 +345,7 @@ def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[Path
     alone = next((route for route in routes if not route.end), None)
     if alone is None:
         return None
-    return (yield from _read_along(run, question, (alone.within(run.limits.path_tokens // 2, own),)))
+    return (yield from _read_along(run, question, (alone.within(3 * run.limits.path_tokens // 4, own),)))
 
 
 def _title(walk: PathWalk, name: str) -> str | None:

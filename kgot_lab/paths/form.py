@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
+
+from kgot_lab.text.words import named_words
 
 Form = Literal["open", "yes or no", "choice"]
 
@@ -24,3 +27,30 @@ def form_of(question: str) -> Form:
     if _OR.search(question) and _RANKED.search(question) and (asks or _YES_OR_NO.search(question)):
         return "choice"
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
+
+
+_DATE = re.compile(r"^(?:in |on )?(?:when|(?:in |during )?(?:what|which) (?:year|date|month|day))\b|\bin (?:what|which) year\b", re.I)
+_NO_FIGURE = re.compile(r"^(?:where|who|whom|in (?:what|which) (?:city|country|state|place|town|county))\b", re.I)
+_HAS_DIGIT = re.compile(r"\d")
+
+
+def unfit(question: str, answer: str) -> str:
+    """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a date; "" where it may be."""
+    asked = question.strip()
+    if _DATE.search(asked) and not _HAS_DIGIT.search(answer):
+        return "the question asks for a date"
+    if _NO_FIGURE.search(asked) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
+        return "the question asks for no date"
+    return ""
+
+
+_MONTHS = re.compile(r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.I)
+
+
+def none_of(answer: str, things: Sequence[str]) -> str:
+    """Why an answer is none of the things that a question names; "" where it is one, or fewer than two are named."""
+    if len(things) < 2:
+        return ""
+    words = named_words(answer)
+    named = [named_words(thing) for thing in things] + [named_words(thing.split("(")[0]) for thing in things]
+    return "" if words in named else "it is none of the things that the question names"
