@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from kgot_lab.embedding.embedder import Embedder
@@ -52,7 +53,8 @@ class PathWalk:
 
     embedder: Embedder | None
     sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
-    standing: dict[str, float] = field(default_factory=dict)  # of titles
+    standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
+    found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
     split: bool = False  # whether the question was split into hops
@@ -63,6 +65,11 @@ class PathWalk:
         for rank, document in enumerate(documents, start=1):
             title = title_of(document)
             self.standing[title] = max(self.standing.get(title, 0.0), whole / rank)
+            self.found[document.id] = max(self.found.get(document.id, 0.0), whole / rank)
+
+    def stand_of(self, sentence: PlacedSentence) -> float:
+        """How well the passage of a sentence was found: as its title, where the passage itself was not."""
+        return self.found.get(sentence.source, self.standing.get(sentence.title, 0.0))
 
 
 def along(run: Loop) -> Steps[None]:
@@ -124,10 +131,12 @@ def _recall(run: Loop, walk: PathWalk) -> None:
 
 def _know(run: Loop, walk: PathWalk, title: str) -> None:
     """Note the sentences that the graph holds under a title."""
-    for number, edge in enumerate(said_under(title, run.store)):
-        text, source = edge.properties.get("sentence"), edge.properties.get("source")
+    before: Counter[str] = Counter()
+    for edge in said_under(title, run.store):
+        text, source = edge.properties.get("sentence"), str(edge.properties.get("source", ""))
         if isinstance(text, str):
-            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source if isinstance(source, str) else "", number)
+            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source, before[source])
+            before[source] += 1
 
 
 def _next_calls(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
@@ -198,13 +207,14 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
         walk.answered.append((yield from _read_along(run, question, (route,), things=things)))
         if _is_sure(run, walk):
             return
-        if run.limits.hops and not walk.split and form_of(question) == "open":
+        if not walk.split and form_of(question) == "open":
             walk.split = True
-            candidate = yield from _hop_by_hop(run, walk)
-            if candidate is not None:
+            if run.limits.hops and (candidate := (yield from _hop_by_hop(run, walk))) is not None:
                 walk.answered.append(candidate)
-                if _is_sure(run, walk):
-                    return
+            if not _is_sure(run, walk) and run.limits.wide_tokens:
+                walk.answered.append((yield from _read_along(run, question, (_widest(run, walk, own),), role="wide")))
+            if _is_sure(run, walk):
+                return
 
 
 def _is_sure(run: Loop, walk: PathWalk) -> bool:
@@ -220,9 +230,7 @@ def _starts(walk: PathWalk) -> list[str]:
 def _routes(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) -> Steps[tuple[dict[str, float], list[Route]]]:
     """What each sentence is worth to a question by itself, and the routes from some names, read from the graph in all its languages."""
     own = worths(question, list(walk.sentences.values()), walk.embedder)
-    worth = {
-        place: round(SCALE * value + STANDING * walk.standing.get(walk.sentences[place].title, 0.0), 3) for place, value in own.items()
-    }
+    worth = {place: round(SCALE * value + STANDING * walk.stand_of(walk.sentences[place]), 3) for place, value in own.items()}
     told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
     rows: list[object] = []
     for store in (run.store, *readers(run.store)):
@@ -236,7 +244,26 @@ def _routes(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) -> 
         event = read_event(run, store, statement, found, dialect)
         yield event
         rows += [row for row in event.grounded if row not in rows]
-    return own, routes_of(rows)
+    return own, [_whole(walk, route) for route in routes_of(rows)]
+
+
+def _whole(walk: PathWalk, route: Route) -> Route:
+    """A route with every sentence of its passages, not only those in the rows that were read."""
+    passages = {each.source for each in route.sentences}
+    under = [each for each in walk.sentences.values() if each.source in passages and each.title in (route.start, route.end)]
+    order = sorted(
+        {each.place: each for each in (*under, *route.sentences)}.values(),
+        key=lambda each: (each.title != route.start, each.source, each.number),
+    )
+    return replace(route, sentences=tuple(order))
+
+
+def _widest(run: Loop, walk: PathWalk, own: Mapping[str, float]) -> Route:
+    """The sentences that are worth most, wherever they stand, for a question whose best path gives no sure answer."""
+    worth = {place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()}
+    every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(run.limits.wide_tokens, worth)
+    order = sorted(every.sentences, key=lambda each: (-walk.stand_of(each), each.source, each.number))
+    return replace(every, sentences=tuple(order))
 
 
 def _read_along(

@@ -63,7 +63,8 @@ class Limits:
     tool_tokens: int = 6000
     row_tokens: int = 4000
     paths: int = 2  # that are read before the next look-up, with reading "paths"
-    path_tokens: int = 170  # of the sentences of one
+    path_tokens: int = 240  # of the sentences of one
+    wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
     sure: float = 0.5  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
@@ -82,7 +83,7 @@ class Limits:
             "path_tokens",
         ):
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in ("rereads", "repairs", "unpolled", "longer"):
+        for name in ("rereads", "repairs", "unpolled", "longer", "wide_tokens"):
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, most in _by_role("reply_tokens", self.reply_tokens).items():
             require_count(most, 1, f"limits.reply_tokens[{role!r}]")
@@ -119,7 +120,7 @@ class Limits:
 
 
 _LATER = (
-    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "sure",
+    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens", "sure",
     "hops", "typed_facts",
 )  # fmt: skip
 

@@ -28,10 +28,14 @@ class Route:
     facts: tuple[tuple[str, str, str], ...] = ()
 
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
-        """The route with the sentences that fit in a budget of tokens: the best link first, then what is worth most; in their order."""
+        """The route with the sentences that fit in a budget of tokens, in their order.
+
+        The best link comes first, then the best sentence of the other end, so that both ends are told of; then what is worth most.
+        """
         order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
         if link := next((each for each in order if each.place in self.links), None):
-            order = [link, *(each for each in order if each is not link)]
+            other = next((each for each in order if each.title != link.title), link)
+            order = list(dict.fromkeys((link, other, *order)))
         kept: list[PlacedSentence] = []
         used = 0
         for sentence in order:

@@ -1,0 +1,186 @@
+"""The mode `paths`: the best path is read first, two things are asked about apart, and what a graph holds already is read before anything is fetched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from kgot_lab.errors import BadInput
+from kgot_lab.llm.scripted import Scripted
+from kgot_lab.loop.again.replay import Resources, resume, verify
+from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, ToolReturned, Voted, Wrote
+from kgot_lab.loop.limits import PATHS, Limits, preset
+from kgot_lab.loop.trace import load_run, record
+from kgot_lab.loop.walk import think
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.links import MENTIONS, SAYS
+from kgot_lab.stores import open_store
+from kgot_lab.tools.search import search
+from kgot_lab.types import Document, Prompt, Reply
+
+LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
+PASSAGES = [
+    Document("d1", "Mira Tolland is a politician. She resigned to become a lobbyist for Harrow Brewing Company.", "Mira Tolland"),
+    Document("d2", "Harrow Brewing Company is a brewer in Leeds. It was founded in 1984.", "Harrow Brewing Company"),
+    Document("d3", "Copper Lane is a film of 1961.", "Copper Lane"),
+    Document("d4", "Silver Lane is a film directed by Jo Marsh. It came out in 1946.", "Silver Lane"),
+    Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh"),
+]
+TOOL = search(PASSAGES, bm25(PASSAGES), k=5)
+WHEN = "When was the company founded for which Mira Tolland became a lobbyist?"
+PLAIN = PATHS.but(typed_facts=False)
+
+
+class Told:
+    """A scripted model, which stands for no real one: it replies to what a prompt asks last, and holds it as likely as it is told."""
+
+    def __init__(self, replies: Mapping[str, str | tuple[str, float]]):
+        self.name, self._replies = "scripted", {asked: (each, 0.9) if isinstance(each, str) else each for asked, each in replies.items()}
+        self._llm = Scripted(lambda prompt: self._reply(prompt)[0], self.name)
+
+    def _reply(self, prompt: Prompt) -> tuple[str, float]:
+        asked = prompt.messages[-1].text.rpartition("Question: ")[2]
+        return next((reply for known, reply in self._replies.items() if asked.startswith(known)), ("nothing", 0.1))
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        likely = math.log(self._reply(prompt)[1]) if prompt.likelihood else None
+        return replace(self._llm(prompt), logprob=likely)
+
+
+def run_of(question: str, replies: Mapping[str, str | tuple[str, float]], limits: Limits = PLAIN, kind: str = "in_memory") -> list[Event]:
+    store = open_store(kind)
+    try:
+        return list(think(question, Told(replies), store, [TOOL], limits))
+    finally:
+        store.close()
+
+
+def of(events: list[Event], kind: type[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str) -> None:
+    events = run_of(WHEN, {WHEN: "1984"}, kind=kind)
+    final = events[-1]
+    assert isinstance(final, Answered) and final.text == "1984" and not final.forced and final.likelihood == pytest.approx(0.9)
+    assert len(of(events, Asked)) == 1
+    assert [voted.choice for voted in of(events, Voted)] == ["INSERT", "RETRIEVE"]
+    assert set(final.passages) == {"d1", "d2"}
+    said = {support.sentence for each in final.supports for support in each}
+    assert "It was founded in 1984." in said
+
+
+def test_every_language_shows_the_model_the_same_path() -> None:
+    shown = {kind: of(run_of(WHEN, {WHEN: "1984"}, kind=kind), Asked)[0].prompt for kind in LANGUAGES}
+    assert len({prompt.messages[-1].text for prompt in shown.values()}) == 1
+
+
+def test_the_graph_holds_each_sentence_under_its_title_with_the_names_in_it() -> None:
+    edges = [edge for wrote in of(run_of(WHEN, {WHEN: "1984"}), Wrote) for edge in wrote.diff.added_edges]
+    assert ("Mira Tolland §2", MENTIONS, "Harrow Brewing Company") in {(edge.source, edge.type, edge.target) for edge in edges}
+    assert {edge.properties["source"] for edge in edges if edge.type == SAYS} >= {"d1", "d2"}
+
+
+def test_two_things_are_asked_about_apart_and_the_answer_is_worked_out() -> None:
+    question = "Which film came out first, Copper Lane or Silver Lane?"
+    replies = {
+        question: "When did X come out?", "When did Copper Lane come out?": "1961", "When did Silver Lane come out?": ("1946", 0.4),
+    }  # fmt: skip
+    final = run_of(question, replies)[-1]
+    assert isinstance(final, Answered) and final.text == "Silver Lane" and set(final.passages) == {"d3", "d4"}
+    assert final.likelihood == pytest.approx(0.4)
+
+
+def test_an_unsure_answer_has_the_question_split_into_hops_that_follow_the_names() -> None:
+    question = "Where was the director of Silver Lane born?"
+    replies = {
+        question: ("Leeds", 0.2), "Who directed Silver Lane?": "Jo Marsh", "Where was Jo Marsh born?": "Cork",
+    }  # fmt: skip
+    hops = "1. Who directed Silver Lane?\n2. Where was #1 born?"
+
+    class Splitting(Told):
+        def _reply(self, prompt: Prompt) -> tuple[str, float]:
+            return (hops, 0.5) if "Split the question" in prompt.messages[0].text else super()._reply(prompt)
+
+    store = open_store("in_memory")
+    events = list(think(question, Splitting(replies), store, [TOOL], PLAIN))
+    store.close()
+    final = events[-1]
+    assert isinstance(final, Answered) and final.text == "Cork" and set(final.passages) == {"d4", "d5"}
+
+
+def test_an_answer_that_stands_in_no_sentence_is_refused_and_a_last_one_is_a_guess() -> None:
+    events = run_of(WHEN, {WHEN: "1999"})
+    assert "it does not stand in the sentences" in {parsed.problem for parsed in of(events, Parsed)}
+    final = events[-1]
+    assert isinstance(final, Answered) and final.forced and of(events, Forced)
+
+
+def test_facts_of_the_path_in_hand_are_written_where_its_sentences_say_them() -> None:
+    lines = "Harrow Brewing Company | founded in | 1984\nHarrow Brewing Company | owned by | the Queen"
+
+    class Extracting(Told):
+        def _reply(self, prompt: Prompt) -> tuple[str, float]:
+            return (lines, 0.5) if "subject | relation | object" in prompt.messages[0].text else super()._reply(prompt)
+
+    store = open_store("in_memory")
+    list(think(WHEN, Extracting({WHEN: "1984"}), store, [TOOL], PATHS))
+    facts = {(edge.source, edge.type, edge.target) for edge in store.graph().edges if edge.type not in (SAYS, MENTIONS)}
+    store.close()
+    assert facts == {("Harrow Brewing Company", "founded in", "1984")}
+
+
+def test_a_second_question_reads_what_the_first_one_wrote_and_fetches_nothing() -> None:
+    store = open_store("in_memory")
+    list(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN))
+    later = "Where is Harrow Brewing Company?"
+    events = list(think(later, Told({later: "Leeds"}), store, [TOOL], PLAIN))
+    store.close()
+    final = events[-1]
+    assert isinstance(final, Answered) and final.text == "Leeds" and not final.forced and not of(events, ToolReturned)
+
+
+def test_a_run_is_walked_again_to_the_last_event_and_goes_on_where_it_was_stopped(tmp_path) -> None:
+    whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
+    store = open_store("in_memory")
+    events = list(record(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN), whole))
+    store.close()
+    assert verify(whole).same
+    lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
+    stop = next(number for number, event in enumerate(events) if isinstance(event, Read))
+    part.write_text("".join(lines[: stop + 1]), encoding="utf-8")
+    store = open_store("in_memory")
+    list(resume(part, store, Resources([TOOL], Told({WHEN: "1984"}))))
+    store.close()
+    assert load_run(part).events[-1].text == "1984"
+
+
+def test_without_a_tool_that_finds_documents_and_without_a_graph_there_is_nothing_to_begin_with() -> None:
+    with pytest.raises(BadInput, match="nothing to take facts from"):
+        list(think(WHEN, Told({}), open_store("in_memory"), [], PATHS))
+
+
+def test_a_model_that_tells_no_likelihood_is_asked_along_all_paths_and_the_first_answer_stands() -> None:
+    class Silent(Told):
+        def __call__(self, prompt: Prompt) -> Reply:
+            return replace(super().__call__(prompt), logprob=None)
+
+    store = open_store("in_memory")
+    final = list(think(WHEN, Silent({WHEN: "1984"}), store, [TOOL], PLAIN))[-1]
+    store.close()
+    assert isinstance(final, Answered) and final.text == "1984" and final.likelihood is None
+
+
+def test_the_modes_of_writing_and_reading_go_together() -> None:
+    with pytest.raises(BadInput, match="go together"):
+        Limits(reading="paths")
+    assert preset("paths").reading == "paths"
+
+
+def test_the_look_up_of_an_open_end_names_what_is_asked() -> None:
+    calls = [call for chose in of(run_of(WHEN, {WHEN: ("Leeds", 0.1)}), Chose) for call in chose.calls]
+    assert calls[0].arguments["query"] == WHEN and len(calls) > 1
