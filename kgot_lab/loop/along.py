@@ -28,6 +28,7 @@ from kgot_lab.paths.worth import SCALE, STANDING, without_names, worths
 from kgot_lab.retrieval.links import MENTIONS, SAYS
 from kgot_lab.retrieval.names import Titles, capitalised, compared_name
 from kgot_lab.stores.protocol import readers
+from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document, Edge, Prompt, Rows, Triple
 
 _ROWS = 60  # of a read
@@ -38,13 +39,25 @@ _SENTENCES = 80  # that a read is told the worth of
 
 @dataclass(frozen=True)
 class PathAnswer:
-    """An answer, the route or routes it was read from, how likely the model held it, and why it is refused, if it is."""
+    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is refused, if it is."""
 
     text: str
     routes: tuple[Route, ...]
-    likelihood: float
+    likelihood: float | None
     problem: str = ""
     computed: bool = False  # worked out from values that were read
+
+    @property
+    def likely(self) -> float:
+        """How likely the model held it, 0 where that is not told."""
+        return self.likelihood or 0.0
+
+    @property
+    def told(self) -> str:
+        """How sure the answer is, for people."""
+        if self.computed:
+            return "was worked out from what was read"
+        return "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
 
 
 @dataclass
@@ -81,11 +94,9 @@ def along(run: Loop) -> Steps[None]:
             yield from _answers(run, walk)
             best = _best(walk.answered)
             if best is not None and _is_sure(run, walk):
-                yield run.happened(
-                    Voted, **_unpolled("RETRIEVE", f"{best.text!r} is {best.likelihood:.0%} likely and stands in the evidence")
-                )
+                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.told} and stands in the evidence"))
                 break
-            reason = f"the likeliest answer is {best.likelihood:.0%} likely: {best.text!r}" if best else "no path gives an answer"
+            reason = f"no answer is sure; {best.text!r} {best.told}" if best else "no path gives an answer"
         else:
             reason = "nothing is read yet"
         calls = _next_calls(run, walk) if run.state.step < run.limits.steps else ()
@@ -218,8 +229,10 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
 
 
 def _is_sure(run: Loop, walk: PathWalk) -> bool:
-    """Whether an answer is likely enough to end with."""
-    return any(not each.problem and (each.computed or each.likelihood >= run.limits.sure) for each in walk.answered)
+    """Whether an answer was worked out, or is likely enough to end with; of a model that tells no likelihood, whether two paths agree."""
+    fit = [each for each in walk.answered if not each.problem]
+    untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
+    return max(untold.values(), default=0) > 1 or any(each.computed or each.likely >= run.limits.sure for each in fit)
 
 
 def _starts(walk: PathWalk) -> list[str]:
@@ -277,17 +290,21 @@ def _read_along(
     return PathAnswer(answer, routes, likelihood, problem)
 
 
-def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float]]:
-    """A short answer and how likely the model held it, 0 to 1; 0 where it is not told."""
+def _ask(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
+    """A short answer and how likely the model held it, 0 to 1; None where it is not told."""
     reply = yield from ask_reply(run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature))
-    return answer_in(reply.text), 0.0 if reply.logprob is None else math.exp(reply.logprob)
+    return answer_in(reply.text), None if reply.logprob is None else math.exp(reply.logprob)
+
+
+def _weakest(read: Iterable[PathAnswer]) -> float | None:
+    """How likely the least likely of some answers is: what follows from them is no surer. None where one is not told."""
+    told = [each.likelihood for each in read]
+    return None if None in told else min((each for each in told if each is not None), default=None)
 
 
 def _best(candidates: Iterable[PathAnswer]) -> PathAnswer | None:
     """The answer that was worked out, or else the likeliest, of those that are not refused where there is one."""
-    return max(
-        (each for each in candidates if each.text), key=lambda each: (not each.problem, each.computed, each.likelihood), default=None
-    )
+    return max((each for each in candidates if each.text), key=lambda each: (not each.problem, each.computed, each.likely), default=None)
 
 
 # --- hop by hop ---------------------------------------------------------------------------------------------------------------
@@ -299,7 +316,7 @@ def _hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     hops = hops_in((yield from ask_reply(run, "hops", prompt.messages, How("hops", temperature=run.limits.temperature))).text)
     answers: list[str] = []
     routes: list[Route] = []
-    likelihood = 1.0
+    read_along: list[PathAnswer] = []
     for hop in hops:
         told = filled(hop, answers)
         named = subjects(hop, answers) or _things(walk, told)
@@ -308,12 +325,12 @@ def _hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
             return None
         answers.append(candidate.text)
         routes += candidate.routes
-        likelihood *= candidate.likelihood
+        read_along.append(candidate)
     if not answers:
         return None
     problem = checked_answer(run.state.question, answers[-1], routes[-1].text)
     yield run.happened(Parsed, text=answers[-1], problem=problem)
-    return PathAnswer(answers[-1], tuple(dict.fromkeys(routes)), likelihood, problem)
+    return PathAnswer(answers[-1], tuple(dict.fromkeys(routes)), _weakest(read_along), problem)
 
 
 # --- two things compared ------------------------------------------------------------------------------------------------------
@@ -330,7 +347,7 @@ def _compare(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     asked = questions_of_each(reply.text, things)
     values: list[list[str]] = []
     routes: list[Route] = []
-    likelihood = 1.0
+    read_along: list[PathAnswer] = []
     for thing, questions in zip(things, asked, strict=False):
         name = thing
         read: list[str] = []
@@ -341,14 +358,14 @@ def _compare(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
                 break
             read.append(candidate.text)
             routes += candidate.routes
-            likelihood = min(likelihood, candidate.likelihood)
+            read_along.append(candidate)
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(read)
     answer = compared(comparison_of(question), things, values) if len(values) == 2 else ""
     if not answer:
         return None
     yield run.happened(Parsed, text=answer)
-    return PathAnswer(answer, tuple(dict.fromkeys(routes)), likelihood, computed=True)
+    return PathAnswer(answer, tuple(dict.fromkeys(routes)), _weakest(read_along), computed=True)
 
 
 def _things(walk: PathWalk, question: str) -> list[str]:
