@@ -28,7 +28,7 @@ MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop be
 # --- limits ---------------------------------------------------------------------------------------------------------------
 
 Preset = Annotated[
-    str | None, typer.Option("--preset", help="limits: local (for small models), reference (the published defaults), or auto (the usual)")
+    str | None, typer.Option("--preset", help="limits: paths (small models, one path of sentences at a time), local (small models), reference (the published defaults), or auto")
 ]
 StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")]
 VoteCount = Annotated[int | None, typer.Option("--votes", help="ballots a turn")]
