@@ -28,7 +28,10 @@ MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="stop be
 # --- limits ---------------------------------------------------------------------------------------------------------------
 
 Preset = Annotated[
-    str | None, typer.Option("--preset", help="limits: paths (small models, one path of sentences at a time), local (small models), reference (the published defaults), or auto")
+    str | None,
+    typer.Option(
+        "--preset", help="limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)"
+    ),
 ]
 StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")]
 VoteCount = Annotated[int | None, typer.Option("--votes", help="ballots a turn")]

@@ -32,6 +32,8 @@ from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document, Edge, Prompt, Rows, Triple
 
 _ROWS = 60  # of a read
+_LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
+_WIDE = 0.7  # what the likelihood of an answer read from many sentences counts, for the same reason
 _STARTS = 12  # names that paths begin at
 _READ_FOR_FACTS = 4  # sentences
 _SENTENCES = 80  # that a read is told the worth of
@@ -46,11 +48,12 @@ class PathAnswer:
     likelihood: float | None
     problem: str = ""
     computed: bool = False  # worked out from values that were read
+    trust: float = 1.0  # what its likelihood counts beside that of others
 
     @property
     def likely(self) -> float:
-        """How likely the model held it, 0 where that is not told."""
-        return self.likelihood or 0.0
+        """How likely the model held it, times what that counts; 0 where it is not told."""
+        return self.trust * (self.likelihood or 0.0)
 
     @property
     def told(self) -> str:
@@ -215,7 +218,8 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     for route in fresh[: run.limits.paths]:
         walk.read.add(route.text)
         things = _things(walk, question) if form_of(question) == "choice" else []
-        walk.answered.append((yield from _read_along(run, question, (route,), things=things)))
+        read = yield from _read_along(run, question, (route,), things=things)
+        walk.answered.append(replace(read, trust=_LATER if walk.answered else 1.0))
         if _is_sure(run, walk):
             return
         if not walk.split and form_of(question) == "open":
@@ -223,7 +227,8 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
             if run.limits.hops and (candidate := (yield from _hop_by_hop(run, walk))) is not None:
                 walk.answered.append(candidate)
             if not _is_sure(run, walk) and run.limits.wide_tokens:
-                walk.answered.append((yield from _read_along(run, question, (_widest(run, walk, own),), role="wide")))
+                read = yield from _read_along(run, question, (_widest(run, walk, own),), role="wide")
+                walk.answered.append(replace(read, trust=_WIDE))
             if _is_sure(run, walk):
                 return
 

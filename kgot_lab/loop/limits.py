@@ -62,7 +62,7 @@ class Limits:
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
-    paths: int = 2  # that are read before the next look-up, with reading "paths"
+    paths: int = 1  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 240  # of the sentences of one
     wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
     sure: float = 0.5  # the likelihood of an answer above which nothing more is read, 0 to 1
