@@ -236,7 +236,7 @@ CASES = [
     Case("open_store: a port that is none", lambda: lab.open_store("http://127.0.0.1:99999/q"), "cannot be used: Port out of range"),
     Case("open_store: an address of half a number", lambda: lab.open_store("http://[::1/query"), "cannot be used: Invalid IPv6 URL"),
     Case("open_store: no host", lambda: lab.open_store("bolt://"), "names no host: write bolt://HOST"),
-    Case("ask: a preset that is none", lambda: lab.ask(QUESTION, ADA, model(), preset="nope"), "Known: auto, local, reference"),
+    Case("ask: a preset that is none", lambda: lab.ask(QUESTION, ADA, model(), preset="nope"), "Known: auto, local, paths, reference"),
     Case("open_store: an unknown option", lambda: lab.open_store("in_memory", wrong=1), "it knows at, "),
     Case("open_store: an unknown option of sqlite", lambda: lab.open_store("graph.sqlite", unsafe=True), "it knows at, seconds"),
     Case("open_store: an unknown option of fused", lambda: lab.open_store("fused", wrong=1), "it knows"),

@@ -160,7 +160,7 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
 
     Raises UnknownName, and BadInput for what is neither a name nor limits.
     """
-    require(preset_name, (str, Limits), "a preset is a name (auto, local, reference) or limits")
+    require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
     if isinstance(preset_name, str):
         if preset_name not in {"auto", *PRESETS}:
             raise UnknownName("preset", preset_name, ["auto", *PRESETS])

@@ -319,7 +319,7 @@ def test_no_tools_wrong_limits_and_unknown_presets_are_refused(store, tool):
         think(QUESTION, straight(), store, [])
     with pytest.raises(BadInput, match="steps"):
         REFERENCE.but(steps=0)
-    with pytest.raises(BadInput, match="Known: local, reference"):
+    with pytest.raises(BadInput, match="Known: local, paths, reference"):
         preset("fast")
 
 
