@@ -65,7 +65,7 @@ class Limits:
     paths: int = 1  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 240  # of the sentences of one
     wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
-    sure: float = 0.5  # the likelihood of an answer above which nothing more is read, 0 to 1
+    sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
 
