@@ -12,6 +12,7 @@ from kgot_lab.text.sentences import sentences
 _SIZES = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
+    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "facts": (320, 80),
 }  # fmt: skip
 
 
@@ -33,6 +34,14 @@ def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:
     """How often a model is asked for what; arithmetic is one check for each candidate, or none where it depends on the question."""
+    if limits.reading == "paths":  # what an open question takes whose first path is not sure
+        later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)
+        return {
+            "path": limits.paths * (1 + later) + 2 * limits.hops,
+            "hops": int(limits.hops),
+            "wide": int(limits.wide_tokens > 0),
+            "facts": int(limits.typed_facts),
+        }
     turns = max(limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps))
     forced, sampled, by_sentence = turns == limits.steps, limits.vote_temperature > 0, limits.writing == "operations"
     votes, parses = (limits.votes, limits.parses) if sampled else (1, 1)

@@ -58,7 +58,7 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
         assert bench(*words)[:2] == (0, out) and len(server.answered) == asked
     assert bench("--folder", "out", "--table")[:2] == (0, out)
     assert "| rag |" in Path("out/results.md").read_text() and json.loads(Path("out/results.json").read_text())["pairs"]
-    assert Path("out/.gitignore").read_text() == "traces/\n"
+    assert Path("out/.gitignore").read_text() == "traces/\n.lock*\n"
 
 
 def test_a_stop_after_some_minutes_says_what_is_left(bench):

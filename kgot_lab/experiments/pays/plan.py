@@ -93,7 +93,7 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
     if folder.is_dir() and (left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]):
         raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
     _write(plan, path)
-    write_whole(folder / ".gitignore", "traces/\n", "what git ignores")  # receipts are for keeping, traces are large
+    write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")  # receipts are for keeping, traces are large
     return False
 
 
