@@ -13,7 +13,7 @@ from kgot_lab.text.words import telling_words
 
 # Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a passage that is needed hold the
 # answer? `python benchmarks/path_weights.py` fits them again and shows how well they rank questions left out.
-NEAR, ASKED, EARLY, DATED, NAMING, NAMED = -1.51, 3.27, 1.95, 0.73, 0.97, -1.10
+WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
 SCALE, STANDING = 0.25, 4.5  # of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
 _WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
 _CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
@@ -26,28 +26,38 @@ def without_names(question: str) -> str:
 
 
 def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> dict[str, float]:
-    """What each sentence is worth by itself, by its node, wherever its passage stands.
+    """What each sentence is worth by itself, by its node, wherever its passage stands: the sum of its `traits` times WORTHS."""
+    told = traits(question, sentences, embedder)
+    return {
+        each.place: sum(weight * value for weight, value in zip(WORTHS.values(), values, strict=True))
+        for each, values in zip(sentences, told, strict=True)
+    }
 
-    Worth = NEAR cos(question, title and sentence) + ASKED cos(what is asked beside names, sentence) + EARLY / (1 + number in its passage)
-    + DATED if the question asks for a date or number and it has a digit + NAMING if it has a name that neither question nor title has
-    + NAMED if the question names its title. Without an embedder the cosines are those of sets of telling words.
+
+def traits(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> list[tuple[float, ...]]:
+    """What tells of the worth of each sentence, in the order of WORTHS.
+
+    near: the cosine of the question with title and sentence. asked: that of what is asked beside names with the sentence. early:
+    1 / (1 + its number in its passage). dated: whether the question asks for a date or number and it has a digit. naming: whether it has a
+    name that neither question nor title has. named: whether the question names its title. Without an embedder the cosines are those of
+    sets of telling words.
     """
     if not sentences:
-        return {}
+        return []
     near = _likeness(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
     asked = _likeness(without_names(question), [each.text for each in sentences], embedder)
     said, dated = f" {compared_name(question)} ", bool(_WHEN.search(question))
-    return {
-        each.place: (
-            NEAR * near[row]
-            + ASKED * asked[row]
-            + EARLY / (1 + each.number)
-            + DATED * (dated and any(map(str.isdigit, each.text)))
-            + NAMING * any(f" {name} " not in said and name not in compared_name(each.title) for name in capitalised(each.text))
-            + NAMED * (f" {compared_name(each.title)} " in said)
+    return [
+        (
+            near[row],
+            asked[row],
+            1 / (1 + each.number),
+            float(dated and any(map(str.isdigit, each.text))),
+            float(any(f" {name} " not in said and name not in compared_name(each.title) for name in capitalised(each.text))),
+            float(f" {compared_name(each.title)} " in said),
         )
         for row, each in enumerate(sentences)
-    }
+    ]
 
 
 def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
