@@ -12,6 +12,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.again.replay import Resources, resume, verify
 from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, ToolReturned, Voted, Wrote
+from kgot_lab.loop.forecast import calls_by_role
 from kgot_lab.loop.limits import PATHS, Limits, preset
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.loop.walk import think
@@ -184,3 +185,8 @@ def test_the_modes_of_writing_and_reading_go_together() -> None:
 def test_the_look_up_of_an_open_end_names_what_is_asked() -> None:
     calls = [call for chose in of(run_of(WHEN, {WHEN: ("Leeds", 0.1)}), Chose) for call in chose.calls]
     assert calls[0].arguments["query"] == WHEN and len(calls) > 1
+
+
+def test_the_forecast_counts_what_an_open_question_takes_whose_first_path_is_not_sure() -> None:
+    assert calls_by_role(PATHS) == {"path": 4, "hops": 1, "wide": 1, "facts": 1}
+    assert calls_by_role(PATHS.but(hops=False, wide_tokens=0, typed_facts=False, steps=1)) == {"path": 1, "hops": 0, "wide": 0, "facts": 0}
