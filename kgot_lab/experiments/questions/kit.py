@@ -20,7 +20,7 @@ from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
-from kgot_lab.tools.search import search
+from kgot_lab.tools.search import search_of
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document
 
@@ -101,13 +101,20 @@ def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
 class Kit:
     """Makes the tools of each question. The index of the documents that all share is made once, and its searches take turns.
 
-    `more` gives further tools for a question, such as those that look into the web. The seconds of each call go to the file `times`.
+    `more` gives further tools for a question, such as those that look into the web; with `follow` searches are those of the mode `paths`. The seconds of each call go to the file `times`.
     """
 
     def __init__(
-        self, documents: Sequence[Document], behind: ModelsBehind, times: Path, *, system: str = "loop", more: More = nothing_more
+        self,
+        documents: Sequence[Document],
+        behind: ModelsBehind,
+        times: Path,
+        *,
+        system: str = "loop",
+        more: More = nothing_more,
+        follow: bool = False,
     ):
-        self._behind, self._times, self._more, self._k = behind, times, more, _FOUND.get(system, 1)
+        self._behind, self._times, self._more, self._k, self._follow = behind, times, more, _FOUND.get(system, 1), follow
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
@@ -125,7 +132,7 @@ class Kit:
         tools: list[Tool] = []
         if question.documents:
             documents = (*question.documents, *self._documents)
-            tools.append(search(documents, k=min(self._k, len(documents))))
+            tools.append(search_of(documents, follow=self._follow, most=self._k))
         elif self._documents:
             tools.append(self._over_all())
         return [*tools, *self._beside_search(question)] or [ask_model(self._behind.llm)]
@@ -139,7 +146,7 @@ class Kit:
     def _over_all(self) -> Tool:
         with self._lock:
             if self._shared is None:
-                self._shared = search(self._documents, k=min(self._k, len(self._documents)))
+                self._shared = search_of(self._documents, follow=self._follow, most=self._k)
             return self._shared
 
     def _told(self, question: Question) -> Callable[[str, float, bool], None]:

@@ -96,7 +96,8 @@ def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Pa
     assert planning is not None
     documents = (*whole.documents, *by.documents)
     behind = ModelsBehind(planning, vision, spending)
-    kit = Kit(documents, behind, folder / TOOL_TIMES, system=by.system, more=by.tools if looped else nothing_more)
+    more, follow = by.tools if looped else nothing_more, looped and by.limits.reading == "paths"
+    kit = Kit(documents, behind, folder / TOOL_TIMES, system=by.system, more=more, follow=follow)
     tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
     begun = _plan(whole, chosen, selection, by)
     begun = replace(begun, model=planning.name, execution=(execution or planning).name, vision=vision.name if vision else "")
