@@ -101,7 +101,8 @@ def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
 class Kit:
     """Makes the tools of each question. The index of the documents that all share is made once, and its searches take turns.
 
-    `more` gives further tools for a question, such as those that look into the web; with `follow` searches are those of the mode `paths`. The seconds of each call go to the file `times`.
+    `more` gives further tools for a question, such as those that look into the web; with `follow` searches are those of the mode `paths`.
+    The seconds of each call go to the file `times`.
     """
 
     def __init__(
