@@ -10,8 +10,8 @@ from functools import cache
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import NotInstalled, QueryFailed
-from kgot_lab.graph.supports import Support
+from kgot_lab.errors import BadReply, NotInstalled, QueryFailed
+from kgot_lab.graph.supports import noted
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted, Wrote
@@ -25,8 +25,9 @@ from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, n
 from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.split import filled, hops_asked, hops_in, subjects
 from kgot_lab.paths.worth import SCALE, STANDING, without_names, worths
-from kgot_lab.retrieval.links import MENTIONS, SAYS
 from kgot_lab.retrieval.names import Titles, capitalised, compared_name
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.stores.protocol import readers
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document, Edge, Prompt, Rows, Triple
@@ -60,7 +61,8 @@ class PathAnswer:
         """How sure the answer is, for people."""
         if self.computed:
             return "was worked out from what was read"
-        return "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
+        told = "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
+        return f"{told}, but {self.problem}" if self.problem else f"{told} and stands in the evidence"
 
 
 @dataclass
@@ -97,7 +99,7 @@ def along(run: Loop) -> Steps[None]:
             yield from _answers(run, walk)
             best = _best(walk.answered)
             if best is not None and _is_sure(run, walk):
-                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.told} and stands in the evidence"))
+                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.told}"))
                 break
             reason = f"no answer is sure; {best.text!r} {best.told}" if best else "no path gives an answer"
         else:
@@ -181,12 +183,13 @@ def _fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
     returned = yield from use(run, call)
     if returned.failed:
         return returned
-    walk.stands(returned.sources)
-    new = new_sentences(returned.sources, run.store)
-    titles = list(dict.fromkeys([*walk.standing, *map(title_of, returned.sources)]))
+    documents = returned.sources or (Document("", returned.text, " ".join(map(str, call.arguments.values()))),)  # a text without a source
+    walk.stands(documents)
+    new = new_sentences(documents, run.store)
+    titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)]))
     for sentences in by_passage(new).values():
         yield from _write(run, run.store.dialect.add(mention_facts(sentences, titles)), str(call))
-    for document in returned.sources:
+    for document in documents:
         _know(run, walk, title_of(document))
     return returned
 
@@ -423,7 +426,7 @@ def _write_facts(run: Loop, best: PathAnswer) -> Steps[None]:
         piece = next((piece for piece in shown if says_fact(piece, triple)), None)
         if piece is None:
             invented.append(triple)
-        elif triple.relation not in (SAYS, MENTIONS):
+        elif triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME):
             grounded.append((triple, piece))
     if invented:
         yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True)
@@ -437,15 +440,17 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
     if best is None:
         yield run.happened(Forced, what="answer")
         answer, likelihood = yield from _ask(run, "guess", few_prompt(run.state.question, ""))
-        yield run.happened(Answered, text=answer or "unknown", forced=True, likelihood=likelihood)
+        if not answer:
+            raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
+        yield run.happened(Answered, text=answer, forced=True, likelihood=likelihood)
         return
     edges = list({edge.identity: edge for route in best.routes for edge in _edges(run, route)}.values())
-    supports = tuple((Support(str(edge.properties.get("source", "")), str(edge.properties.get("sentence", ""))),) for edge in edges)
+    supports = tuple(noted(edge.properties) for edge in edges)
     yield run.happened(
         Answered,
         text=best.text,
         forced=bool(best.problem),
-        evidence=tuple(f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in edges),
+        evidence=tuple(map(fact_of, edges)),
         passages=passages_of(supports),
         supports=supports,
         likelihood=best.likelihood,

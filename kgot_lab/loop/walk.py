@@ -52,6 +52,11 @@ def think(
         require_parts(tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give")
     if not tools and not store.schema().nodes:
         raise BadInput("there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph")
+    if limits.reading == "paths":
+        if attachments:
+            raise BadInput("the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset")
+        if not store.schema().nodes and not any(map(sought_by, tools)):
+            raise BadInput("the mode paths needs a tool that finds documents, such as search(documents), or a store that holds a graph")
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from kgot_lab.graph.supports import Support, note, noted
-from kgot_lab.retrieval.links import MENTIONS, SAYS
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Edge, Triple
@@ -56,7 +56,7 @@ def new_sentences(documents: Iterable[Document], store: Store) -> list[PlacedSen
 
 def said_under(title: str, store: Store) -> tuple[Edge, ...]:
     """The edges from a title to its sentences, in the order of their numbers."""
-    edges = (edge for edge in store.neighbours(title) if edge.type == SAYS and edge.source == title)
+    edges = (edge for edge in store.neighbours(title) if edge.type == SAYS_SENTENCE and edge.source == title)
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
 
 
@@ -69,9 +69,9 @@ def mention_facts(said: Iterable[PlacedSentence], titles: Sequence[str]) -> list
     facts: list[Fact] = []
     for sentence in said:
         support = note([Support(sentence.source, sentence.text)])
-        facts.append((Triple(sentence.title, SAYS, sentence.place), support))
+        facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
         names = [name for name in dict.fromkeys(_names(sentence.text, known)) if name not in (sentence.title, sentence.place)]
-        facts += [(Triple(sentence.place, MENTIONS, name), support) for name in names[:_MOST]]
+        facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names[:_MOST]]
     return facts
 
 

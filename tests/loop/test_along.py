@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, BadReply, ToolFailed
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.again.replay import Resources, resume, verify
 from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, ToolReturned, Voted, Wrote
@@ -17,9 +17,11 @@ from kgot_lab.loop.limits import PATHS, Limits, preset
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.links import MENTIONS, SAYS
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
+from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Prompt, Reply
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
@@ -190,3 +192,29 @@ def test_the_look_up_of_an_open_end_names_what_is_asked() -> None:
 def test_the_forecast_counts_what_an_open_question_takes_whose_first_path_is_not_sure() -> None:
     assert calls_by_role(PATHS) == {"path": 4, "hops": 1, "wide": 1, "facts": 1}
     assert calls_by_role(PATHS.but(hops=False, wide_tokens=0, typed_facts=False, steps=1)) == {"path": 1, "hops": 0, "wide": 0, "facts": 0}
+
+
+def test_attached_files_and_tools_that_find_no_documents_are_refused_rather_than_passed_over() -> None:
+    add = TextTool("add", "Adds.", {"numbers": "some"}, lambda numbers: Result(numbers))
+    for tools, attachments, why in (([TOOL], ["table.csv"], "not attached files"), ([add], [], "needs a tool that finds documents")):
+        with pytest.raises(BadInput, match=why):
+            list(think(WHEN, Told({}), open_store("in_memory"), tools, PATHS, attachments=attachments))
+
+
+def test_a_search_that_names_no_documents_is_read_as_one_passage() -> None:
+    text = "Harrow Brewing Company was founded in 1984 by the uncle of Mira Tolland."
+    bare = TextTool("search", "Finds.", {"query": "words"}, lambda query: Result(text), finds="query")
+    store = open_store("in_memory")
+    final = list(think(WHEN, Told({WHEN: "1984"}), store, [bare], PLAIN))[-1]
+    store.close()
+    assert isinstance(final, Answered) and final.text == "1984" and not final.forced and final.supports[0][0].sentence == text
+
+
+def test_an_empty_answer_where_only_a_guess_is_left_is_an_error() -> None:
+    nothing = TextTool("search", "Finds.", {"query": "words"}, _finds_nothing, finds="query")
+    with pytest.raises(BadReply, match="empty answer"):
+        list(think(WHEN, Told({WHEN: ""}), open_store("in_memory"), [nothing], PLAIN))
+
+
+def _finds_nothing(query: str) -> Result:
+    raise ToolFailed(f"nothing on {query}")

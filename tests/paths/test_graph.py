@@ -6,7 +6,8 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.paths.mentions import by_passage, mention_facts, new_sentences, said_under
 from kgot_lab.paths.routes import routes_of
 from kgot_lab.paths.worth import without_names, worths
-from kgot_lab.retrieval.links import MENTIONS, SAYS
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.types import Document
 
