@@ -14,6 +14,15 @@ _MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun j
 _DATE = re.compile(r"(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([A-Z][a-z]{2,8})\.?\s+(?:(\d{1,2}),?\s+)?(\d{3,4})\b")
 _YEAR = re.compile(r"\b(\d{3,4})\b")
 _FIGURE = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_WORDS: tuple[tuple[ComparedBy, str], ...] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
+    ("longest", "(?:lived?|lives) (?:longer|longest)|longer (?:life|span)"),
+    ("shortest", "(?:lived?|lives) shorter"),
+    ("same", "same|share"),
+    ("latest", "later|younger|youngest|newer|newest|last|latest|(?:more|most) recent(?:ly)?"),
+    ("earliest", "earlier|earliest|first|older|oldest|eldest|before"),
+    ("least", "fewer|fewest|less|least|smaller|smallest|shorter|lower|lowest"),
+    ("most", "more|most|larger|largest|bigger|biggest|longer|longest|higher|highest|taller|tallest|greater"),
+)
 _SYSTEM = (
     "Two things are compared. Write what must be asked of each of them, one question a line, with X for the thing and #1 for the answer to "
     "the first question."
@@ -48,23 +57,8 @@ def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
 
 
 def comparison_of(question: str) -> ComparedBy:
-    """How the two values are compared, by the words of the question."""
-    said = question.lower()
-    if re.search(r"\b(lived?|lives) (longer|longest)\b|longer (life|span)", said):
-        return "longest"
-    if re.search(r"\b(lived?|lives) shorter\b", said):
-        return "shortest"
-    if re.search(r"\bsame\b|\bshare\b", said):
-        return "same"
-    if re.search(r"\b(later|younger|youngest|newer|newest|last|latest|more recent(ly)?|most recent(ly)?)\b", said):
-        return "latest"
-    if re.search(r"\b(earlier|earliest|first|older|oldest|eldest|before)\b", said):
-        return "earliest"
-    if re.search(r"\b(fewer|fewest|less|least|smaller|smallest|shorter|lower|lowest)\b", said):
-        return "least"
-    if re.search(r"\b(more|most|larger|largest|bigger|biggest|longer|longest|higher|highest|taller|tallest|greater)\b", said):
-        return "most"
-    return "each"
+    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds none."""
+    return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
 
 
 def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
