@@ -56,10 +56,9 @@ def tools_here(
 
     chosen = configuration.tools
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
-    small = limits is not None and limits.preset.rstrip("*") == "local"
-    plainly = wanted is None and small and chosen == type(chosen)()
+    plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
     if plainly or (wanted is not None and set(wanted) <= _PLAIN):
-        plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments])
+        plain = terminal.tools_with_notes(at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow)
         if wanted is None or set(wanted) <= {tool.name for tool in plain}:
             return [tool for tool in plain if wanted is None or tool.name in wanted]
     offered = terminal.with_notes(lambda: offered_tools(at_hand))

@@ -189,12 +189,16 @@ def bar(name: str) -> Iterator[BenchmarkProgress]:
         yield lambda done, total, what: shown.update(task, completed=done, total=total, description=what, visible=True)
 
 
-def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path]) -> list[Tool]:
+def tools_with_notes(passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False) -> list[Tool]:
     """The tools for some documents and files; what they warn of is said as a note, how far a large index is on a bar."""
     from kgot_lab.tools.facts import tools_for
 
     with bar("passages") as shown:
-        return with_notes(lambda: tools_for(passages, attached, progress=lambda done, total: shown(done, total, "passages with a vector")))
+
+        def told(done: int, total: int) -> None:
+            shown(done, total, "passages with a vector")
+
+        return with_notes(lambda: tools_for(passages, attached, follow=follow, progress=told))
 
 
 def with_notes(make: Callable[[], _Made]) -> _Made:

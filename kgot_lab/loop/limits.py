@@ -114,6 +114,11 @@ class Limits:
         usual = Limits()
         return {name: value for name, value in asdict(self).items() if name not in _LATER or value != getattr(usual, name)}
 
+    @property
+    def few_tools(self) -> bool:
+        """Whether a run gets the search and what reads its files alone, since a small model chooses badly among many tools."""
+        return self.preset.rstrip("*") in ("local", "paths")
+
     def tokens_of(self, role: str) -> int:
         """The most tokens of a reply to what is asked for."""
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.answering_server import answering_server
 from support.command_line import FIRST, QUESTION, REST, asking, replies
 from support.openai_server import openai_server
 
@@ -45,6 +46,16 @@ def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_la
     assert ran.code == 0 and "Answer: London" in ran.out and "begins with a graph of 2 nodes" in ran.out, ran.err
     assert Path(graph).read_bytes() == before and begun("run.jsonl").start == GRAPH
     assert kgot_lab("verify", "run.jsonl").out.startswith(f"{len(load_run('run.jsonl').events)} events, every one the same")
+
+
+def test_the_preset_paths_gets_the_search_alone_and_a_second_question_reads_what_the_first_one_kept(kgot_lab, here):
+    with answering_server(lambda prompt: "London") as server:
+        ran = kgot_lab(*asking(server, "--preset", "paths", "--save-graph", "learnt.jsonl", "--trace", "first.jsonl"))
+        assert ran.code == 0 and "Answer: London" in ran.out and "not offered" not in ran.err, ran.err
+        assert list(begun("first.jsonl").tools) == ["search"]
+        again = kgot_lab(*asking(server, "--preset", "paths", "--graph", "learnt.jsonl", "--trace", "second.jsonl"))
+    assert again.code == 0 and "Answer: London" in again.out, again.err
+    assert not [event for event in load_run("second.jsonl").events if isinstance(event, ToolReturned)]
 
 
 def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
