@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
@@ -17,6 +17,7 @@ REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is as
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
+LINKS = ("titles", "names", "vectors")  # a title in a sentence, a name that two sentences share, a sentence near another passage
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -67,7 +68,10 @@ class Limits:
     wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
     sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
+    comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
+    links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKS
+    examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
         for name in (
@@ -79,11 +83,10 @@ class Limits:
             "graph_tokens",
             "tool_tokens",
             "row_tokens",
-            "paths",
             "path_tokens",
         ):
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in ("rereads", "repairs", "unpolled", "longer", "wide_tokens"):
+        for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens"):
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, most in _by_role("reply_tokens", self.reply_tokens).items():
             require_count(most, 1, f"limits.reply_tokens[{role!r}]")
@@ -92,8 +95,9 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "hops", "typed_facts"):
+        for name in ("pool", "merge", "open_with_question", "stop_when_stuck", "hops", "comparisons", "typed_facts", "examples"):
             require(getattr(self, name), bool, f"limits.{name} is true or false")
+        object.__setattr__(self, "links", _linked(self.links))
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
@@ -102,6 +106,8 @@ class Limits:
         _require_between(self.sure, 0, 1, "limits.sure")
         if (self.writing == "mentions") != (self.reading == "paths"):
             raise BadInput('limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions')
+        if self.reading == "paths" and not (self.paths or self.wide_tokens):
+            raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
     def but(self, **changes: Any) -> Limits:
         """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a limit there is not."""
@@ -126,8 +132,17 @@ class Limits:
 
 _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens", "sure",
-    "hops", "typed_facts",
+    "hops", "comparisons", "typed_facts", "links", "examples",
 )  # fmt: skip
+
+
+def _linked(given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise BadInput(f'limits.links names some of {", ".join(LINKS)}, such as ["titles"]; here it is {given!r}')
+    for name in given:
+        if name not in LINKS:
+            raise UnknownName("link in limits.links", str(name), LINKS)
+    return tuple(given)
 
 
 def _by_role(name: str, given: object) -> Mapping[str, Any]:

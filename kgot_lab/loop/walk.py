@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, require_parts
-from kgot_lab.loop.along import along
+from kgot_lab.loop.along.mode import along
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert

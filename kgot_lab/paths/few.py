@@ -46,9 +46,10 @@ EXAMPLE_NAMES = (
 )  # fmt: skip
 
 
-def few_prompt(question: str, facts: str) -> Prompt:
+def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
     """Ask for the answer that some sentences give, after examples of the question's form; without facts, for what the model knows."""
-    turns = [message for example in _EXAMPLES[form_of(question)] for message in _turn(*example, alone=not facts)]
+    shown = _EXAMPLES[form_of(question)] if examples else ()
+    turns = [message for example in shown for message in _turn(*example, alone=not facts)]
     asked = Message("user", _asked(question, facts))
     return Prompt((Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from types import MappingProxyType
 
 from kgot_lab.graph.supports import Support, note, noted
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
@@ -14,6 +15,7 @@ from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence
+_NONE: Mapping[str, str] = MappingProxyType({})
 _LONGEST = 60  # letters of a name
 
 
@@ -60,27 +62,32 @@ def said_under(title: str, store: Store) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
 
 
-def mention_facts(said: Iterable[PlacedSentence], titles: Sequence[str]) -> list[Fact]:
+def mention_facts(
+    said: Iterable[PlacedSentence], titles: Sequence[str], near: Mapping[str, str] = _NONE, *, runs: bool = True
+) -> list[Fact]:
     """The facts that hold some sentences: its title says a sentence, and the sentence mentions names; `titles` are names to look for.
 
-    A name is another title that stands in the sentence, or a run of capitalised words; what is called like a title is that title.
+    A name is another title that stands in the sentence, or, with `runs`, a run of capitalised words; what is called like a title is that
+    title. `near` gives, by a sentence's node, a title that it is taken to speak of without naming it.
     """
     known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
     for sentence in said:
         support = note([Support(sentence.source, sentence.text)])
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
-        names = [name for name in dict.fromkeys(_names(sentence.text, known)) if name not in (sentence.title, sentence.place)]
-        facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names[:_MOST]]
+        named = list(dict.fromkeys(_names(sentence.text, known, runs)))[: _MOST + 2]
+        names = [name for name in named if name not in (sentence.title, sentence.place)][:_MOST]
+        names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
+        facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]
     return facts
 
 
-def _names(text: str, known: Titles) -> Iterator[str]:
-    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no title."""
+def _names(text: str, known: Titles, runs: bool) -> Iterator[str]:
+    """The names in a sentence: titles first, as they are spelled, then the runs of capitalised words that are no title."""
     called = known.mentioned(text)
     for name in called:
         yield from known[name]
-    for run in CAPITALISED.finditer(text):
+    for run in CAPITALISED.finditer(text) if runs else ():
         words = run.group().removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
         name = " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
         key = compared_name(name)

@@ -13,11 +13,12 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question, QuestionSet
-from kgot_lab.loop import along, prompts
+from kgot_lab.loop import prompts
+from kgot_lab.loop.along import apart, gather, met, mode, reading
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.paths import compare, few, form, mentions, routes, split, worth
+from kgot_lab.paths import compare, few, form, mentions, near, routes, split, worth
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
@@ -175,6 +176,9 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     return walk
 
 
+_PATHS = (mode, apart, reading, gather, met, compare, few, form, mentions, near, routes, split, worth)
+
+
 def prompt_digests() -> dict[str, str]:
     """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes in the middle of a run.
 
@@ -187,5 +191,5 @@ def prompt_digests() -> dict[str, str]:
         for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
-    texts["paths"] = "".join(inspect.getsource(module) for module in (along, compare, few, form, mentions, routes, split, worth))
+    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

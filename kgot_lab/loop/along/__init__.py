@@ -1,0 +1,1 @@
+"""The mode `paths` of the loop."""

@@ -1,0 +1,120 @@
+"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.loop import prompts
+from kgot_lab.loop.along.met import PathAnswer, PathWalk
+from kgot_lab.loop.cut import joined_lines
+from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.insert import SourcedSentence, grounded_facts, lookup, read_triples, says_fact, search_tool, use
+from kgot_lab.loop.run import How, Loop, Steps, ask_reply
+from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.near import near_titles
+from kgot_lab.paths.routes import Route
+from kgot_lab.paths.worth import without_names
+from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.types import Document, Triple
+
+_RECALLED = 12  # names that the graph finds for a question
+_READ_FOR_FACTS = 4  # sentences
+
+
+def recall(run: Loop, walk: PathWalk) -> None:
+    """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
+    if not run.store.schema().nodes:
+        return
+    named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
+    titles = [name for name in named if said_under(name, run.store)]
+    for rank, title in enumerate(titles, start=1):
+        walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
+        know(run, walk, title)
+
+
+def know(run: Loop, walk: PathWalk, title: str) -> None:
+    """Note the sentences that the graph holds under a title."""
+    before: Counter[str] = Counter()
+    for edge in said_under(title, run.store):
+        text, source = edge.properties.get("sentence"), str(edge.properties.get("source", ""))
+        if isinstance(text, str):
+            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source, before[source])
+            before[source] += 1
+
+
+def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
+    """The question itself first; later what is asked, with the names at the open ends of the best paths."""
+    look = search_tool(run)
+    if look is None:
+        return ()
+    if not run.state.calls:
+        return (lookup(look, run.state.question),)
+    asked = without_names(run.state.question)
+    ends = dict.fromkeys(name for candidate in walk.answered for route in candidate.routes for name in _open_ends(run, walk, route))
+    if not ends:
+        return ()
+    call = lookup(look, f"{asked} {' '.join(list(ends)[:3])}")
+    return () if call in run.state.calls else (call,)
+
+
+def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
+    """Names in the sentences of a route that neither the question names nor a title is."""
+    question = f" {compared_name(run.state.question)} "
+    titles = {compared_name(title) for title in walk.standing}
+    for sentence in reversed(route.sentences):
+        yield from sorted(name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question)
+
+
+def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
+    """Make a call, and write the sentences of what it returned, a statement for each passage."""
+    returned = yield from use(run, call)
+    if returned.failed:
+        return returned
+    documents = returned.sources or (Document("", returned.text, " ".join(map(str, call.arguments.values()))),)  # a text without a source
+    walk.stands(documents)
+    new = new_sentences(documents, run.store)
+    links = run.limits.links
+    titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)])) if "titles" in links else []
+    near = near_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
+    for sentences in by_passage(new).values():
+        facts = mention_facts(sentences, titles, near, runs="names" in links)
+        yield from _write(run, run.store.dialect.add(facts), str(call))
+    for document in documents:
+        know(run, walk, title_of(document))
+    return returned
+
+
+def _write(run: Loop, statement: str, source: str) -> Steps[None]:
+    """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
+    try:
+        diff = run.store.write(statement)
+    except QueryFailed as error:
+        yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
+    else:
+        yield run.happened(Wrote, statement=statement, diff=diff, source=source)
+
+
+def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
+    """The facts that a model takes from the sentences of the paths in hand, written where one of the sentences says them."""
+    pieces = {
+        each.place: SourcedSentence(each.text, each.title, each.source, each.number) for route in best.routes for each in route.sentences
+    }
+    shown = list(pieces.values())[:_READ_FOR_FACTS]
+    how = How("facts", temperature=run.limits.temperature)
+    text = (yield from ask_reply(run, "facts", prompts.extract(joined_lines(map(str, shown))), how)).text
+    grounded: list[tuple[Triple, SourcedSentence]] = []
+    invented: list[Triple] = []
+    for triple in read_triples(text):
+        piece = next((piece for piece in shown if says_fact(piece, triple)), None)
+        if piece is None:
+            invented.append(triple)
+        elif triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME):
+            grounded.append((triple, piece))
+    if invented:
+        yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True)
+    if grounded:
+        source = str(run.state.calls[-1]) if run.state.calls else ""
+        yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)

@@ -1,0 +1,75 @@
+"""How the mode `paths` reads: the paths between names out of the graph, and an answer out of the sentences of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.loop.along.met import PathAnswer, PathWalk
+from kgot_lab.loop.events import Parsed, Refused
+from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
+from kgot_lab.paths.few import answer_in, checked_answer, few_prompt
+from kgot_lab.paths.form import none_of, unfit
+from kgot_lab.paths.routes import Route, routes_of
+from kgot_lab.paths.worth import SCALE, STANDING, worths
+from kgot_lab.stores.protocol import readers
+from kgot_lab.types import Prompt, Rows
+
+_ROWS = 60  # of a read
+_SENTENCES = 80  # that a read is told the worth of
+
+
+def paths_read(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) -> Steps[tuple[dict[str, float], list[Route]]]:
+    """What each sentence is worth to a question by itself, and the routes from some names, read from the graph in all its languages."""
+    own = worths(question, list(walk.sentences.values()), walk.embedder)
+    worth = {place: round(SCALE * value + STANDING * walk.stand_of(walk.sentences[place]), 3) for place, value in own.items()}
+    told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
+    rows: list[object] = []
+    for store in (run.store, *readers(run.store)):
+        statement = store.dialect.paths(list(starts), told, _ROWS)
+        dialect = "" if store is run.store else store.dialect.name
+        try:
+            found: Rows = store.read(statement)
+        except QueryFailed as error:
+            yield run.happened(Refused, statement=statement, reason=error.reason, writing=False, dialect=dialect)
+            continue
+        event = read_event(run, store, statement, found, dialect)
+        yield event
+        rows += [row for row in event.grounded if row not in rows]
+    return own, [_whole(walk, route) for route in routes_of(rows)]
+
+
+def _whole(walk: PathWalk, route: Route) -> Route:
+    """A route with every sentence of its passages, not only those in the rows that were read."""
+    passages = {each.source for each in route.sentences}
+    under = [each for each in walk.sentences.values() if each.source in passages and each.title in (route.start, route.end)]
+    order = sorted(
+        {each.place: each for each in (*under, *route.sentences)}.values(),
+        key=lambda each: (each.title != route.start, each.source, each.number),
+    )
+    return replace(route, sentences=tuple(order))
+
+
+def widest(walk: PathWalk, own: Mapping[str, float], budget: int) -> Route:
+    """The sentences that are worth most, wherever they stand, that fit in a budget of tokens."""
+    worth = {place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()}
+    every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(budget, worth)
+    order = sorted(every.sentences, key=lambda each: (-walk.stand_of(each), each.source, each.number))
+    return replace(every, sentences=tuple(order))
+
+
+def read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path", things: Sequence[str] = ()) -> Steps[PathAnswer]:
+    """The answer that the sentences of some routes give to a question, one of the `things` where some are named."""
+    text = "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
+    answer, likelihood = yield from ask_short(run, role, few_prompt(question, text, examples=run.limits.examples))
+    problem = checked_answer(question, answer, text) or unfit(question, answer) or none_of(answer, things)
+    yield run.happened(Parsed, text=answer, problem=problem)
+    return PathAnswer(answer, routes, likelihood, problem)
+
+
+def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
+    """A short answer and how likely the model held it, 0 to 1; None where it is not told."""
+    reply = yield from ask_reply(run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature))
+    return answer_in(reply.text), None if reply.logprob is None else math.exp(reply.logprob)
