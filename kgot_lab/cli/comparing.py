@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _FOLDER = Path("runs/graph-pays")
 _Folder = Annotated[Path | None, typer.Option("--folder", help=f"where plan, traces and receipts are kept (default: {_FOLDER})")]
 _Develop = Annotated[bool, typer.Option("--develop", help="ask the questions that may be tuned on instead, in a folder of their own")]
+_Ablate = Annotated[bool, typer.Option("--ablate", help="ask the modes with one part changed at a time instead, in a folder of their own")]
+_Reuse = Annotated[
+    list[Path] | None, typer.Option("--reuse", help="take replies to the very same prompts from the traces in this folder; repeat for more")
+]
 _Only = Annotated[list[str] | None, typer.Option("--only", help="ask only this system; repeat for more")]
 _Sets = Annotated[list[str] | None, typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki, musique-498; repeat for more")]
 _Limit = Annotated[int | None, typer.Option("--limit", help="ask only the first so many questions of each set")]
@@ -37,6 +41,8 @@ def bench_questions(
     sets: _Sets = None,
     limit: _Limit = None,
     develop: _Develop = False,
+    ablate: _Ablate = False,
+    reuse: _Reuse = None,
     minutes: _Minutes = None,
     estimate: _Estimate = False,
     table: _Table = False,
@@ -48,11 +54,12 @@ def bench_questions(
 
     All systems answer the first question of each set, then all the second, so any stop leaves them comparable.
     """
+    from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
     from kgot_lab.experiments.pays.plan import Design
     from kgot_lab.experiments.pays.samples import develop_samples
     from kgot_lab.experiments.pays.sitting import Slice, turns
 
-    folder = folder or (_FOLDER.with_name(f"{_FOLDER.name}-develop") if develop else _FOLDER)
+    folder = folder or _FOLDER.with_name(_FOLDER.name + "-ablations" * ablate + "-develop" * develop)
     if limit is not None:
         require_count(limit, 1, "--limit", "so many questions of each set are asked")
     if minutes is not None:
@@ -60,26 +67,29 @@ def bench_questions(
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
-        _refuse_beside_table({"--only": only, "--set": sets, "--limit": limit, "--minutes": minutes, "--model": model})
+        _refuse_beside_table({"--only": only, "--set": sets, "--limit": limit, "--minutes": minutes, "--model": model, "--reuse": reuse})
         _show(folder)
         return
     design, chosen = Design(develop_samples(), develop=True) if develop else Design(), Slice(only or (), sets or (), limit)
+    if ablate:
+        design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
     asked = _Asked(chosen, minutes, len(list(turns(design, chosen))))  # before a model is connected: what is named must be there
     _say_what_is_not_there(design, only or ())
     if estimate:
         typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
-    _answer(design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe))
+    _answer(design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe, reuse or ()))
 
 
 @dataclass(frozen=True)
 class _Model:
-    """Which model is asked, and whether statements of it may run without a sandbox."""
+    """Which model is asked, whether statements of it may run without a sandbox, and folders whose replies are taken instead."""
 
     spec: str
     models: str | None
     unsafe: bool
+    reuse: Sequence[Path] = ()
 
 
 def _refuse_beside_table(given: dict[str, object]) -> None:
@@ -110,7 +120,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
-        sitting = Sitting(design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe)
+        sitting = Sitting(design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe, model.reuse)
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:

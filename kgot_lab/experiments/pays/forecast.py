@@ -15,7 +15,6 @@ from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.llm.budget import Rate
 from kgot_lab.loop.forecast import forecast
-from kgot_lab.loop.limits import PRESETS
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import full_text
 
@@ -87,7 +86,7 @@ def _rate(receipts: list[QuestionReceipt]) -> Rate:
 
 def _reckoned(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
     if system.preset:
-        return forecast(PRESETS[system.preset], steps=_TURNS, rate=rate).seconds
+        return forecast(system.limits, steps=_TURNS, rate=rate).seconds
     passage = fmean(tokens(full_text(document)) for document in asked.documents) if asked.documents else 0.0
     facts = fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
     return rate.seconds(_PROMPT + system.passages * passage + facts, _WRITTEN)

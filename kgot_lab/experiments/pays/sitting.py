@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.plan import Design, keep_comparison
+from kgot_lab.experiments.pays.reuse import ReusingLLM, replies_on_file
 from kgot_lab.experiments.pays.samples import check_sets
 from kgot_lab.experiments.pays.systems import PassageSearches, check_systems, short_walk
 from kgot_lab.experiments.questions.attempt import Equipment
@@ -18,7 +19,6 @@ from kgot_lab.experiments.questions.batch import RECEIPTS, QuestionRun
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.limits import PRESETS, REFERENCE
 from kgot_lab.types import LLM
 
 _IN_A_ROW = 5  # answers that end in an error before a sitting stops: then it is the model's server and not the question
@@ -86,12 +86,17 @@ def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
 
 @dataclass(frozen=True)
 class Sitting:
-    """A design, the folder in which its answers are kept, and the model that gives them."""
+    """A design, the folder in which its answers are kept, and the model that gives them.
+
+    With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of asking again; such an answer's
+    seconds are those that its replies took when they were given.
+    """
 
     design: Design
     folder: Path
     llm: LLM
     unsafe: bool = False
+    reuse: Sequence[Path] = ()
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def answers(
@@ -123,10 +128,11 @@ class Sitting:
         system = self.design.systems[due.system]
         given = self._searches[due.set].tools(system, due.question)  # here, so that making an index is not counted as answering
         place = place_of(self.folder, due.set, due.system)
-        limits = PRESETS[system.preset] if system.preset else REFERENCE
-
-        walk = short_walk(due.system, system)
-        equipment = Equipment(self.llm, limits, lambda _: given, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
+        walk, llm = short_walk(due.system, system), self.llm
+        if self.reuse:
+            llm = ReusingLLM(llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id))
+        equipment = Equipment(llm, system.limits, lambda _: given, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
+        equipment = replace(equipment, clocked=not self.reuse)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
 

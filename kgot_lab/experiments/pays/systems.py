@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from kgot_lab.embedding.vectors import minilm
@@ -17,7 +17,7 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.along import apart, gather, met, mode, reading
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.limits import PRESETS
+from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
 from kgot_lab.paths import compare, few, form, mentions, near, routes, split, worth
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.follow import follow
@@ -44,6 +44,13 @@ class AnswerSystem:
     preset: str = ""
     store: str = ""
     questions: int | None = None
+    changes: Mapping[str, Json] = field(default_factory=dict)  # limits that differ from the preset's
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of its preset with its changes."""
+        preset = PRESETS[self.preset] if self.preset else REFERENCE
+        return preset.but(**self.changes) if self.changes else preset
 
     @property
     def is_there(self) -> bool:
@@ -61,10 +68,13 @@ class AnswerSystem:
 
     def as_json(self) -> dict[str, Json]:
         """The system as plain values, with the limits of its preset."""
-        limits = PRESETS[self.preset].as_json() if self.preset in PRESETS else None
-        return {**asdict(self), **({"limits": limits} if self.preset else {})}
+        told = {name: value for name, value in asdict(self).items() if name != "changes"}  # they stand among the limits
+        limits = self.limits.as_json() if self.preset in PRESETS else None
+        return {**told, **({"limits": limits} if self.preset else {})}
 
 
+# A fact is written from a path after the answer was read, for the next question; here each question has a graph of its own.
+_UNTYPED: Mapping[str, Json] = {"typed_facts": False}
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
     "long-context": AnswerSystem("few", "convex", 20, questions=20),
@@ -72,8 +82,8 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory"),
-    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20),
+    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory", changes=_UNTYPED),
+    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20, changes=_UNTYPED),
     "gold": AnswerSystem("few", "gold"),
 }
 

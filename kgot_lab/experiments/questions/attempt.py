@@ -29,7 +29,10 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short run of a further system."""
+    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short run of a further system.
+
+    Where it is not `clocked`, since replies on file are given at once, a question's seconds are what its replies took when they were given.
+    """
 
     planning: LLM
     limits: Limits
@@ -38,6 +41,7 @@ class Equipment:
     store: str = "in_memory"
     unsafe: bool = False
     walk: Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]] | None = None
+    clocked: bool = True
 
 
 def check_question_system(name: str) -> None:

@@ -144,6 +144,8 @@ class QuestionRun:
         seconds: float | None = before + time.perf_counter() - began
         if any(isinstance(event, Answered) for event in kept):  # walking a recording again takes another time than the answer took
             seconds = earlier.seconds if earlier else None
+        if not self.equipment.clocked:
+            seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
         receipt = with_costs(receipt, seen or _kept(path), seconds)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
