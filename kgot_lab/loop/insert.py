@@ -18,7 +18,7 @@ from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, 
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.sentences import Rules, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
@@ -246,7 +246,7 @@ def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
 
 def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The write statements a model makes of a tool's text, which is cut to the budget by relevance."""
-    pieces = sentences(returned.text)
+    pieces = sentences(returned.text, run.limits.sentences)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
     text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
     left_out += max(0, tokens(text) - run.limits.tool_tokens)
@@ -263,7 +263,7 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
     try:
         reply = yield from ask_for(run, "write", messages, Statements, temperature=run.limits.temperature)
     except TooLong as error:
-        pieces = sentences(text)
+        pieces = sentences(text, run.limits.sentences)
         if len(pieces) > 1:
             half = len(pieces) // 2
             first = yield from _written_from(run, call, joined_lines(pieces[:half]))
@@ -294,7 +294,7 @@ class SourcedSentence:
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
-    every, before = sourced_sentences(returned), run.state.sentences
+    every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
     pieces = [piece for piece in every if piece.text not in before]
     grounded = list(_said_again(run, [piece for piece in every if piece.text in before]))
     looked_up = set(telling_words(joined_lines(map(str, returned.call.arguments.values()))))
@@ -332,13 +332,13 @@ def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[
                 yield Triple(edge.source, edge.type, edge.target), piece
 
 
-def sourced_sentences(returned: ToolReturned) -> list[SourcedSentence]:
+def sourced_sentences(returned: ToolReturned, rules: Rules = "careful") -> list[SourcedSentence]:
     """The sentences of what a tool returned, with the document each stands in."""
     documents = returned.sources or (Document("", returned.text),)
     return [
         SourcedSentence(text, document.title, document.id, place)
         for document in documents
-        for place, text in enumerate(sentences(" ".join(document.text.split())))
+        for place, text in enumerate(sentences(" ".join(document.text.split()), rules))
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
+from kgot_lab.text.sentences import Rules
 
 Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]
@@ -23,6 +24,7 @@ _CHOICES = {
     "reading": get_args(Reading),
     "arithmetic": get_args(Arithmetic),
     "answer_format": get_args(Format),
+    "sentences": get_args(Rules),
 }
 
 
@@ -71,6 +73,7 @@ class Limits:
     comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
     links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKS
+    sentences: Rules = "plain"  # by which rules a text is cut into sentences; older recordings are told by the plain ones
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -132,7 +135,7 @@ class Limits:
 
 _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens", "sure",
-    "hops", "comparisons", "typed_facts", "links", "examples",
+    "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
 
 
@@ -159,15 +162,15 @@ def _require_between(value: object, least: float, most: float, what: str) -> Non
         raise BadInput(f"{what} must be between {least:g} and {most:g}, not {value}")
 
 
-REFERENCE = Limits()
+REFERENCE = Limits(sentences="careful")
 LOCAL = Limits(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
-    graph_tokens=550, tool_tokens=190, row_tokens=700,
+    graph_tokens=550, tool_tokens=190, row_tokens=700, sentences="careful",
 )  # fmt: skip
 PATHS = Limits(
     preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
-    stop_when_stuck=True, arithmetic="never", answer_format="gaia",
+    stop_when_stuck=True, arithmetic="never", answer_format="gaia", sentences="careful",
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
