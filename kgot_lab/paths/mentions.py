@@ -75,7 +75,7 @@ def mention_facts(
     for sentence in said:
         support = note([Support(sentence.source, sentence.text)])
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
-        named = list(dict.fromkeys(_names(sentence.text, known, runs)))[: _MOST + 2]
+        named = dict.fromkeys(_names(sentence.text, known, runs))
         names = [name for name in named if name not in (sentence.title, sentence.place)][:_MOST]
         names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
         facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
+from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
 from kgot_lab.experiments.pays.forecast import expected_rest, forecast_grid
 from kgot_lab.experiments.pays.plan import Design, comparison_plan
 from kgot_lab.experiments.pays.results import Findings
@@ -235,6 +237,30 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
         list(Sitting(TINY, tmp_path / "out", reader(fails)).answers())
     assert len(list(Sitting(TINY, tmp_path / "out", reader()).answers())) == len(list(turns(TINY)))
+
+
+def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tells_the_time_it_took(tmp_path):
+    first, second = Sure(), reader(lambda _: pytest.fail("asked again"))
+    second.name = Sure.name
+    chosen = Slice(["rag", "follow-few"], ["first"])
+    before = {(due.system, due.question.id): receipt for due, receipt in Sitting(TINY, tmp_path / "one", first).answers(chosen)}
+    sitting = Sitting(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
+    for due, receipt in sitting.answers(chosen):
+        there = before[due.system, due.question.id]
+        assert (receipt.predicted, receipt.likelihood, receipt.calls) == (there.predicted, there.likelihood, there.calls)
+        assert receipt.seconds == there.model_seconds
+    other = reader()
+    list(Sitting(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answers(Slice(["rag"], ["first"])))
+    assert len(other.asked) == 3  # replies of another model are not taken
+
+
+def test_each_ablation_changes_one_mode_and_the_plan_says_in_what(tmp_path):
+    plan = Design(SETS, ABLATIONS, ABLATION_PAIRS, ()).plan(reader())
+    systems = plan["systems"]
+    usual = {name: systems[name]["limits"] for name in ("paths", "local")}
+    assert all(system["limits"] != usual[system["preset"]] for name, system in systems.items() if name not in usual)
+    assert {name for pair in plan["pairs"] for name in pair} == set(systems) and all(re.fullmatch(r"[\w-]+", name) for name in systems)
+    assert usual["paths"] == Design(SETS).plan(reader())["systems"]["paths"]["limits"]
 
 
 # --- the plan -------------------------------------------------------------------------------------------------------------

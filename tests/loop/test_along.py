@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.errors import BadInput, BadReply, ToolFailed
+from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.again.replay import Resources, resume, verify
-from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, ToolReturned, Voted, Wrote
+from kgot_lab.loop.again.replay import Resources, limits_of, resume, verify
+from kgot_lab.loop.events import Answered, Asked, Chose, Event, Forced, Parsed, Read, Started, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forecast import calls_by_role
 from kgot_lab.loop.limits import PATHS, Limits, preset
 from kgot_lab.loop.trace import load_run, record
@@ -218,3 +218,39 @@ def test_an_empty_answer_where_only_a_guess_is_left_is_an_error() -> None:
 
 def _finds_nothing(query: str) -> Result:
     raise ToolFailed(f"nothing on {query}")
+
+
+# --- parts that may be left out -------------------------------------------------------------------------------------------
+
+
+def test_without_paths_the_best_sentences_are_read_wherever_they_stand() -> None:
+    limits = PLAIN.but(paths=0, steps=1, hops=False, wide_tokens=90)
+    asked = of(run_of(WHEN, {WHEN: "1984"}, limits), Asked)
+    assert [event.role for event in asked] == ["wide"] and "It was founded in 1984." in asked[0].prompt.messages[-1].text
+    with pytest.raises(BadInput, match="both 0: then nothing is read"):
+        PLAIN.but(paths=0, wide_tokens=0)
+
+
+def test_two_things_may_be_asked_about_together() -> None:
+    question = "Which film came out first, Copper Lane or Silver Lane?"
+    final = run_of(question, {question: "Silver Lane"}, PLAIN.but(comparisons=False))[-1]
+    assert isinstance(final, Answered) and final.text == "Silver Lane"
+
+
+def test_links_and_examples_may_be_left_out() -> None:
+    bare = of(run_of(WHEN, {WHEN: "1984"}, PLAIN.but(links=[], examples=False)), Wrote)
+    assert not [edge for wrote in bare for edge in wrote.diff.added_edges if edge.type == MENTIONS]
+    asked = of(run_of(WHEN, {WHEN: "1984"}, PLAIN.but(links=["vectors"], examples=False)), Asked)
+    assert len(asked[0].prompt.messages) == 2
+    for wrong in ("titles", ["title"], [3]):
+        with pytest.raises((BadInput, UnknownName), match=r"limits\.links"):
+            PLAIN.but(links=wrong)
+
+
+def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
+    store, path = open_store("in_memory"), tmp_path / "run.jsonl"
+    list(record(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN.but(links=["titles"])), path))
+    store.close()
+    run = load_run(path)
+    started = run.events[0]
+    assert isinstance(started, Started) and limits_of(started).links == ("titles",) and verify(run) is None

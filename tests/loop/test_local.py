@@ -16,7 +16,7 @@ from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Re
 from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import SourcedSentence, grounded_facts, proper, read_triples, says_fact, sourced_sentences
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.limits import LOCAL, REFERENCE
+from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, Limits
 from kgot_lab.loop.prompts import EXAMPLES, EXTRACT
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
@@ -212,10 +212,19 @@ def test_what_a_sentence_says_cannot_become_code(store):
         ("A title\n\nA line\nwhich goes on.\n- a point\n- another", ["A title", "A line\nwhich goes on.", "- a point", "- another"]),
         ("ends. without capital", ["ends. without capital"]),
         ("  \n ", []),
+        ('Matthew Stephen "M." Ward sings. He writes.', ['Matthew Stephen "M." Ward sings.', "He writes."]),
+        ('Elwyn Brooks "E. B." White (b. 1899) wrote op. 3. It sold.', ['Elwyn Brooks "E. B." White (b. 1899) wrote op. 3.', "It sold."]),
+        ("The school is in the U.S. Capt. Ray said no. He left.", ["The school is in the U.S. Capt. Ray said no.", "He left."]),
     ],
 )
 def test_sentences_end_where_a_reader_would_say(text, expected):
     assert sentences(text) == expected
+
+
+def test_a_run_of_an_older_version_is_cut_by_the_rules_it_was_recorded_with():
+    text = 'Matthew Stephen "M." Ward sings.'
+    assert sentences(text, Limits().sentences) == ['Matthew Stephen "M."', "Ward sings."]
+    assert sentences(text, LOCAL.sentences) == [text] and "sentences" not in Limits().as_json()
 
 
 @pytest.mark.parametrize(

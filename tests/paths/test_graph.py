@@ -4,6 +4,7 @@ import pytest
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.paths.mentions import by_passage, mention_facts, new_sentences, said_under
+from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import routes_of
 from kgot_lab.paths.worth import without_names, worths
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
@@ -90,3 +91,32 @@ def test_a_route_within_a_budget_keeps_its_link_and_then_what_is_worth_most() ->
 
 def test_rows_of_another_kind_are_no_routes() -> None:
     assert routes_of(["text", {"subject": "A"}, 3]) == []
+
+
+def test_what_joins_passages_may_be_titles_alone_shared_names_alone_or_neither() -> None:
+    store = open_store("in_memory")
+    said = new_sentences([Document("d4", "Jo Marsh sailed from Cork and then joined Boston Beer Company.", "Jo Marsh")], store)
+
+    def mentioned(*, titles: bool, runs: bool) -> set[str]:
+        facts = mention_facts(said, [BREWER.title] if titles else [], runs=runs)
+        return {triple.object for triple, _ in facts if triple.relation == MENTIONS}
+
+    assert mentioned(titles=True, runs=True) == {"Boston Beer Company", "Cork"}
+    assert mentioned(titles=True, runs=False) == {"Boston Beer Company"}
+    assert mentioned(titles=False, runs=True) == {"Boston Beer Company", "Cork"}
+    assert mentioned(titles=False, runs=False) == set()
+    store.close()
+
+
+def test_a_sentence_is_linked_to_the_other_passage_that_says_nearly_the_same() -> None:
+    store = open_store("in_memory")
+    ship = Document("d5", "The ferry sank in the storm off Cork. Tickets were cheap.", "Ferry")
+    storm = Document("d6", "A ferry boat sank off the coast of Cork during a storm.", "Weather of 1902")
+    said = new_sentences([ship, storm, BREWER], store)
+    near = near_titles(said, [], minilm())
+    assert near == {"Ferry §1": "Weather of 1902", "Weather of 1902 §1": "Ferry"}
+    assert near_titles(said[:1], said, minilm()) == {"Ferry §1": "Weather of 1902"}
+    assert near_titles(said, [], None) == {} and near_titles([], said, minilm()) == {}
+    linked = {triple.object for triple, _ in mention_facts(said[:1], [], near, runs=False) if triple.relation == MENTIONS}
+    assert linked == {"Weather of 1902"}
+    store.close()
