@@ -68,6 +68,7 @@ class Limits:
     paths: int = 1  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 240  # of the sentences of one
     wide_tokens: int = 480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    passages: int = 0  # that are read whole in place of those sentences, the best found first
     sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
     comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
@@ -89,7 +90,7 @@ class Limits:
             "path_tokens",
         ):
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens"):
+        for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens", "passages"):
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, most in _by_role("reply_tokens", self.reply_tokens).items():
             require_count(most, 1, f"limits.reply_tokens[{role!r}]")
@@ -134,8 +135,8 @@ class Limits:
 
 
 _LATER = (
-    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens", "sure",
-    "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
+    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
+    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ LOCAL = Limits(
 PATHS = Limits(
     preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
     stop_when_stuck=True, arithmetic="never", answer_format="gaia", sentences="careful",
-    path_tokens=140, wide_tokens=320,
+    path_tokens=140, wide_tokens=320, passages=5,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 

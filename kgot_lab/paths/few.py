@@ -5,9 +5,11 @@ The people, places and works of the examples are invented; none of their names s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kgot_lab.paths.form import Form, form_of
 from kgot_lab.text.words import named_words
-from kgot_lab.types import Message, Prompt
+from kgot_lab.types import Document, Message, Prompt
 
 ANSWER_TOKENS = 40  # tokens of an answer
 _SYSTEM = (
@@ -52,6 +54,11 @@ def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
     asked = Message("user", _asked(question, facts))
     return Prompt((Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS)
+
+
+def passage_lines(documents: Iterable[Document]) -> str:
+    """Documents as facts to read: the title in brackets, then the text, each on a line of its own."""
+    return "\n".join(f"[{document.title}] {' '.join(document.text.split())}" for document in documents)
 
 
 def answer_in(reply: str) -> str:

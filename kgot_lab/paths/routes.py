@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.text.tokens import tokens
+from kgot_lab.text.words import named_words
 from kgot_lab.types import Json
 
 _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
@@ -45,6 +46,12 @@ class Route:
                 used += size
         places = {each.place for each in kept}
         return replace(self, sentences=tuple(each for each in self.sentences if each.place in places))
+
+    def saying(self, answer: str) -> Route:
+        """The route with the sentences that hold an answer, word for word; with all where none does."""
+        wanted = f" {' '.join(named_words(answer))} "
+        said = tuple(each for each in self.sentences if wanted in f" {' '.join(named_words(each.text))} ")
+        return replace(self, sentences=said or self.sentences)
 
     @property
     def text(self) -> str:

@@ -101,7 +101,7 @@ def _along(messages: tuple[Message, ...]) -> Asking | None:
     for form in _TEXTS:
         if found := form.fullmatch(messages[-1].text):
             texts = {"facts": "", **found.groupdict()}
-            if messages == few_prompt(texts["question"], texts["facts"]).messages:  # the examples before it are those of this question's form
+            if messages == few_prompt(texts["question"], texts["facts"]).messages:
                 return Asking(few_prompt.__name__, texts)
     return None
 

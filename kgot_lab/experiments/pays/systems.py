@@ -15,7 +15,6 @@ from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.loop import prompts
 from kgot_lab.loop.along import apart, gather, met, mode, reading
-from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
 from kgot_lab.paths import compare, few, form, mentions, near, routes, split, worth
@@ -132,7 +131,7 @@ class PassageSearches:
         if not question.facts:
             raise BadInput(f"question {question.id!r} does not say which sentences hold its answer, so there is no ceiling to measure")
         found = tuple(_titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts)
-        given = Result(facts_of(found), found)
+        given = Result(few.passage_lines(found), found)
         return TextTool("gold", "The sentences that hold the answer.", {"query": "the question"}, lambda query: given, finds="query")
 
 
@@ -142,20 +141,15 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
     return Document(source.id, fact, source.title)
 
 
-def facts_of(documents: Iterable[Document]) -> str:
-    """Documents as the short prompt shows facts: the title in brackets, then the text, each on a line of its own."""
-    return joined_lines(f"[{document.title}] {' '.join(document.text.split())}" for document in documents)
-
-
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:
-    return few.few_prompt(question, facts_of(found.sources) if found else "")
+    return few.few_prompt(question, few.passage_lines(found.sources) if found else "")
 
 
 def _few_refused(question: str, answer: str, found: Result) -> str:
-    return few.checked_answer(question, answer, facts_of(found.sources))
+    return few.checked_answer(question, answer, few.passage_lines(found.sources))
 
 
 def _with_likelihood(call: OneCall) -> OneCall:

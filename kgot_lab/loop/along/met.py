@@ -49,12 +49,14 @@ class PathWalk:
     sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
     standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
     found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
+    passages: tuple[Document, ...] = ()  # that the question itself found, the best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
         """Note how well passages were found: 1 / rank, half of it where it was not the question that was looked up."""
+        self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
         for rank, document in enumerate(documents, start=1):
             title = title_of(document)

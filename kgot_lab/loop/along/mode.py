@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +12,7 @@ from kgot_lab.graph.supports import noted
 from kgot_lab.loop.along.apart import compare_apart, hop_by_hop
 from kgot_lab.loop.along.gather import fetch, next_look_ups, recall, write_path_facts
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
-from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, widest
+from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, read_widely
 from kgot_lab.loop.events import Answered, Chose, Forced, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.run import Loop, Steps
@@ -91,17 +90,11 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
             if limits.hops and (chained := (yield from hop_by_hop(run, walk))) is not None:
                 walk.answered.append(chained)
             if limits.wide_tokens and not walk.is_sure(limits.sure):
-                yield from _read_widely(run, walk, own)
+                walk.answered.append(replace((yield from read_widely(run, walk, own)), trust=_WIDE))
             if walk.is_sure(limits.sure):
                 return
     if not limits.paths and not walk.answered:
-        yield from _read_widely(run, walk, own, things)
-
-
-def _read_widely(run: Loop, walk: PathWalk, own: Mapping[str, float], things: Sequence[str] = ()) -> Steps[None]:
-    route = widest(walk, own, run.limits.wide_tokens)
-    read = yield from read_along(run, run.state.question, (route,), role="wide", things=things)
-    walk.answered.append(replace(read, trust=_WIDE))
+        walk.answered.append((yield from read_widely(run, walk, own, things)))
 
 
 def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:

@@ -10,7 +10,7 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
 from kgot_lab.loop.events import Parsed, Refused
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
-from kgot_lab.paths.few import answer_in, checked_answer, few_prompt
+from kgot_lab.paths.few import answer_in, checked_answer, few_prompt, passage_lines
 from kgot_lab.paths.form import none_of, unfit
 from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.worth import SCALE, STANDING, worths
@@ -52,7 +52,7 @@ def _whole(walk: PathWalk, route: Route) -> Route:
     return replace(route, sentences=tuple(order))
 
 
-def widest(walk: PathWalk, own: Mapping[str, float], budget: int) -> Route:
+def _widest(walk: PathWalk, own: Mapping[str, float], budget: int) -> Route:
     """The sentences that are worth most, wherever they stand, that fit in a budget of tokens."""
     worth = {place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()}
     every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(budget, worth)
@@ -60,13 +60,29 @@ def widest(walk: PathWalk, own: Mapping[str, float], budget: int) -> Route:
     return replace(every, sentences=tuple(order))
 
 
-def read_along(run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path", things: Sequence[str] = ()) -> Steps[PathAnswer]:
-    """The answer that the sentences of some routes give to a question, one of the `things` where some are named."""
-    text = "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
+def read_along(
+    run: Loop, question: str, routes: tuple[Route, ...], *, role: str = "path", things: Sequence[str] = (), shown: str = ""
+) -> Steps[PathAnswer]:
+    """The answer that the sentences of some routes give to a question, one of the `things` where some are named.
+
+    They are shown as they stand in the routes, or as another text that holds them.
+    """
+    text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
     answer, likelihood = yield from ask_short(run, role, few_prompt(question, text, examples=run.limits.examples))
     problem = checked_answer(question, answer, text) or unfit(question, answer) or none_of(answer, things)
     yield run.happened(Parsed, text=answer, problem=problem)
     return PathAnswer(answer, routes, likelihood, problem)
+
+
+def read_widely(run: Loop, walk: PathWalk, own: Mapping[str, float], things: Sequence[str] = ()) -> Steps[PathAnswer]:
+    """The answer that the best passages give, whole, or else the best sentences wherever they stand."""
+    passages = walk.passages[: run.limits.passages]
+    if not passages:
+        return (yield from read_along(run, run.state.question, (_widest(walk, own, run.limits.wide_tokens),), role="wide", things=things))
+    ids = {document.id for document in passages}
+    route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
+    read = yield from read_along(run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages))
+    return replace(read, routes=(route.saying(read.text),))
 
 
 def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
