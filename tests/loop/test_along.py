@@ -254,3 +254,20 @@ def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
     run = load_run(path)
     started = run.events[0]
     assert isinstance(started, Started) and limits_of(started).links == ("titles",) and verify(run) is None
+
+
+def test_facts_are_taken_from_the_sentences_that_say_the_answer_before_others() -> None:
+    long = Document("d9", " ".join(f"Old Mill has {number} sails." for number in range(2, 9)) + " It stands in Ghent.", "Old Mill")
+    question, asked = "In which town does Old Mill stand?", []
+
+    class Extracting(Told):
+        def _reply(self, prompt: Prompt) -> tuple[str, float]:
+            if "subject | relation | object" not in prompt.messages[0].text:
+                return super()._reply(prompt)
+            asked.append(prompt.messages[-1].text)
+            return "Old Mill | stands in | Ghent", 0.5
+
+    store = open_store("in_memory")
+    list(think(question, Extracting({question: "Ghent"}), store, [search([long], bm25([long]), k=1)], PATHS))
+    store.close()
+    assert asked and asked[0].startswith("[Old Mill] It stands in Ghent.")

@@ -102,7 +102,8 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     pieces = {
         each.place: SourcedSentence(each.text, each.title, each.source, each.number) for route in best.routes for each in route.sentences
     }
-    shown = list(pieces.values())[:_READ_FOR_FACTS]
+    says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
+    shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
     how = How("facts", temperature=run.limits.temperature)
     text = (yield from ask_reply(run, "facts", prompts.extract(joined_lines(map(str, shown))), how)).text
     grounded: list[tuple[Triple, SourcedSentence]] = []
