@@ -13,8 +13,10 @@ from pathlib import Path
 import topic_reports
 from question_answering import receipt
 
-from kgot_lab.evaluation.significance import Estimate, interval
+from kgot_lab.evaluation.significance import Estimate, grouped_interval, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.experiments.pays.aims import ALL_SETS
+from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.questions.answers_on_file import rows_on_file
 from kgot_lab.experiments.structure.answered import graded
 from kgot_lab.experiments.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
@@ -61,6 +63,25 @@ def answered(asked: str, rival: str) -> Result:
     return Result(asked, f"HotpotQA, {len(ids)} questions: F1", mean(base), mean(ours), gain)
 
 
+def along_paths(asked: str, rival: str) -> Result:
+    """The mode `paths` against another way to answer the same questions of three sets, as far as both have answered them."""
+    findings = pays()
+    ours, theirs = findings.on("paths", ALL_SETS), findings.on(rival, ALL_SETS)
+    both = [key for key in ours if key in theirs]
+    groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
+    gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.chance)
+    planned = sum(each["questions"] for each in findings.plan["sets"].values())
+    told = f"{len(both)} of {planned}" if len(both) < planned else str(planned)
+    means = (mean([some[key].f1 for key in both]) for some in (theirs, ours))
+    return Result(asked, f"three sets, {told} questions: F1", *means, gain)
+
+
+@cache
+def pays() -> Findings:
+    """The receipts of the comparison of systems with and without a graph."""
+    return Findings.of(ROOT / "benchmarks" / "results" / "graph_pays")
+
+
 def found(asked: str, system: str) -> Result:
     """A search of the recall benchmark against its baseline, on MuSiQue."""
     (report,) = (report for report in topic_reports.recall_reports() if report.dataset.name == "musique")
@@ -85,10 +106,13 @@ def likened(asked: str, name: str, told: str) -> Result:
 
 
 def results() -> str:
-    """Six comparisons, those that failed among them."""
+    """Nine comparisons, those that failed among them."""
     lines = [
-        answered("answer, against no documents at all", "closed_book"),
-        answered("answer, against five passages in the prompt (RAG)", "rag"),
+        along_paths("answer along paths, against no documents at all", "closed-book"),
+        along_paths("… against five passages in the prompt (RAG)", "rag"),
+        along_paths("… against RAG with the same short prompt", "rag-few"),
+        along_paths("… against that with passages found by names (`follow`)", "follow-few"),
+        answered("answer by the loop as published, against RAG", "rag"),
         found("find the passages, by the names they share", "follow, sentences"),
         found("the same with shuffled names (a control)", "control: names shuffled"),
         likened("tell which short story is analogous, by its events", "storyanalogy-mc", "StoryAnalogy"),

@@ -101,8 +101,8 @@ class Findings:
                 if len(dict.fromkeys(groups)) < 2:
                     continue
                 gaps = [ours[key].f1 - theirs[key].f1 for key in both]
-                p = grouped_p(gaps, groups, **self._chance)
-                gap = grouped_interval(gaps, groups, **self._chance)
+                p = grouped_p(gaps, groups, **self.chance)
+                gap = grouped_interval(gaps, groups, **self.chance)
                 rows.append(Paired(system, other, set, gap, p, p, (system, other, set) in aimed))
         corrected = {family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)}
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
@@ -118,7 +118,8 @@ class Findings:
         return [likelihood for likelihood, _ in told], [em for _, em in told]
 
     @property
-    def _chance(self) -> dict[str, int]:
+    def chance(self) -> dict[str, int]:
+        """The rounds and the seed of the plan, for intervals and p-values."""
         return {name: self.plan["chance"][name] for name in ("rounds", "seed")}
 
     def _measured(self, system: str, set: str) -> Measured:
@@ -144,7 +145,7 @@ class Findings:
         if len(dict.fromkeys(groups)) < 2:
             mean = fmean(values)
             return Estimate(mean, mean, mean, len(values))
-        return grouped_interval(values, groups, **self._chance)
+        return grouped_interval(values, groups, **self.chance)
 
     def _curves(self, system: str, set: str) -> dict[str, Json]:
         likely, right = self.sure(system, set)
