@@ -10,7 +10,7 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, reader
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.pays.lost import LOSSES, keep_losses, loss, losses, losses_grid, losses_on_file
+from kgot_lab.experiments.pays.lost import LOSSES, keep_losses, loss_of, losses, losses_grid, losses_on_file
 from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.pays.sitting import Sitting, Slice, place_of
 from kgot_lab.experiments.questions.lost import stage_of_loss
@@ -33,7 +33,7 @@ def run(question=LOVELACE, found=LOVELACE.gold, shown="Ada Lovelace was born in 
 
 
 def stage(question=LOVELACE, f1=0.0, em=0.0, error="", **happened):
-    return loss(question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error))
+    return loss_of(question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error))
 
 
 def test_each_wrong_answer_is_lost_at_one_stage_and_the_first_that_fits_counts():

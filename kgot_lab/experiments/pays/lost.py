@@ -19,7 +19,7 @@ from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.pays.sitting import place_of
 from kgot_lab.experiments.questions.attempt import begun
 from kgot_lab.experiments.questions.batch import TRACES, trace_name
-from kgot_lab.experiments.questions.lost import HALF, MISREAD, NEARLY, NOT_FOUND, RIGHT, stage_before_reading
+from kgot_lab.experiments.questions.lost import HALF, MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
@@ -30,7 +30,7 @@ from kgot_lab.writing import write_whole
 
 FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = "an error", "not shown", "refused", "not chosen", "compared wrongly"
 LOSSES: Mapping[str, str] = {  # the stages, and what each means
-    RIGHT: "the right answer, or an alias of it",
+    RIGHT_STAGE: "the right answer, or an alias of it",
     NEARLY: "half of the words or more (F1 of .5)",
     FAILED: "no answer, but an error",
     NOT_FOUND: "a passage that is needed was never returned by a search",
@@ -42,10 +42,10 @@ LOSSES: Mapping[str, str] = {  # the stages, and what each means
 }
 LOST_FILE = "lost.json"
 _KIND = "where answers were lost"
-Stages = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, and id of the question
+LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, and id of the question
 
 
-def loss(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
+def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
     """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do not count as shown."""
     if receipt.error:
         return FAILED
@@ -66,7 +66,7 @@ def _shown(question: Question, events: Sequence[Event]) -> str:
     return joined_lines(event.prompt.messages[-1].text.replace(question.text, " ") for event in events if isinstance(event, Asked))
 
 
-def losses(folder: Path, findings: Findings) -> Stages:
+def losses(folder: Path, findings: Findings) -> LossesBySet:
     """The stages on file, and those of all answers whose traces are there; raises BadInput for a file that holds something else."""
     stages: dict[str, dict[str, dict[str, str]]] = {}
     for set, systems in losses_on_file(folder, findings.plan).items():
@@ -81,7 +81,7 @@ def losses(folder: Path, findings: Findings) -> Stages:
     return stages
 
 
-def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> Stages:
+def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
     """The stages that FOLDER/lost.json holds, none where it is not there; raises BadInput for a file that holds something else."""
     path = folder / LOST_FILE
     if not path.exists():
@@ -102,14 +102,14 @@ def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> Stages:
     return dict(told["stages"])
 
 
-def keep_losses(folder: Path, stages: Stages) -> Path:
+def keep_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
     told = {"kind": _KIND, "stages": stages}
     return write_whole(folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost")
 
 
-def losses_grid(findings: Findings, stages: Stages) -> Grid:
-    """How many answers were lost at each stage, by system and set; "of" is how many were given."""
+def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
+    """How many answers were lost at each stage, by system and set; of those given, some may be unknown."""
     rows = []
     for set, system, counts in counted_losses(findings, stages):
         given = len(findings.on(system, set))
@@ -119,7 +119,7 @@ def losses_grid(findings: Findings, stages: Stages) -> Grid:
     return Grid("Where answers were lost", ("answers", *LOSSES, "known"), tuple(rows))
 
 
-def counted_losses(findings: Findings, stages: Stages) -> Iterator[tuple[str, str, Counter[str]]]:
+def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
     """Each set, and all of them, with each system and how many of its answers have which stage; those without any are passed over."""
     for set in findings.sets:
         for system in findings.answers:
@@ -137,14 +137,14 @@ def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dic
     for (_, id), receipt in findings.on(system, set).items():
         events = _whole_run(traces / trace_name(id))
         if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
-            found[id] = loss(questions[id], events, receipt)
+            found[id] = loss_of(questions[id], events, receipt)
     return found
 
 
 def _fits(stage: str, receipt: QuestionReceipt) -> bool:
     """Whether a stage on file can be that of an answer, which may have been asked for again since."""
-    told = FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= HALF else ""
-    return stage == told or not (told or stage in (FAILED, RIGHT, NEARLY))
+    told = FAILED if receipt.error else RIGHT_STAGE if receipt.em else NEARLY if receipt.f1 >= HALF else ""
+    return stage == told or not (told or stage in (FAILED, RIGHT_STAGE, NEARLY))
 
 
 @cache

@@ -15,15 +15,15 @@ from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
 
-RIGHT, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
+RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right
-STAGES = (RIGHT, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
+STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
 
 
 def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
     """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one lost later."""
     if em:
-        return RIGHT
+        return RIGHT_STAGE
     if f1 >= HALF:
         return NEARLY
     found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
