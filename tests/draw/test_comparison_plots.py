@@ -74,6 +74,7 @@ def test_f1_stands_over_the_tokens_it_was_read_from_and_none_at_all_has_its_plac
     drawn = plots.evidence_scores(SOME)
     assert {row["evidence tokens"] for row in drawn.numbers} == {100} and "100" in words(drawn)
     nothing_read = plots.evidence_scores(findings(tokens=0, closed_book=[(1.0, None)] * 3))
+    assert {row["on"] for row in plots.evidence_scores(SOME, on=["first", "second"]).numbers} == {"first", "second"}
     assert "0 tokens for 1.000 (n 3)" in nothing_read.alt and "0" in words(nothing_read)
     assert "nan" not in nothing_read.svg.lower()
 
@@ -113,6 +114,8 @@ def test_names_that_the_plan_does_not_have_are_refused():
     for draw in (
         lambda: plots.likelihood_trust(SOME, ["ragg"]),
         lambda: plots.likelihood_trust(SOME, on="third"),
+        lambda: plots.answer_scores(SOME, on=["third"]),
+        lambda: plots.evidence_scores(SOME, on=["third"]),
         lambda: plots.paired_differences(SOME, on=["third"]),
         lambda: plots.stages_lost(SOME, STAGES, ["ragg"]),
         lambda: plots.stages_lost(SOME, STAGES, on="third"),

@@ -5,7 +5,7 @@ All are drawn from the results of receipts, so they hold what is answered so far
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _UNANSWERED = "not answered yet"
 _EMPTY = "no question is answered yet"
 _WIDE = 2  # panels side by side
+_CEILING = Pen(MUTED, "h", (0, (1, 1.5)))
 _LINEAR = 20  # tokens up to which the scale of tokens is even, so that none at all has its place
 _STAGE_PENS = (  # from right to compared wrongly
     Pen("#009E73"), Pen("#F0E442", hatch="----"), Pen("#FFFFFF"), Pen("#56B4E9", hatch="////"), Pen("#0072B2", hatch=r"\\\\"),
@@ -49,16 +50,17 @@ _STAGE_PENS = (  # from right to compared wrongly
 _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
-def answer_scores(findings: Findings) -> Plot:
+def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
     """F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and the ceiling are.
 
-    The number of answers stands beside the name of the system.
+    The number of answers stands beside the name of the system. `on` are sets, by default each and all together. Raises UnknownName for one
+    that is not there.
     """
+    sets, systems = _sets(findings, on, findings.sets), list(findings.plan["systems"])
     if not findings.answers:
         return nothing(_EMPTY)
-    systems = list(findings.plan["systems"])
-    with _panels(findings.sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
-        for axes, set in zip(panels, findings.sets, strict=False):
+    with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
+        for axes, set in zip(panels, sets, strict=False):
             rows = _rows(findings, set)
             for place, system in enumerate(systems):
                 if row := rows.get(system):
@@ -74,22 +76,27 @@ def answer_scores(findings: Findings) -> Plot:
                 label.set_color(INK if system in rows else FAINT)
             axes.grid(axis="y", visible=False)
         legend_below(figure)
-        numbers = [_numbers(row) for row in findings.measured]
-        return plot(figure, f"F1 of each system with 95 % intervals. {_told(findings, lambda row: decimal(row.f1.mean))}", numbers)
+        drawn = [row for row in findings.measured if row.on in sets]
+        said = _told(findings, drawn, lambda row: decimal(row.f1.mean))
+        return plot(figure, f"F1 of each system with 95 % intervals. {said}", [_numbers(row) for row in drawn])
 
 
-def evidence_scores(findings: Findings) -> Plot:
-    """F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a panel for each set."""
-    if not findings.answers:
+def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+    """F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a panel for each set.
+
+    `on` are sets, by default all together. Raises UnknownName for one that is not there.
+    """
+    sets = _sets(findings, on, findings.sets[-1:])
+    told = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
+    if not told:
         return nothing(_EMPTY)
-    told = [row for row in findings.measured if row.evidence_tokens is not None]
     most = max((row.evidence_tokens or 0 for row in told), default=0)
     ticks = [tick for tick in _TICKS if tick <= 1.5 * most] or [0]
-    with _panels(findings.sets, 2.9) as (figure, panels):
-        for axes, set in zip(panels, findings.sets, strict=False):
+    with _panels(sets, 3.2) as (figure, panels):
+        for axes, set in zip(panels, sets, strict=False):
             for row in (row for row in told if row.on == set):
                 reach = [[row.f1.mean - row.f1.low], [row.f1.high - row.f1.mean]]
-                look = _dot(_pen(findings, row.system)) | {"elinewidth": 0.7}
+                look = _dot(_pen(findings, row.system)) | {"elinewidth": 0.9}
                 axes.errorbar([row.evidence_tokens], [row.f1.mean], yerr=reach, label=_named(findings, row.system), **look)
             axes.set_xscale("symlog", linthresh=_LINEAR, linscale=0.5)
             axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -97,7 +104,7 @@ def evidence_scores(findings: Findings) -> Plot:
             axes.set(title=set, ylim=(-0.03, 1.03), xlim=(-4, 1.6 * max(most, _LINEAR)), ylabel="F1, 95 % interval")
             axes.set_xlabel("evidence, median tokens")
         legend_below(figure)
-        said = _told(findings, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}", told)
+        said = _told(findings, told, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}")
         return plot(figure, f"F1 against the evidence it was read from. {said}", [_numbers(row) for row in told])
 
 
@@ -108,9 +115,7 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
     plan does not have.
     """
     chosen = _chosen(findings, systems, [system for system in findings.plan["systems"] if system != _ceiling(findings)])
-    on = on or findings.sets[-1]
-    if on not in findings.sets:
-        raise UnknownName("question set", on, findings.sets)
+    [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
     sure = {system: told for system in chosen if (told := findings.sure(system, on))[0]}
     if not sure:
         return nothing("no answer with a likelihood is there yet")
@@ -143,10 +148,7 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
     `on` are sets, by default all together. A filled mark has p below .05 after Holm. Raises UnknownName for a set that is not there.
     """
-    for set in on:
-        if set not in findings.sets:
-            raise UnknownName("question set", set, findings.sets)
-    sets = list(on) or findings.sets[-1:]
+    sets = _sets(findings, on, findings.sets[-1:])
     found = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
     rows = [(system, other, set) for set in sets for system, other in findings.plan["pairs"]]
     if not any(row in found for row in rows):
@@ -184,9 +186,7 @@ def stages_lost(findings: Findings, stages: LossesBySet, systems: Sequence[str] 
     """
     from kgot_lab.experiments.pays.lost import LOSSES, counted_losses
 
-    chosen, on = _chosen(findings, systems, list(findings.plan["systems"])), on or findings.sets[-1]
-    if on not in findings.sets:
-        raise UnknownName("question set", on, findings.sets)
+    chosen, [on] = _chosen(findings, systems, list(findings.plan["systems"])), _sets(findings, [on] if on else (), findings.sets[-1:])
     counted = {system: counts for set, system, counts in counted_losses(findings, stages) if set == on and system in chosen}
     if not counted:
         return nothing("no trace has told yet where answers were lost")
@@ -212,7 +212,8 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
     """A panel for each set, two beside each other, each so many inches high."""
     columns = min(_WIDE, len(sets))
     rows = -(-len(sets) // columns)
-    with plot_drawing(4.8 * columns, height * rows + 0.5, rows=rows, columns=columns) as (figure, panels):
+    with plot_drawing((4.8 if columns > 1 else 7.2) * columns, height * rows + 0.5, rows=rows, columns=columns) as (figure, panels):
+        figure.get_layout_engine().set(hspace=0.06)
         for spare in panels[len(sets) :]:
             spare.set_axis_off()
         yield figure, panels
@@ -232,19 +233,22 @@ def _ceiling(findings: Findings) -> str:
     return next((name for name, told in findings.plan["systems"].items() if told["search"] == "gold"), "")
 
 
+def _aimed(findings: Findings) -> str:
+    """The system that the aims of the plan are about."""
+    return next((aim["system"] for aim in findings.plan["aims"]), "")
+
+
 def _pen(findings: Findings, system: str) -> Pen:
     """The pen of a system, the same in all plots of a plan."""
-    if system == _alone(findings):
-        return BASELINE_COLOUR
-    if system == _ceiling(findings):
-        return BEST
-    others = [name for name in findings.plan["systems"] if name not in (_alone(findings), _ceiling(findings))]
-    return line_pen(others.index(system))
+    special = {_aimed(findings): BEST, _alone(findings): BASELINE_COLOUR, _ceiling(findings): _CEILING}
+    if system in special:
+        return special[system]
+    return line_pen([name for name in findings.plan["systems"] if name not in special].index(system))
 
 
 def _dot(pen: Pen) -> dict[str, Any]:
     size = 12 if pen.marker == "*" else 6
-    return {"fmt": pen.marker, "color": pen.colour, "markersize": size, "markeredgewidth": 0.9, "capsize": 2, "elinewidth": 1.1}
+    return {"fmt": pen.marker, "color": pen.colour, "markersize": size, "markeredgewidth": 0.9, "elinewidth": 1.4}
 
 
 def _named(findings: Findings, system: str) -> str:
@@ -261,9 +265,8 @@ def _numbers(row: Measured) -> dict[str, Any]:
     return {"on": row.on, "system": row.system, "n": row.n} | told
 
 
-def _told(findings: Findings, of: Callable[[Measured], str], rows: Iterable[Measured] | None = None) -> str:
+def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured], str]) -> str:
     """What each system reached on each set in words, and who has not answered."""
-    told = list(findings.measured if rows is None else rows)
     said = [f"{set}: {', '.join(f'{row.system} {of(row)} (n {row.n})' for row in told if row.on == set)}" for set in findings.sets]
     unanswered = [system for system in findings.plan["systems"] if system not in findings.answers]
     return f"{'; '.join(each for each in said if not each.endswith(': '))}.{_open(unanswered)}"
@@ -275,6 +278,13 @@ def _gap(difference: Estimate) -> str:
 
 def _open(names: Sequence[str]) -> str:
     return f" Not answered yet: {', '.join(names)}." if names else ""
+
+
+def _sets(findings: Findings, on: Sequence[str], usual: list[str]) -> list[str]:
+    for name in on:
+        if name not in findings.sets:
+            raise UnknownName("question set", name, findings.sets)
+    return list(on) or usual
 
 
 def _chosen(findings: Findings, systems: Sequence[str], usual: list[str]) -> list[str]:
