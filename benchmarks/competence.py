@@ -1,8 +1,9 @@
 """What the loop makes of errors: questions solved by a simulated model against the rate of each kind of error, and what bends the curves.
 
 python benchmarks/competence.py                  # measures, some ten minutes on two cores
+python benchmarks/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the first time embeds sentences
 python benchmarks/competence.py --questions 30   # sooner, with wider intervals; nothing is kept
-python benchmarks/competence.py --table          # the table and figure of what was measured
+python benchmarks/competence.py --table          # the tables and figures of what was measured
 
 Every number is of a simulation, whose model knows the answers and errs at the rates that it is given: none is of a language model.
 """
@@ -13,8 +14,9 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +25,19 @@ from kgot_lab.cli.needs import need_files
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.competence.curves import CompetenceCurve, LoopSetting
+    from kgot_lab.loop.limits import Limits
 
 RESULTS = Path(__file__).parent / "results" / "competence.json"
 FIGURE = Path(__file__).parent / "results" / "competence.svg"
+PATHS_FIGURE = FIGURE.with_name("competence_paths.svg")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+FEW_RATES = (0.0, 0.1, 0.2, 0.3, 0.5)  # in the mode `paths`
 HOPS, LONGER = 2, 3
 FOUND = 2  # passages that a search of a made-up world returns
-SETS = {"musique-train-100": 8, "musique-498": 8}  # sets on file, with the passages that a search of them returns
+ALONG = 100  # questions of a made-up world in the mode `paths`, whose sentences are embedded
+FEW, ON_FILE = 40, 12  # of a made-up world and of a set on file, for a model without errors
+PASSAGES = 8  # that a search of a set on file returns
+SETS = {"musique-train-100": PASSAGES, "musique-498": PASSAGES}
 
 
 def compared() -> list[tuple[str, LoopSetting]]:
@@ -41,7 +49,6 @@ def compared() -> list[tuple[str, LoopSetting]]:
         solved_despite_reads,
         solved_despite_votes,
     )  # fmt: skip
-    from kgot_lab.experiments.competence.simulated import ERROR_RATES
     from kgot_lab.loop.limits import LOCAL, REFERENCE
 
     exact = {
@@ -49,7 +56,9 @@ def compared() -> list[tuple[str, LoopSetting]]:
         "invented": partial(solved_despite_inventions, HOPS), "read": partial(solved_despite_reads, REFERENCE.votes),
     }  # fmt: skip
     return [
-        (kind, each) for kind in ERROR_RATES for each in (LoopSetting("reference", REFERENCE, exact.get(kind)), LoopSetting("local", LOCAL))
+        (kind, each)
+        for kind in ("vote", "missed", "invented", "broken", "read")
+        for each in (LoopSetting("reference", REFERENCE, exact.get(kind)), LoopSetting("local", LOCAL))
     ]
 
 
@@ -72,6 +81,71 @@ def bent() -> list[tuple[str, LoopSetting]]:
         *(("read", LoopSetting(f"{n} votes", REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
         *(("read", LoopSetting(f"{n} forced reads", few.but(forced_reads=n), partial(solved_despite_forced_reads, n))) for n in (1, 3, 5)),
     ]
+
+
+@dataclass(frozen=True)
+class PathCase:
+    """A curve of the mode `paths`: in which panel, of which error, with which other rates, and over which world."""
+
+    panel: str
+    rate: str
+    setting: LoopSetting
+    others: Mapping[str, float] = field(default_factory=dict)
+    hops: int = 2
+    found: int = FOUND  # passages that a search returns
+    comparing: bool = False
+
+
+def along() -> list[PathCase]:
+    """What errors do in the mode `paths`, and what more paths, the likelihood that is enough, and splitting do against them."""
+    from kgot_lab.experiments.competence.curves import LoopSetting
+    from kgot_lab.experiments.competence.exact import solved_despite_hop_misreadings, solved_despite_misreadings, solved_despite_splits
+    from kgot_lab.loop.limits import PATHS
+
+    def case(panel: str, rate: str, name: str, limits: Limits, exact: Any = None, **more: Any) -> PathCase:
+        return PathCase(panel, rate, LoopSetting(name, limits, exact), **more)
+
+    once = PATHS.but(wide_tokens=0, steps=1)  # each question is asked of its best paths, and hop by hop, of nothing else
+    told, half, sure = ({"assured": share} for share in (0.0, 0.5, 1.0))  # wrong answers that look sure: none, half, all
+    looks = (("told apart", told), ("half look sure", half), ("all look sure", sure))
+    by_hops = {name: partial(solved_despite_hop_misreadings, HOPS, assured=rates["assured"]) for name, rates in looks}
+    again = {name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks}  # path, all sentences, path
+    return [
+        *(case("1 hop", "read", name, PATHS, again[name], others=rates, hops=1) for name, rates in looks),
+        *(case("2 hops", "read", name, PATHS, others=rates) for name, rates in looks),
+        *(case("2 hops, hop by hop", "read", name, once, by_hops[name], others=rates, found=1) for name, rates in looks),
+        case("1 hop, a path once", "read", "1 path", once, partial(solved_despite_misreadings, 1), hops=1),
+        case("1 hop, a path once", "read", "2 paths", once.but(paths=2), hops=1),
+        *(case("2 hops, half look sure", "read", f"{n} paths", PATHS.but(paths=n), others=half) for n in (2, 3)),
+        *(case("2 hops, half look sure", "read", f"enough: {enough}", PATHS.but(sure=enough), others=half) for enough in (0.0, 0.95)),
+        case("2 hops, not split", "read", "no hops", PATHS.but(hops=False)),
+        case("split", "split", "3 hops", PATHS, hops=3),
+        case("split", "split", "2 hops, hop by hop", once, solved_despite_splits, found=1),
+        *(case("two compared", "read", f"{hops} hop{'s' * (hops > 1)} each", PATHS, hops=hops, found=4, comparing=True) for hops in (1, 2)),
+    ]
+
+
+def measured_along(questions: int) -> list[dict[str, Any]]:
+    """The curve of each case of the mode `paths`, with its panel and the other rates."""
+    found, cases = [], along()
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(cases))) as pool:
+        for case, curve in zip(cases, pool.map(partial(one_case, questions), cases), strict=True):
+            found.append({"panel": case.panel, "others": dict(case.others), **curve.as_json})
+            print(case.panel, curve, flush=True)
+    return found
+
+
+def one_case(questions: int, case: PathCase) -> CompetenceCurve:
+    """The curve of one case, on a world that is the same each time."""
+    from kgot_lab.experiments.competence.curves import competence_curve
+    from kgot_lab.experiments.competence.simulated import Competence
+    from kgot_lab.experiments.competence.worlds import chain_world, comparing_world
+    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.tools.search import search
+
+    world = (comparing_world if case.comparing else chain_world)(questions, case.hops)
+    tools = [search(world.documents, bm25(world.documents), k=case.found)]
+    return competence_curve(world.gold, tools, case.rate, case.setting, FEW_RATES, competence=Competence(**case.others))
 
 
 def measured(questions: int, hops: int, settings: Sequence[tuple[str, LoopSetting]]) -> list[CompetenceCurve]:
@@ -124,6 +198,42 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     return rows
 
 
+def along_without_errors(most: int) -> list[dict[str, Any]]:
+    """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of the sets on file."""
+    from kgot_lab.bundled import bundled
+    from kgot_lab.errors import UnknownName
+    from kgot_lab.evaluation.significance import share
+    from kgot_lab.experiments.competence.curves import simulated_ends
+    from kgot_lab.experiments.competence.simulated import Competence
+    from kgot_lab.experiments.competence.worlds import chain_world, comparing_world, first_of, world_of_triples, world_on_file
+    from kgot_lab.loop.limits import PATHS
+    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.tools.search import search
+
+    worlds = [(f"made up, {hops} hop{'s' * (hops > 1)}", chain_world(most, hops), FOUND) for hops in (1, 2, 3, 4, 5)]
+    worlds += [(f"made up, two compared, {hops} hop{'s' * (hops > 1)} each", comparing_world(most, hops), 2 * FOUND) for hops in (1, 2)]
+    for name, k in SETS.items():
+        try:
+            worlds.append((name, first_of(world_on_file(bundled(name)), ON_FILE), k))
+        except UnknownName:
+            print(f"{name}: not here")
+    try:
+        worlds.append(
+            ("2wiki-1000", first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), ON_FILE), PASSAGES)
+        )
+    except UnknownName:
+        print("2wiki-1000: not here")
+    rows = []
+    for name, world, k in worlds:
+        tools = [search(world.documents, bm25(world.documents), k=k)]
+        settings = {"paths": PATHS} if k == PASSAGES else {"paths": PATHS, "paths, no hops": PATHS.but(hops=False)}
+        for setting, limits in settings.items():
+            ends = simulated_ends(world.gold, tools, Competence(), limits)
+            rows.append({"questions": name, "setting": setting, "k": k, **vars(share(sum(end.right for end in ends), len(ends)))})
+            print(rows[-1], flush=True)
+    return rows
+
+
 def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
     """Curves from what is on file."""
     from kgot_lab.evaluation.significance import Estimate
@@ -131,26 +241,35 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
     from kgot_lab.loop.limits import Limits
 
     def point(row: dict[str, Any]) -> CurvePoint:
-        return CurvePoint(row["rate"], Estimate(**row["solved"]), Estimate(**row["wrong"]), row["exact"])
+        return CurvePoint(row["rate"], Estimate(**row["solved"]), Estimate(**row["wrong"]), row["exact"], row.get("calls"))
 
     return [CompetenceCurve(row["rate"], row["setting"], Limits(**row["limits"]), tuple(map(point, row["points"]))) for row in rows]
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the tables and draw the figure."""
+    """Print the tables and draw the figures."""
     from kgot_lab.draw.plots.competence import competence_curves
     from kgot_lab.evaluation.tables import Cell, Grid, decimal
     from kgot_lab.experiments.competence.curves import curves_grid
 
     both = {name: as_curves(report[name]) for name in ("compared", "bent")}
+    panels: dict[str, list[CompetenceCurve]] = {}
+    for row, curve in zip(report["along"], as_curves(report["along"]), strict=True):
+        panels.setdefault(row["panel"], []).append(curve)
     titles = {"compared": f"{HOPS} hops, both presets", "bent": f"{LONGER} hops, reference with one limit changed"}
     for name, curves in both.items():
         print("\n" + curves_grid(curves, f"questions solved by rate of errors; {titles[name]}, n = {report['questions']}").markdown)
-    rows = tuple(tuple(map(Cell, _cells(row))) for row in report["without_errors"])
+    for name, curves in panels.items():
+        print(
+            "\n" + curves_grid(curves, f"questions solved by rate of errors; mode paths, {name}, n = {report['along_questions']}").markdown
+        )
+    rows = tuple(tuple(map(Cell, _cells(row))) for row in (*report["without_errors"], *report["along_without_errors"]))
     columns = ("questions", "setting", "solved", "95 %", "n")
     print("\n" + Grid("Simulated model: solved by one without errors", columns, rows).markdown)
     print(competence_curves([*both["compared"], *both["bent"]]).save(FIGURE))
-    print(f"largest distance from a formula: {decimal(_farthest([*both['compared'], *both['bent']]))}")
+    print(competence_curves(panels).save(PATHS_FIGURE))
+    every = [*both["compared"], *both["bent"], *(curve for curves in panels.values() for curve in curves)]
+    print(f"largest distance from a formula: {decimal(_farthest(every))}")
 
 
 def _cells(row: dict[str, Any]) -> Sequence[str]:
@@ -165,23 +284,36 @@ def main() -> None:
     """Measure, keep, show."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--questions", type=int, default=200, help="of each made-up world (%(default)s)")
+    arguments.add_argument("--paths", action="store_true", help="measure the mode paths alone, and take the rest from what was measured")
     arguments.add_argument("--table", action="store_true", help="show what was measured")
     options = arguments.parse_args()
-    if options.table:
+    if options.table or options.paths:
         need_files("python benchmarks/competence.py makes it", RESULTS)
+    if options.table:
         show(json.loads(RESULTS.read_text()))
         return
-    report = {
-        "what": "a simulated model of known competence; no number here is of a language model",
-        "python": platform.python_version(),
-        "questions": options.questions,
-        "compared": [curve.as_json for curve in measured(options.questions, HOPS, compared())],
-        "bent": [curve.as_json for curve in measured(options.questions, LONGER, bent())],
-        "without_errors": without_errors(options.questions),
+    report = json.loads(RESULTS.read_text()) if options.paths else whole_report(options.questions)
+    along_questions = min(options.questions, ALONG)
+    report |= {
+        "along_questions": along_questions,
+        "along": measured_along(along_questions),
+        "along_without_errors": along_without_errors(min(options.questions, FEW)),
     }
     if options.questions == arguments.get_default("questions"):
         RESULTS.write_text(json.dumps(report, indent=1) + "\n")
     show(report)
+
+
+def whole_report(questions: int) -> dict[str, Any]:
+    """What is measured of the presets reference and local."""
+    return {
+        "what": "a simulated model of known competence; no number here is of a language model",
+        "python": platform.python_version(),
+        "questions": questions,
+        "compared": [curve.as_json for curve in measured(questions, HOPS, compared())],
+        "bent": [curve.as_json for curve in measured(questions, LONGER, bent())],
+        "without_errors": without_errors(questions),
+    }
 
 
 if __name__ == "__main__":

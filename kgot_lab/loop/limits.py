@@ -171,6 +171,7 @@ LOCAL = Limits(
 PATHS = Limits(
     preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
     stop_when_stuck=True, arithmetic="never", answer_format="gaia", sentences="careful",
+    path_tokens=140, wide_tokens=320,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 

@@ -16,7 +16,7 @@ from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Re
 from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import SourcedSentence, grounded_facts, proper, read_triples, says_fact, sourced_sentences
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, Limits
+from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.prompts import EXAMPLES, EXTRACT
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think

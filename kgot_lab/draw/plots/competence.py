@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgot_lab.draw.plots.figure import MUTED, Pen, Plot, legend_below, line_pen, nothing, plot, plot_drawing, short_label
@@ -12,25 +12,35 @@ from kgot_lab.types import Json
 _WIDE = 3  # panels side by side
 
 
-def competence_curves(curves: Sequence[CompetenceCurve]) -> Plot:
-    """A panel for each kind of error, a line for each setting, bars for 95 % intervals, and crosses for what a formula says."""
+def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[CompetenceCurve]]) -> Plot:
+    """A panel for each kind of error, a line for each setting, bars for 95 % intervals, and crosses for what a formula says.
+
+    Curves by name have a panel for each name instead; those in one panel are of one kind of error.
+    """
+    panels_of = given if isinstance(given, Mapping) else _by_kind(given)
+    curves = [curve for each in panels_of.values() for curve in each]
     if not curves:
         return nothing("no curve was given")
-    kinds = list(dict.fromkeys(curve.rate for curve in curves))
     pens = {name: line_pen(number) for number, name in enumerate(dict.fromkeys(curve.setting for curve in curves))}
-    columns = min(_WIDE, len(kinds))
-    rows = -(-len(kinds) // columns)
+    columns = min(_WIDE, len(panels_of))
+    rows = -(-len(panels_of) // columns)
     with plot_drawing(3.4 * columns + 0.4, 2.9 * rows + 0.7, rows=rows, columns=columns) as (figure, panels):
-        for panel, kind in zip(panels, kinds, strict=False):
-            for curve in curves:
-                if curve.rate == kind:
-                    _draw(panel, curve, pens[curve.setting])
-            panel.set(xlabel=f"rate of errors: {kind}", ylim=(-0.03, 1.03), title=f"{kind} (simulated)")
-        for spare in panels[len(kinds) :]:
+        for panel, (name, shown) in zip(panels, panels_of.items(), strict=False):
+            for curve in shown:
+                _draw(panel, curve, pens[curve.setting])
+            panel.set(xlabel=f"rate of errors: {shown[0].rate}", ylim=(-0.03, 1.03), title=f"{name} (simulated)")
+        for spare in panels[len(panels_of) :]:
             spare.set_axis_off()
         panels[0].set_ylabel("questions solved")
         legend_below(figure)
         return plot(figure, _told(curves), [row for curve in curves for row in _numbers(curve)])
+
+
+def _by_kind(curves: Sequence[CompetenceCurve]) -> dict[str, list[CompetenceCurve]]:
+    kinds: dict[str, list[CompetenceCurve]] = {}
+    for curve in curves:
+        kinds.setdefault(curve.rate, []).append(curve)
+    return kinds
 
 
 def _draw(panel: Any, curve: CompetenceCurve, pen: Pen) -> None:
@@ -45,7 +55,7 @@ def _draw(panel: Any, curve: CompetenceCurve, pen: Pen) -> None:
 def _numbers(curve: CompetenceCurve) -> list[dict[str, Json]]:
     return [
         {"errors": curve.rate, "setting": curve.setting, "rate": point.rate, "solved": point.solved.mean, "low": point.solved.low,
-         "high": point.solved.high, "wrong": point.wrong.mean, "questions": point.solved.n, "by formula": point.exact}
+         "high": point.solved.high, "wrong": point.wrong.mean, "questions": point.solved.n, "by formula": point.exact, "calls": point.calls}
         for point in curve.points
     ]  # fmt: skip
 

@@ -10,6 +10,9 @@ from itertools import product
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts, shapes
+from kgot_lab.paths.compare import asked_of_each
+from kgot_lab.paths.few import few_prompt
+from kgot_lab.paths.split import hops_asked
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Message, Prompt
@@ -17,7 +20,7 @@ from kgot_lab.types import Message, Prompt
 
 @dataclass(frozen=True)
 class Asking:
-    """What a prompt asks for, by the name of the function in `loop.prompts` that made it, and the texts in it by name."""
+    """What a prompt asks for, by the name of the function in `loop.prompts` or `paths` that made it, and the texts in it by name."""
 
     what: str
     texts: Mapping[str, str]
@@ -48,9 +51,11 @@ class PromptReader:
         """What a prompt asks for; raises LLMError for one that the loop does not make in these languages."""
         if prompt.messages[:-1] == prompts.extract("")[:-1]:
             return Asking("extract", {"sentence": prompt.messages[-1].text})
+        if prompt.schema is None and (found := _along(prompt.messages)):
+            return found
         for form in self._forms.get(frozenset((prompt.schema or {}).get("properties", ())), ()):
-            if found := form.pattern.fullmatch(prompt.messages[-1].text):
-                return Asking(form.what, found.groupdict(), form.dialect)
+            if told := form.pattern.fullmatch(prompt.messages[-1].text):
+                return Asking(form.what, told.groupdict(), form.dialect)
         raise LLMError(f"a simulated model knows the loop's own prompts only, and this is none: {prompt.messages[-1].text[:200]!r}")
 
 
@@ -84,7 +89,21 @@ def _form(what: str, messages: Sequence[Message], dialect: Dialect | None = None
 _TOOL = TextTool(_mark("tool"), _mark("about"), {}, lambda: Result(""))
 _LISTED = f"- {_mark('tool')}(): {_mark('about')}"  # tools have arguments or none, so their whole list is one mark
 _QUESTION, _GRAPH, _SITUATION, _FACTS = map(_mark, ("question", "graph", "situation", "facts"))
+_TEXTS = [_pattern(few_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
 _SITUATIONS = [_pattern(prompts.situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])]
+
+
+def _along(messages: tuple[Message, ...]) -> Asking | None:
+    """What a prompt of the mode `paths` asks for; None where it is none."""
+    for split in (hops_asked, asked_of_each):
+        if messages[:-1] == split("").messages[:-1]:
+            return Asking(split.__name__, {"question": messages[-1].text})
+    for form in _TEXTS:
+        if found := form.fullmatch(messages[-1].text):
+            texts = {"facts": "", **found.groupdict()}
+            if messages == few_prompt(texts["question"], texts["facts"]).messages:  # the examples before it are those of this question's form
+                return Asking(few_prompt.__name__, texts)
+    return None
 
 
 def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:

@@ -56,12 +56,16 @@ def simulated_ends(
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Questions solved and questions answered wrongly at one rate, and what a formula says of the first where there is one."""
+    """Questions solved and questions answered wrongly at one rate, and what a formula says of the first where there is one.
+
+    `calls` is how often the model was asked for each question, on average; None in what was measured before that was noted.
+    """
 
     rate: float
     solved: Estimate
     wrong: Estimate
     exact: float | None = None
+    calls: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,12 +111,13 @@ def competence_curve(
         ends = simulated_ends(gold, tools, replace(competence or Competence(), **changed), setting.limits)
         solved, wrong = (sum(end.right for end in ends), sum(end.answered and not end.right for end in ends))
         exact = setting.exact(value) if setting.exact else None
-        points.append(CurvePoint(value, share(solved, len(ends)), share(wrong, len(ends)), exact))
+        calls = sum(end.calls for end in ends) / len(ends)
+        points.append(CurvePoint(value, share(solved, len(ends)), share(wrong, len(ends)), exact, calls))
     return CompetenceCurve(rate, setting.name, setting.limits, tuple(points))
 
 
 def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
-    """Curves over the same rates as a table that says it is of a simulation: a row each, and below it what a formula says."""
+    """Curves over the same rates as a table that says it is of a simulation: a row each, below it what a formula says, and the calls."""
     rates = [f"{point.rate:g}".replace("0.", ".") for point in curves[0].points] if curves else []
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
@@ -121,4 +126,7 @@ def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
         if any(point.exact is not None for point in curve.points):
             exact = ("" if point.exact is None else decimal(point.exact) for point in curve.points)
             rows.append((Cell("    by formula"), *map(Cell, exact)))
+        if any(point.calls is not None for point in curve.points):
+            calls = ("" if point.calls is None else f"{point.calls:.1f}" for point in curve.points)
+            rows.append((Cell("    calls a question"), *map(Cell, calls)))
     return Grid(f"Simulated model: {title}", ("errors, setting", *rates), tuple(rows))

@@ -48,3 +48,25 @@ def solved_despite_reads(votes: int, read: float) -> float:
 def solved_despite_forced_reads(reads: int, read: float) -> float:
     """The same where reading is forced, so many times: one of the forced reads must read the right facts."""
     return float(1 - read**reads)
+
+
+def solved_despite_misreadings(readings: int, read: float, assured: float = 0.0) -> float:
+    """Questions of one hop solved in the mode `paths` when only reading errs, and so many texts that hold the fact may be read in turn.
+
+    The first answer that looks sure ends it, right or wrong: sum over i < readings of (read (1 - assured))^i (1 - read).
+    """
+    return float(sum((read * (1 - assured)) ** before for before in range(readings)) * (1 - read))
+
+
+def solved_despite_hop_misreadings(hops: int, read: float, assured: float = 0.0) -> float:
+    """Questions of two hops or more solved in the mode `paths` when only reading errs, and one text a hop is read.
+
+    First the question itself is asked of a text that does not answer it: a misreading of that which looks sure ends the run. Then each
+    hop must be read rightly.
+    """
+    return float((1 - read * assured) * (1 - read) ** hops)
+
+
+def solved_despite_splits(split: float) -> float:
+    """Questions of two hops or more solved in the mode `paths` when only splitting errs, and they are read hop by hop alone."""
+    return 1 - split

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.cut import relevance
 from kgot_lab.loop.insert import SourcedSentence
+from kgot_lab.paths.split import filled
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.words import named_words
@@ -17,12 +19,27 @@ from kgot_lab.types import Document, Json, Triple
 
 @dataclass(frozen=True)
 class GoldStep:
-    """A fact, the sentence that says it with its passage's title, and which earlier steps give the name that it is looked up by."""
+    """A fact, the sentence that says it with its passage's title, and which earlier steps give the name that it is looked up by.
+
+    `asked` is the question for it, with `#1` for what the first step gives; "": one made of its relation.
+    """
 
     fact: Triple
     sentence: str
     title: str = ""
     after: tuple[int, ...] = ()
+    asked: str = ""
+
+    @property
+    def hop(self) -> str:
+        """The question for its fact, with `#1` for what the first step gives."""
+        about = f"#{self.after[-1] + 1}" if self.after else self.fact.subject
+        return self.asked or f"What is the {self.fact.relation} of {about}?"
+
+    def of(self, name: str) -> str:
+        """The question for its fact, asked of something else of that name."""
+        given = _NUMBER.pattern if self.after else rf"\b{re.escape(self.fact.subject)}\b"
+        return re.sub(given, lambda _: name, self.hop)
 
 
 @dataclass(frozen=True)
@@ -44,15 +61,40 @@ class GoldChain:
         used = {earlier for step in self.steps for earlier in step.after}
         return tuple(number for number in range(len(self.steps)) if number not in used)
 
+    @property
+    def hops(self) -> tuple[str, ...]:
+        """The questions of its steps, in order, `#1` for what the first gives."""
+        return tuple(step.hop for step in self.steps)
+
+    @property
+    def resolved(self) -> tuple[str, ...]:
+        """The question of each step with the names in it that earlier ones give."""
+        given = [step.fact.object for step in self.steps]
+        return tuple(filled(hop, given) for hop in self.hops)
+
+    @property
+    def of_each(self) -> tuple[str, ...]:
+        """What is asked of each of several things that are compared, `X` for the thing and `#1` for an earlier answer."""
+        if len(self.leaves) < 2:
+            return ()
+        branch = [self.steps[self.leaves[0]]]
+        while branch[0].after:
+            branch.insert(0, self.steps[branch[0].after[-1]])
+        return tuple(step.of(f"#{place}" if place else "X") for place, step in enumerate(branch))
+
 
 @dataclass(frozen=True)
 class GoldSet:
-    """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where two questions are the same."""
+    """All that is known of some questions: their chains, and facts of other sentences; raises BadInput where two questions are the same.
+
+    `by_hop` has the steps that a question of one hop asks for, by its words.
+    """
 
     chains: tuple[GoldChain, ...]
     besides: tuple[GoldStep, ...] = ()
     by_question: Mapping[str, GoldChain] = field(init=False, repr=False, compare=False)
     by_sentence: Mapping[str, tuple[Triple, ...]] = field(init=False, repr=False, compare=False)  # with its title, as the loop shows it
+    by_hop: Mapping[tuple[str, ...], tuple[GoldStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         chains = {whole(chain.question.strip()): chain for chain in self.chains}  # as the loop says it
@@ -61,8 +103,29 @@ class GoldSet:
         said: dict[str, dict[Triple, None]] = {}
         for step in (*(step for chain in self.chains for step in chain.steps), *self.besides):
             said.setdefault(str(SourcedSentence(step.sentence, step.title, "", 0)), {})[step.fact] = None
+        hops: dict[tuple[str, ...], list[GoldStep]] = {}
+        for chain in self.chains:
+            for step, resolved in zip(chain.steps, chain.resolved, strict=True):
+                spelled = (resolved, step.of(step.fact.subject), step.of(step.title or step.fact.subject))  # as gold names it, or its page
+                for asked in dict.fromkeys(map(named_words, spelled)):
+                    hops.setdefault(asked, []).append(step)
+        object.__setattr__(self, "by_hop", {asked: tuple(steps) for asked, steps in hops.items()})
         object.__setattr__(self, "by_question", chains)
         object.__setattr__(self, "by_sentence", {sentence: tuple(facts) for sentence, facts in said.items()})
+
+    def asks_so(self, question: str) -> bool:
+        """Whether a question is one of the hops in its wording, of whatever name."""
+        return self._wordings.fullmatch(" ".join(named_words(question))) is not None
+
+    @cached_property
+    def _wordings(self) -> re.Pattern[str]:
+        """The hops of all chains with any name in the place of theirs."""
+        asked = {" ".join(named_words(step.of(_ANY))) for chain in self.chains for step in chain.steps}
+        return re.compile("|".join(".+".join(map(re.escape, each.split(_ANY.casefold()))) for each in sorted(asked)))
+
+
+_ANY = "anynameatall"  # in the place of a name
+_NUMBER = re.compile(r"#(\d+)")
 
 
 # --- from decomposed questions ----------------------------------------------------------------------------------------
@@ -78,7 +141,6 @@ def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Docume
     return GoldSet(tuple(chain for chain in chains if chain))
 
 
-_NUMBER = re.compile(r"#(\d+)")
 _SHORT = 60  # letters of a relation made from the words of a question
 
 
@@ -92,7 +154,8 @@ def _chain(row: Mapping[str, Json], documents: Mapping[str, Document]) -> GoldCh
         sentence = _saying(document, part["answer"], part.get("question_resolved", part["question"]))
         if not sentence or subject == part["answer"]:
             return None
-        steps.append(GoldStep(Triple(subject, _relation(part["question"], subject), part["answer"]), sentence, document.title, after))
+        fact = Triple(subject, _relation(part["question"], subject), part["answer"])
+        steps.append(GoldStep(fact, sentence, document.title, after, _in_words(part["question"])))
     return GoldChain(row["text"], tuple(steps), row["answer"], row["_id"])
 
 
@@ -110,6 +173,11 @@ def _relation(question: str, subject: str) -> str:
     """The words of a question that say what is asked of its subject."""
     asked = question.split(">>")[-1] if ">>" in question else _NUMBER.sub("", question).replace(subject, "")
     return " ".join(re.findall(r"[^\W_]+", asked))[:_SHORT].strip() or "is"
+
+
+def _in_words(question: str) -> str:
+    """A part of a question as a question, "" where it is a name and a relation."""
+    return "" if ">>" in question else f"{question.strip().rstrip('?').strip()}?"
 
 
 def _saying(document: Document, answer: str, asked: str) -> str:

@@ -6,11 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from kgot_lab.errors import QueryFailed
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.truth import Truth
 from kgot_lab.llm.structured import json_fault
+from kgot_lab.sandbox.inside.helpers import paths_found
+from kgot_lab.sandbox.inside.tracked import TrackedGraph
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.stores.kept import Kept
+from kgot_lab.stores.paths import asked_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.walks import reached
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
@@ -28,7 +31,7 @@ PLAIN_FACTS = Dialect(
     read_example='{"about": ["Marie Curie"], "hops": 1}',
     add=_adding,
     about=lambda names, hops: json.dumps({"about": list(names), "hops": hops}, ensure_ascii=False),
-    paths=lambda names, worth, most: json.dumps({"paths": [list(names), dict(worth), most]}, ensure_ascii=False),  # which it does not read
+    paths=lambda names, worth, most: json.dumps({"paths": asked_paths(names, worth, most)}, ensure_ascii=False),
     node=PYTHON.node,
     edge=PYTHON.edge,
 )
@@ -73,7 +76,9 @@ class _Facts:
         return self._truth.difference(nodes, edges)
 
     def read(self, statement: str) -> Rows:
-        """The facts within some hops of some names, nearest first; raises QueryFailed."""
+        """The facts within some hops of some names, nearest first, or the paths from some names, best first; raises QueryFailed."""
+        if "paths" in (said := _statement(statement)):
+            return self._paths(statement, said["paths"])
         names, hops = _asked(statement, "about"), _asked(statement, "hops")
         if not isinstance(names, list) or not isinstance(hops, int):
             raise QueryFailed(statement, "about is a list of names, and hops a whole number")
@@ -86,6 +91,16 @@ class _Facts:
         met = dict.fromkeys(identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id])
         found = [self._truth.edges[identity] for identity in met]
         return tuple({**edge.properties, "subject": edge.source, "relation": edge.type, "object": edge.target} for edge in found)
+
+    def _paths(self, statement: str, asked: Json) -> Rows:
+        try:
+            names, worth, most = asked_paths(*asked)
+        except (TypeError, AttributeError, BadInput) as error:
+            raise QueryFailed(statement, f"paths are [[names], {{place: worth}}, number]: {error}") from None
+        graph = TrackedGraph()
+        edges = self._truth.edges.values()
+        graph.add_edges_from((edge.source, edge.target, {**edge.properties, "relation": edge.type}) for edge in edges)
+        return tuple(paths_found(graph, names, worth, most))
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the copy."""
@@ -108,10 +123,18 @@ class _Facts:
 
 def _asked(statement: str, what: str) -> Json:
     """A part of a statement; raises QueryFailed where it is no JSON or lacks that part."""
+    said = _statement(statement)
+    if what not in said:
+        raise QueryFailed(statement, f'it says nothing of "{what}"')
+    return said[what]
+
+
+def _statement(statement: str) -> dict[str, Json]:
+    """A statement as what it says; raises QueryFailed where it is no JSON object."""
     try:
         said = json.loads(statement)
     except (ValueError, RecursionError) as error:
         raise QueryFailed(statement, f"it is no JSON: {json_fault(error)}") from None
-    if not isinstance(said, dict) or what not in said:
-        raise QueryFailed(statement, f'it says nothing of "{what}"')
-    return said[what]
+    if not isinstance(said, dict):
+        raise QueryFailed(statement, "it is no object")
+    return said

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from itertools import count
+from typing import NamedTuple
 
-from kgot_lab.errors import BadInput, LLMError, require_count
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS
+from kgot_lab.experiments.competence.texts import NoGold, misread_names, told_answer
 from kgot_lab.experiments.recall.synthetic import word
 from kgot_lab.llm.presets import FREE
+from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.in_memory import PYTHON, fact_of
@@ -29,6 +33,7 @@ from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
 UNANSWERED = "unknown"  # what it answers where the facts do not give the answer
+LIKELY, UNLIKELY = 0.9, 0.1  # what it says of answers that it read rightly, and of others
 _BREAK = " )"  # what no language of a store takes at the end of a statement
 _MOST_NAMES = 4  # that a reply of names may hold
 
@@ -41,7 +46,9 @@ class Competence:
     missed: a fact that stands in what is shown is not written.
     invented: a fact that is written names a made-up thing in place of the true one.
     broken: a statement is one that no store takes.
-    read: a statement, or the names in its place, reads past the fact that gives the answer.
+    read: a statement, or the names in its place, reads past the fact that gives the answer; or of a text, another name in it is taken.
+    split: the last of the hops of a question, or of what is asked of each of two things, is left out.
+    assured: an answer that was not read rightly looks as likely as one that was; it is told apart from it otherwise.
     """
 
     vote: float = 0.0
@@ -49,6 +56,8 @@ class Competence:
     invented: float = 0.0
     broken: float = 0.0
     read: float = 0.0
+    split: float = 0.0
+    assured: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,6 +82,9 @@ class Simulated:
     is drawn from a hash of the seed, the question, what is asked and where, and of the prompt's seed where its temperature is above 0: the
     same prompt has the same reply, and two runs share their errors as far as they share their prompts. Raises LLMError for questions that
     the gold does not have, and prompts that the loop does not make.
+
+    An answer read from a text is right where the text holds all it rests on. Asked how likely it holds it, the model says LIKELY of such
+    an answer and UNLIKELY of any other, but LIKELY of so many of these as `assured` says. Two texts that differ are two draws of errors.
     """
 
     price = FREE
@@ -86,13 +98,16 @@ class Simulated:
             "write": self._statements, "extract": self._lines, "mend": self._mended, "reread": self._read, "read_in": self._read,
             "forced_read": self._read, "names": self._names, "needs_arithmetic": lambda *_: {"needed": False}, "answer": self._answer,
             "choose": self._number, "guess": self._guess,
+            "few_prompt": self._from_text, "hops_asked": self._hops, "asked_of_each": self._of_each,
         }  # fmt: skip
 
     def __call__(self, prompt: Prompt) -> Reply:
         asking = self._reader.read(prompt)
         reply = self._replies[asking.what](asking, prompt)
-        text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
-        return Reply(text, Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split())))
+        likelihood = reply.likelihood if isinstance(reply, _Answer) else None
+        text = reply.text if isinstance(reply, _Answer) else reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        logprob = math.log(likelihood) if prompt.likelihood and likelihood else None
+        return Reply(text, Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split())), logprob=logprob)
 
     def __repr__(self) -> str:
         return f"<{self.name}: knows {len(self._gold.chains)} questions>"
@@ -150,8 +165,8 @@ class Simulated:
         return {"statements": [self._spelled(asking.dialect.add([(triple, {})]), asking.texts["source"]) for triple in written]}
 
     def _lines(self, asking: Asking, _: Prompt) -> Json:
-        sentence = asking.texts["sentence"]
-        written = self._written(self._gold.by_sentence.get(sentence, ()), sentence)
+        lines = asking.texts["sentence"].splitlines()
+        written = [fact for line in lines for fact in self._written(self._gold.by_sentence.get(line, ()), line)]
         return "\n".join(" | ".join(astuple(triple)) for triple in written) or "nothing"
 
     def _written(self, said: Sequence[Triple], *where: str) -> list[Triple]:
@@ -211,21 +226,51 @@ class Simulated:
         best = plain_answer(seen.answer or UNANSWERED)
         return {"number": candidates.index(best) + 1 if best in candidates else 1}
 
+    # --- reading texts ---
+
+    def _from_text(self, asking: Asking, prompt: Prompt) -> _Answer:
+        question, text = asking.texts["question"], asking.texts["facts"]
+        where = (question, text, str(prompt.seed) if prompt.temperature > 0 else "")
+        right = told_answer(self._gold, question, text)
+        wrong = bool(text) and self._errs("read", *where)
+        if right and not wrong:
+            return _Answer(right, LIKELY)
+        said = self._misread(right, *where) if wrong else UNANSWERED
+        return _Answer(said, LIKELY if wrong and self._errs("assured", *where) else UNLIKELY)
+
+    def _misread(self, right: str, question: str, text: str, seed: str) -> str:
+        names = misread_names(self._gold, question, text, right) or [self._made_up(Triple(question, "", text)).object]
+        return names[int(len(names) * _drawn(str(self.competence.seed), "name", question, text, seed))]
+
+    def _hops(self, asking: Asking, _: Prompt) -> str:
+        hops = self._asked(asking.texts["question"], self._chain(asking.texts["question"]).hops)
+        return joined_lines(f"{number}. {hop}" for number, hop in enumerate(hops, start=1))
+
+    def _of_each(self, asking: Asking, _: Prompt) -> str:
+        return joined_lines(self._asked(asking.texts["question"], self._chain(asking.texts["question"]).of_each))
+
+    def _asked(self, question: str, hops: Sequence[str]) -> Sequence[str]:
+        return hops[:-1] if self._errs("split", question) else hops
+
     # --- seeing and erring ---
 
     def _seen(self, asking: Asking) -> _Seen:
         return self._seen_in(*situation_of(asking.texts["situation"]))
 
     def _seen_in(self, question: str, text: str) -> _Seen:
-        chain = self._gold.by_question.get(question)
-        if chain is None:
-            raise LLMError(f"{self.name} has no gold for the question {question[:200]!r}; simulate only questions whose facts are known")
+        chain = self._chain(question)
 
         def held(triple: Triple) -> str:
             false = self._made_up(triple)  # a made-up fact in the graph is believed: nothing tells it from a true one
             return false.object if _stands(false, text) else triple.object if _stands(triple, text) else ""
 
         return _Seen(chain, tuple(held(step.fact) for step in chain.steps))
+
+    def _chain(self, question: str) -> GoldChain:
+        chain = self._gold.by_question.get(question)
+        if chain is None:
+            raise NoGold(question)
+        return chain
 
     def _errs(self, rate: str, *where: str) -> bool:
         chance = getattr(self.competence, rate)
@@ -236,6 +281,13 @@ class Simulated:
 def _prompts_in(dialects: tuple[Dialect, ...]) -> PromptReader:
     """What reads prompts in some languages, made once."""
     return PromptReader(dialects)
+
+
+class _Answer(NamedTuple):
+    """An answer read from a text, and how likely the model says it is."""
+
+    text: str
+    likelihood: float
 
 
 @dataclass(frozen=True)

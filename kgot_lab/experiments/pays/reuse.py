@@ -14,13 +14,17 @@ from kgot_lab.types import LLM, Prompt, Reply
 
 
 def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
-    """The replies in all traces of a question, by digests of their prompts, of which the seed is a part; the first where several are."""
+    """The replies in the traces of a question by all systems of some folders, as `replies_in` gives them."""
+    return replies_in(path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}")))
+
+
+def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
+    """The replies in some traces, by digests of their prompts, of which the seed is a part; the first where several are."""
     found: dict[str, Reply] = {}
-    for folder in folders:
-        for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}")):
-            for event in begun(path):
-                if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "):
-                    found.setdefault(prompt_digest(event.prompt, event.model), event.said)
+    for path in traces:
+        for event in begun(path):
+            if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "):
+                found.setdefault(prompt_digest(event.prompt, event.model), event.said)
     return found
 
 

@@ -7,11 +7,14 @@ import inspect
 import pytest
 
 from kgot_lab.errors import LLMError
-from kgot_lab.experiments.competence.asked import PromptReader, situation_of
+from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
 from kgot_lab.experiments.competence.simulated import DIALECTS
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts, shapes
 from kgot_lab.loop.events import ToolCall
+from kgot_lab.paths.compare import asked_of_each
+from kgot_lab.paths.few import few_prompt
+from kgot_lab.paths.split import hops_asked
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Prompt
 
@@ -56,6 +59,21 @@ def test_what_is_asked_in_no_language_is_known_again():
     for format in prompts.FORMATS:
         assert told(prompts.guess(SITUATION, format), shapes.Answer).what == "guess"
         assert told(prompts.answer("Who?", "a\n\nb", format), shapes.Answer).texts["facts"] == "a\n\nb"
+
+
+@pytest.mark.parametrize("question", ["Where was Ada born?", "Who is older, Ada or Bob?", "Are Ada and Bob both poets?"])
+def test_what_the_mode_paths_asks_is_known_again_in_every_form(question):
+    facts = "[Ada] Ada was a poet.\n[Bob] Bob asked:\n\nWho?"
+    assert told(few_prompt(question, facts).messages) == Asking("few_prompt", {"question": question, "facts": facts})
+    assert told(few_prompt(question, "").messages) == Asking("few_prompt", {"question": question, "facts": ""})
+    assert told(hops_asked(question).messages) == Asking("hops_asked", {"question": question})
+    assert told(asked_of_each(question).messages) == Asking("asked_of_each", {"question": question})
+
+
+def test_a_text_with_other_examples_before_it_is_no_prompt_of_the_mode_paths():
+    first, *_, last = few_prompt("Where was Ada born?", "[Ada] Ada was born in Ulm.").messages
+    with pytest.raises(LLMError, match="the loop's own prompts only"):
+        told((first, last))
 
 
 def test_every_prompt_of_the_loop_is_known_but_those_that_follow_a_yes_to_arithmetic():

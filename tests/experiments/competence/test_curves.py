@@ -93,7 +93,7 @@ def _tool(questions: int):
 
 
 def test_a_rate_that_there_is_not_is_named_with_those_there_are():
-    with pytest.raises(UnknownName, match="broken, invented, missed, read, vote"):
+    with pytest.raises(UnknownName, match="assured, broken, invented, missed, read, split, vote"):
         curve("votes", LoopSetting("reference", REFERENCE), 0.1)
 
 

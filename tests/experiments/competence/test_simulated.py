@@ -155,7 +155,7 @@ def test_wrong_names_do_no_harm_where_the_loop_reads_about_all_that_was_looked_u
 
 
 def test_its_name_says_in_every_trace_that_it_is_simulated_and_at_which_rates(tmp_path):
-    name = "simulated:vote=.1,missed=0,invented=.25,broken=0,read=1,seed=7"
+    name = "simulated:vote=.1,missed=0,invented=.25,broken=0,read=1,split=0,assured=0,seed=7"
     competence = Competence(vote=0.1, invented=0.25, read=1, seed=7)
     assert Simulated(WORLD.gold, competence).name == name
     events = run(competence, LOCAL)

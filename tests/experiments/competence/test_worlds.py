@@ -8,7 +8,10 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS, PlainFacts
-from kgot_lab.experiments.competence.worlds import chain_world, world_on_file
+from kgot_lab.experiments.competence.worlds import chain_world, comparing_world, first_of, world_of_triples, world_on_file
+from kgot_lab.paths.mentions import mention_facts, new_sentences
+from kgot_lab.stores import open_store
+from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple
 
 # --- made up ----------------------------------------------------------------------------------------------------------
@@ -46,6 +49,21 @@ def test_a_world_that_cannot_be_is_refused(questions, hops):
         chain_world(questions, hops)
 
 
+@pytest.mark.parametrize("hops", [1, 2])
+def test_a_question_that_compares_names_the_earlier_year_and_says_what_is_asked_of_each(hops):
+    world = comparing_world(20, hops)
+    for chain in world.gold.chains:
+        years = [int(chain.steps[leaf].fact.object) for leaf in chain.leaves]
+        assert chain.answer == chain.steps[years.index(min(years))].fact.subject
+        assert chain.of_each == (("When was X born?",), ("Who is the teacher of X?", "When was #1 born?"))[hops - 1]
+        assert all(any(step.sentence in page.text and page.title == step.title for page in world.documents) for step in chain.steps)
+
+
+def test_a_comparison_has_one_hop_or_two():
+    with pytest.raises(BadInput):
+        comparing_world(3, 3)
+
+
 # --- on file ------------------------------------------------------------------------------------------------------------
 
 
@@ -58,6 +76,11 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
         for step in chain.steps:
             assert any(title == step.title and step.sentence in text for title, text in pages)
     first = world.gold.chains[0].steps
+    assert world.gold.chains[0].hops == (
+        "What company published Journal of Psychotherapy Integration?",
+        "Who was the first president of #1?",
+    )
+    assert world.gold.chains[0].resolved[1] == "Who was the first president of American Psychological Association?"
     assert first[1].after == (0,) and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
 
 
@@ -77,6 +100,19 @@ def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():
     assert not gold_of_triples([{**asked, "evidences": unsaid}], pages, {"q": ["1", "2"]}).chains
 
 
+def test_questions_of_2wiki_become_chains_over_the_passages_that_they_are_asked_of():
+    world = first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), 20)
+    assert len(world.gold.chains) == 20 and len(world.documents) == 6119
+    assert world.gold.chains[0].hops[0].startswith("What is the ")
+
+
+def test_a_hop_is_known_by_its_words_whatever_name_is_in_it():
+    gold = chain_world(3, 2).gold
+    (step,) = gold.by_hop[named_words(gold.chains[0].resolved[1])]
+    assert step == gold.chains[0].steps[1]
+    assert gold.asks_so(step.of("Nobody Known")) and not gold.asks_so("Who is it?")
+
+
 def test_gold_that_contradicts_itself_is_refused():
     step = GoldStep(Triple("a", "is", "b"), "A is b.")
     with pytest.raises(BadInput, match="each resting on earlier ones"):
@@ -90,6 +126,24 @@ def test_gold_that_contradicts_itself_is_refused():
 # --- plain facts --------------------------------------------------------------------------------------------------------
 
 
+def test_plain_facts_read_the_same_paths_as_python():
+    said = [
+        Document("1", "Ana Duro wrote Tin Lake. She is old.", "Ana Duro"),
+        Document("2", "Tin Lake is by Ana Duro. It rains.", "Tin Lake"),
+    ]
+    wrote = (Triple("Ana Duro", "wrote", "Tin Lake"), {"sentence": "Ana Duro wrote Tin Lake.", "source": "1"})
+    found = []
+    with PlainFacts() as plain, open_store("in_memory") as python:
+        for store in (plain, python):
+            placed = new_sentences(said, store)
+            store.write(store.dialect.add([*mention_facts(placed, ["Ana Duro", "Tin Lake"]), wrote]))
+            worth = {sentence.place: 0.25 * number for number, sentence in enumerate(placed, start=1)}
+            asked = [(["Ana Duro"], 2), (["Ana Duro"], 60), (["Tin Lake", "nobody"], 60)]
+            found.append([store.read(store.dialect.paths(names, worth, most)) for names, most in asked])
+    assert found[0] == found[1]
+    assert any(row["relation"] == "wrote" for row in found[0][1]) and len(found[0][1]) > 3
+
+
 def test_plain_facts_are_written_read_and_cleared():
     facts = [(Triple("Ada", "knows", "Charles"), {"year": 1833}), (Triple("Charles", "built", "Engine"), {})]
     with PlainFacts() as store:
@@ -101,7 +155,11 @@ def test_plain_facts_are_written_read_and_cleared():
 
 
 @pytest.mark.parametrize(
-    "statement", ["{", '{"add": [["a", "b"]]}', '{"about": 3, "hops": 1}', "[]", "3", '{"add": [["a", "is", "b", {}]]} )']
+    "statement",
+    [
+        *("{", '{"add": [["a", "b"]]}', '{"about": 3, "hops": 1}', "[]", "3", '{"add": [["a", "is", "b", {}]]} )'),
+        *('{"paths": 3}', '{"paths": [3, {}, 1]}', '{"paths": [["a"], [], 1]}', '{"paths": [[], {}, 0]}', '{"paths": [[]]}'),
+    ],
 )
 def test_what_is_no_statement_of_plain_facts_fails_and_changes_nothing(statement):
     with PlainFacts() as store:
