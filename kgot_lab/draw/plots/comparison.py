@@ -200,8 +200,10 @@ def stages_lost(findings: Findings, stages: LossesBySet, systems: Sequence[str] 
         legend_below(figure)
         ends = {system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage]) for system, counts in counted.items()}
         told = "; ".join(f"{system} {end}" for system, end in ends.items())
+        missing = [name for name in chosen if name not in counted]
+        unknown = f" Not known yet: {', '.join(missing)}." if missing else ""
         rows = [{"system": system, **{stage: counts[stage] for stage in LOSSES}} for system, counts in counted.items()]
-        return plot(figure, f"Where answers were lost, on {on}: {told}.{_open([name for name in chosen if name not in counted])}", rows)
+        return plot(figure, f"Where answers were lost, on {on}: {told}.{unknown}", rows)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
