@@ -14,7 +14,7 @@ from kgot_lab.experiments.questions.lost import NEARLY, RIGHT_STAGE
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 
-UNANSWERED = "not answered yet"
+NOT_YET = "not answered yet"
 _EQUAL = 1e-9
 _SURE = 0.05  # how far likelihood and share right may lie apart and still be called about the same
 
@@ -39,7 +39,7 @@ def score_rows(findings: Findings) -> list[dict[str, Json]]:
     told: list[dict[str, Json]] = []
     for system in findings.plan["systems"]:
         found = {set: rows.get((system, set)) for set in findings.sets}
-        told.append({"system": system} | {set: _f1(row) if row else UNANSWERED for set, row in found.items()})
+        told.append({"system": system} | {set: _f1(row) if row else NOT_YET for set, row in found.items()})
     return told
 
 
@@ -50,7 +50,7 @@ def cost_rows(findings: Findings) -> list[dict[str, Json]]:
     for system in findings.plan["systems"]:
         row = rows.get(system)
         if row is None:
-            told.append({"system": system, "answers": UNANSWERED, "evidence tokens": "", "prompt tokens": "", "calls": "", "seconds": ""})
+            told.append({"system": system, "answers": NOT_YET, "evidence tokens": "", "prompt tokens": "", "calls": "", "seconds": ""})
             continue
         amounts = {"evidence tokens": _whole(row.evidence_tokens), "prompt tokens": _whole(row.prompt_tokens)}
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
@@ -66,13 +66,13 @@ def gaps_told(findings: Findings, pairs: Sequence[tuple[str, str]]) -> Sentences
     lines: list[str] = []
     for system, other in pairs:
         if missing := [name for name in (system, other) if name not in findings.answers]:
-            lines.append(f"{system} against {other}: {UNANSWERED} by {_listed(missing)}.")
+            lines.append(f"{system} against {other}: {NOT_YET} by {_listed(missing)}.")
         else:
             lines += (_gap(findings, system, other, set) for set in findings.sets)
     return Sentences(tuple(lines))
 
 
-def costs_told(findings: Findings, system: str, others: Sequence[str]) -> Sentences:
+def spending_told(findings: Findings, system: str, others: Sequence[str]) -> Sentences:
     """A sentence for each other system: how much evidence and time the first takes beside it, on all sets."""
     rows = {row.system: row for row in findings.measured if row.on == findings.sets[-1]}
     own = rows.get(system)
@@ -93,7 +93,7 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
     for system in systems:
         counts = by_system.get(system)
         if counts is None:
-            why = "no trace of it was looked at yet" if system in findings.answers else UNANSWERED
+            why = "no trace of it was looked at yet" if system in findings.answers else NOT_YET
             lines.append(f"{system}: {why}.")
             continue
         wrong = {stage: counts[stage] for stage in LOSSES if stage not in (RIGHT_STAGE, NEARLY) and counts[stage]}
@@ -110,7 +110,7 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
 
 def _round(findings: Findings, systems: Sequence[str], set: str) -> ContestRound:
     there = [system for system in systems if findings.on(system, set)]
-    gone = "".join(f"; {UNANSWERED}: {', '.join(missing)}" for missing in [[each for each in systems if each not in there]] if missing)
+    gone = "".join(f"; {NOT_YET}: {', '.join(missing)}" for missing in [[each for each in systems if each not in there]] if missing)
     answers = {system: findings.on(system, set) for system in there}
     shared = [key for key in (answers[there[0]] if there else ()) if all(key in own for own in answers.values())]
     if len(there) < 2 or not shared:
@@ -136,7 +136,7 @@ def _gap(findings: Findings, system: str, other: str, set: str) -> str:
     begun = f"{system} against {other} on {set}: "
     if pair is None:
         missing = [name for name in (system, other) if not findings.on(name, set)]
-        return begun + (f"{UNANSWERED} by {_listed(missing)}." if missing else "not compared, or on too few questions yet.")
+        return begun + (f"{NOT_YET} by {_listed(missing)}." if missing else "not compared, or on too few questions yet.")
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
@@ -162,7 +162,7 @@ def _beside(own: Measured, other: Measured) -> Iterator[str]:
 def _trust(findings: Findings, system: str) -> str:
     likely, right = findings.sure(system, findings.sets[-1])
     if not likely:
-        return f"{system}: {'no likelihood was told' if system in findings.answers else UNANSWERED}."
+        return f"{system}: {'no likelihood was told' if system in findings.answers else NOT_YET}."
     sure, correct = fmean(likely), fmean(right)
     apart = (
         "about as sure as it is right"
