@@ -17,7 +17,7 @@ SECTIONS = (
     "## The words we use", "## The smallest case", "## One step at a time", "## At real size",
     "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
 )  # fmt: skip
-ROOMS = {"30_structural_isomorphism": 3, "42_would_it_hold_elsewhere": 3}  # all others import from two places of the package at most
+ROOMS = dict.fromkeys(("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3)  # of all others: two
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -78,7 +78,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
     named = re.findall(
         r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
     )
-    assert len(named) == 4 and all(bundled(name).exists() for name in named)
+    assert len(named) == 5 and all(bundled(name).exists() for name in named)
     monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
     with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
         bundled(named[0])

@@ -168,6 +168,7 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 def _show(folder: Path) -> None:
     """The results so far, also written to files."""
+    from kgot_lab.experiments.pays.lost import keep_losses, losses, losses_grid
     from kgot_lab.experiments.pays.results import Findings
     from kgot_lab.experiments.pays.tables import comparison_grids
 
@@ -175,7 +176,11 @@ def _show(folder: Path) -> None:
     grids = comparison_grids(findings)
     if not findings.answers:
         raise BadInput(f"no question is answered yet in {folder}")
+    if stages := losses(folder, findings):
+        keep_losses(folder, stages)
+        grids.append(losses_grid(findings, stages))
     write_whole(folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results")
     write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
-    typer.echo(f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer")
+    also = f"; {folder}/lost.json from traces, which may go then" if stages else ""
+    typer.echo(f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer{also}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Comparison, Estimate, compare, holm
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import decimal, escaped_cell, signed
 from kgot_lab.types import Json
 
 
@@ -61,3 +62,16 @@ def _part(report: Report, system: str, part: str) -> dict[str, str]:
     gap = report.comparisons[part][system]
     told = signed(gap.difference.mean), span(gap.difference), decimal(gap.p_holm)
     return mean | {f"gain, {part}": told[0], f"its 95 %, {part}": told[1], f"p Holm, {part}": told[2]}
+
+
+@dataclass(frozen=True, repr=False)
+class Sentences:
+    """Sentences that were made from figures; in a notebook they show as a paragraph each."""
+
+    lines: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escaped_cell(line)}</p>" for line in self.lines)

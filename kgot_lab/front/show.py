@@ -12,6 +12,7 @@ from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
 from kgot_lab.draw.table import Sheet, Table, table
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
+from kgot_lab.evaluation.contest import Contest
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import could_be_triple, is_frame, is_networkx
@@ -22,6 +23,7 @@ from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.graph_view import show_graph
+from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.stepper import stepper
 
 
@@ -82,6 +84,7 @@ _VIEWS: Mapping[str, _View] = {
     "delta edges": _View(_is(FoundEdges), _edges),
     "a stage": _View(_is(Stage), pipeline),
     "a report": _View(_is(Report), report_table),
+    "a contest to guess at": _View(_is(Contest), guess_first),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
     "a list of triples": _View(could_be_triple, show_graph),

@@ -16,7 +16,7 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
 
 _FOLDER = Path(__file__).parent / "browser"
-VIEWS = ("graph", "stepper", "explorer", "probe")  # each a file NAME.js with a function NAMEView(root, data, tell)
+VIEWS = ("graph", "stepper", "explorer", "probe", "guesses")  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 

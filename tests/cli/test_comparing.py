@@ -14,6 +14,7 @@ from support.birthplaces import TINY, told_in_brief
 from kgot_lab.cli.app import main
 from kgot_lab.experiments.pays import plan
 from kgot_lab.experiments.pays.sitting import turns
+from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +126,15 @@ def test_bench_without_a_name_is_the_recall_benchmark_as_before(monkeypatch, cap
             main()
         told = capsys.readouterr().out
         assert not ended.value.code and "Measure every retrieval system" in told and "kgot-lab bench questions" in told
+
+
+def test_the_table_says_where_answers_were_lost_and_a_file_of_something_else_stays(bench, monkeypatch):
+    for name, questions in TINY.samples.items():
+        monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
+    with answering_server(told_in_brief) as server:
+        code, out, err = bench("--model", f"{server.url}#m", "--folder", "out", "--only", "rag", "--only", "closed-book")
+    assert code == 0 and "Where answers were lost" in out and "closed-book on all sets" in out, err
+    assert "| closed-book on first |" in Path("out/results.md").read_text() and "out/lost.json" in out
+    Path("out/lost.json").write_text("[]")
+    code, out, err = bench("--folder", "out", "--table")
+    assert code == 1 and err.startswith("error: out/lost.json does not say where") and Path("out/lost.json").read_text() == "[]"

@@ -33,6 +33,9 @@ from kgot_lab.viz import plots
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
+TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans.py, and in test_comparison_plots.py
+    "answer_scores", "evidence_scores", "likelihood_trust", "paired_differences", "stages_lost",
+}  # fmt: skip
 TRACES = {name: load_run(bundled("traces") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
 HOPS = TRACES["hotpotqa_two_hops"]
 
@@ -103,7 +106,7 @@ def every_plot(musique: Report, edges: list[Edge]) -> dict[str, plots.Plot]:
 
 def test_every_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing(report_on_musique, delta_edges):
     made = every_plot(report_on_musique, delta_edges[0])
-    assert made.keys() == set(plots.PLOTS) - {"spans", "lane_ranks", "cell_shares"}  # those are in test_spans.py
+    assert made.keys() == set(plots.PLOTS) - TESTED_ELSEWHERE
     for name, drawn in made.items():
         root = ET.fromstring(drawn.svg)
         assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", drawn.alt), name

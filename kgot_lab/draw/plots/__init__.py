@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from kgot_lab.draw.plots.comparison import answer_scores, evidence_scores, likelihood_trust, paired_differences, stages_lost
 from kgot_lab.draw.plots.costs import costs, speed
 from kgot_lab.draw.plots.deltas import bands
 from kgot_lab.draw.plots.figure import Plot
@@ -30,18 +31,23 @@ from kgot_lab.errors import BadInput, UnknownName, require
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: each
     for each in (
+        answer_scores,
         ballots,
         bands,
         cell_shares,
         costs,
+        evidence_scores,
         growth,
         lane_ranks,
+        likelihood_trust,
         outcomes,
         pace,
+        paired_differences,
         recall_curves,
         scatter,
         spans,
         speed,
+        stages_lost,
         steps,
         tool_use,
     )
@@ -65,6 +71,7 @@ def plot_named(name: str, *what: Any, **options: Any) -> Plot:
 
 
 __all__ = [
-    "PLOTS", "Plot", "ballots", "bands", "cell_shares", "costs", "growth", "lane_ranks", "outcomes", "pace", "plot_named",
-    "recall_curves", "scatter", "spans", "speed", "steps", "tool_use",
+    "PLOTS", "Plot", "answer_scores", "ballots", "bands", "cell_shares", "costs", "evidence_scores", "growth", "lane_ranks",
+    "likelihood_trust", "outcomes", "pace", "paired_differences", "plot_named", "recall_curves", "scatter", "spans", "speed",
+    "stages_lost", "steps", "tool_use",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kgot_lab.evaluation.answers import holds
@@ -14,18 +15,25 @@ from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
 
-STAGES = ("right", "nearly right", "a yes or no", "passages not all found", "not written", "not read", "misread")
+RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
+HALF = 0.5  # the least F1 of an answer that is nearly right
+STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
+
+
+def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
+    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one lost later."""
+    if em:
+        return RIGHT_STAGE
+    if f1 >= HALF:
+        return NEARLY
+    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    return "" if set(question.gold) <= found else NOT_FOUND
 
 
 def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:
-    """The first stage at which an answer was lost; a yes-or-no answer cannot be looked for in texts."""
-    if em:
-        return "right"
-    if f1 >= 0.5:
-        return "nearly right"
-    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    if not set(question.gold) <= found:
-        return "passages not all found"
+    """The first stage at which an answer of the loop was lost; a yes-or-no answer cannot be looked for in texts."""
+    if stage := stage_before_reading(question, events, f1, em):
+        return stage
     if question.answer.lower() in {"yes", "no"}:
         return "a yes or no"
     edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
@@ -33,7 +41,7 @@ def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: 
     if not holds(written, question.answer):
         return "not written"
     read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
-    return "misread" if holds(read, question.answer) else "not read"
+    return MISREAD if holds(read, question.answer) else "not read"
 
 
 def lost_answers(answers: Path, traces: Path) -> dict[str, str]:

@@ -1,0 +1,76 @@
+// Guess first: who wins each round, and by how much; then what was measured.
+
+let guessGroups = 0;
+
+/** A row of choices for each round, a button that shows what was measured beside them, and how many guesses were right. */
+function guessesView(root, data, tell) {
+  const guesses = data.rounds.map(() => ({ system: "", by: null }));
+  const said = announcer();
+  const rows = data.rounds.map((round, number) => guessRow(data, round, guesses[number], ready));
+  const reveal = button("Show what was measured", show, { disabled: true });
+  const again = button("Guess again", clear, { disabled: true });
+  const head = make("tr", {}, make("th", { scope: "col" }, "set"), ...data.systems.map((system) => make("th", { scope: "col" }, system.name)),
+    make("th", { scope: "col" }, `by how much ${data.measure}?`), make("th", { scope: "col" }, "what was measured"));
+  root.append(
+    make("p", {}, make("b", {}, `Which system has the best ${data.measure} on each set, and by how much before the next?`)),
+    make("ul", {}, ...data.systems.map((system) => make("li", {}, make("b", {}, system.name), `: ${system.told}`))),
+    make("div", { class: "kl-scroll" }, make("table", { class: "kl-table" }, make("thead", {}, head), make("tbody", {}, ...rows.map((row) => row.element)))),
+    make("div", { class: "kl-bar" }, reveal, again), said);
+
+  function ready() {
+    reveal.disabled = !guesses.some((guess) => guess.system);
+  }
+
+  function show() {
+    rows.forEach((row) => row.show());
+    again.disabled = false;
+    keepingFocus(root, () => again, () => { reveal.disabled = true; });
+    const told = data.rounds.map((round, number) => ({ round, guess: guesses[number] })).filter(({ round, guess }) => guess.system && round.first.length);
+    const right = told.filter(({ round, guess }) => round.first.includes(guess.system)).length;
+    said.textContent = told.length ? `${right} of ${told.length} guesses are right.` : "What was guessed is still open.";
+    tell?.({ guesses: data.rounds.map((round, number) => ({ on: round.on, ...guesses[number] })) });
+  }
+
+  function clear() {
+    rows.forEach((row) => row.clear());
+    said.textContent = "";
+    keepingFocus(root, () => rows[0]?.element.querySelector("input"), () => { again.disabled = true; });
+    ready();
+  }
+
+  return { update() {}, destroy() {} };
+}
+
+/** The choices of a round; `show` puts what was measured beside them, `clear` takes it and the guess away. */
+function guessRow(data, round, guess, changed) {
+  const group = `kl-guess-${guessGroups += 1}`;
+  const boxes = data.systems.map((system) => make("input", { type: "radio", name: group, "aria-label": `${system.name} is best on ${round.on}`,
+    onchange: () => { guess.system = system.name; changed(); } }));
+  const by = make("input", { type: "number", min: "0", max: "1", step: "0.05", "aria-label": `by how much on ${round.on}`, style: "width: 6em",
+    onchange: () => { guess.by = by.value === "" ? null : Number(by.value); } });
+  const measured = make("td", { style: "min-width: 20em" });
+  const inputs = [...boxes, by];
+  const element = make("tr", {}, make("th", { scope: "row" }, round.on), ...boxes.map((box) => make("td", {}, box)), make("td", {}, by), measured);
+  return {
+    element,
+    show() {
+      inputs.forEach((input) => { input.disabled = true; });
+      const verdict = guessVerdict(round, guess);
+      measured.replaceChildren(...(verdict ? [make("b", {}, verdict), " "] : []), plain(round.told));
+    },
+    clear() {
+      inputs.forEach((input) => { input.disabled = false; input.checked = false; });
+      by.value = "";
+      guess.system = "";
+      guess.by = null;
+      measured.replaceChildren();
+    },
+  };
+}
+
+/** What is said of a guess; nothing of a round that is open or was not guessed. */
+function guessVerdict(round, guess) {
+  if (!guess.system || !round.first.length) return "";
+  if (!round.first.includes(guess.system)) return "Not so.";
+  return guess.by === null ? "Right." : `Right, and ${Math.abs(guess.by - round.ahead).toFixed(2)} off.`;
+}
