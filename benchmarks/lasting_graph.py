@@ -16,7 +16,7 @@ from statistics import fmean, median
 
 from kgot_lab.evaluation.significance import grouped_interval
 from kgot_lab.evaluation.told import span
-from kgot_lab.experiments.pays.chains import GRAPHS, Chained, related_chains
+from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained, related_chains
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, PassageSearches
 from kgot_lab.experiments.questions.batch import RECEIPTS, alone_in
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
@@ -42,10 +42,10 @@ def main() -> None:
         with alone_in(FOLDER):
             run = Chained(FOLDER, connect(options.model), tools, system.limits)
             for chain in chains:
-                for graph in GRAPHS:
+                for graph in GRAPHS_OF_A_CHAIN:
                     for receipt in run.answers(chain, graph):
                         print(f"{graph:20} {receipt.id:45} {receipt.end:16} {receipt.predicted[:40]!r}", flush=True)
-    rows = {graph: read_receipts(FOLDER / graph.replace(" ", "-") / RECEIPTS) for graph in GRAPHS}
+    rows = {graph: read_receipts(FOLDER / graph.replace(" ", "-") / RECEIPTS) for graph in GRAPHS_OF_A_CHAIN}
     (FOLDER / "report.json").write_text(json.dumps(report(rows, chains), indent=1) + "\n")
     print((FOLDER / "report.json").read_text())
 
@@ -67,9 +67,9 @@ def report(rows: dict[str, dict[str, QuestionReceipt]], chains: list) -> dict:
         ]  # fmt: skip
     later = [id for id in both if places[id][1]]
     groups = [str(places[id][0]) for id in later]
-    for graph in GRAPHS[1:]:
+    for graph in GRAPHS_OF_A_CHAIN[1:]:
         for measure in ("f1", "prompt_tokens"):
-            gaps = [getattr(rows[graph][id], measure) - getattr(rows[GRAPHS[0]][id], measure) for id in later]
+            gaps = [getattr(rows[graph][id], measure) - getattr(rows[GRAPHS_OF_A_CHAIN[0]][id], measure) for id in later]
             told[f"{graph} - fresh, {measure}, later questions"] = span(grouped_interval(gaps, groups)) if len(set(groups)) > 1 else ""
     return told
 

@@ -25,7 +25,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"tools.web"}],
     [{"tools"}],
     [{"paths"}],
-    [{"loop"}],
+    [{"loop", "loop.along"}],  # its mode for paths has a sub-room
     [{"loop.again"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.pays"}],  # answers as questions does

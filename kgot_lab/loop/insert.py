@@ -18,7 +18,7 @@ from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, 
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.sentences import Rules, sentences
+from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
@@ -332,7 +332,7 @@ def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[
                 yield Triple(edge.source, edge.type, edge.target), piece
 
 
-def sourced_sentences(returned: ToolReturned, rules: Rules = "careful") -> list[SourcedSentence]:
+def sourced_sentences(returned: ToolReturned, rules: SentenceRules = "careful") -> list[SourcedSentence]:
     """The sentences of what a tool returned, with the document each stands in."""
     documents = returned.sources or (Document("", returned.text),)
     return [

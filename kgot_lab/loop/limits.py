@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
-from kgot_lab.text.sentences import Rules
+from kgot_lab.text.sentences import SentenceRules
 
 Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]
@@ -18,13 +18,13 @@ REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is as
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
-LINKS = ("titles", "names", "vectors")  # a title in a sentence, a name that two sentences share, a sentence near another passage
+LINKED_BY = ("titles", "names", "vectors")  # a title in a sentence, a name that two sentences share, a sentence near another passage
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
     "arithmetic": get_args(Arithmetic),
     "answer_format": get_args(Format),
-    "sentences": get_args(Rules),
+    "sentences": get_args(SentenceRules),
 }
 
 
@@ -73,8 +73,8 @@ class Limits:
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
     comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
-    links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKS
-    sentences: Rules = "plain"  # by which rules a text is cut into sentences; older recordings are told by the plain ones
+    links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
+    sentences: SentenceRules = "plain"  # by which rules a text is cut into sentences; older recordings are told by the plain ones
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -142,10 +142,10 @@ _LATER = (
 
 def _linked(given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise BadInput(f'limits.links names some of {", ".join(LINKS)}, such as ["titles"]; here it is {given!r}')
+        raise BadInput(f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {given!r}')
     for name in given:
-        if name not in LINKS:
-            raise UnknownName("link in limits.links", str(name), LINKS)
+        if name not in LINKED_BY:
+            raise UnknownName("link in limits.links", str(name), LINKED_BY)
     return tuple(given)
 
 

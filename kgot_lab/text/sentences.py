@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Rules = Literal["plain", "careful"]
+SentenceRules = Literal["plain", "careful"]
 LONGEST_SENTENCE = 2000  # letters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
 _INITIALS = re.compile(r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$")  # Elwyn Brooks "E. B." White
@@ -18,7 +18,7 @@ def rough_sentences(text: str) -> list[str]:
     return [part for part in _CAPITAL_AFTER_END.split(text) if part] or [text]
 
 
-def sentences(text: str, rules: Rules = "careful") -> list[str]:
+def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
     """The sentences of a text, by punctuation, with common abbreviations and initials respected; none is longer than LONGEST_SENTENCE.
 
     "plain" rules, which runs recorded by older versions were cut by, know fewer of them: no initials in quotes, no "b. 1960".

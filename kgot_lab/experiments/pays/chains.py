@@ -20,7 +20,7 @@ from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM
 
-GRAPHS = ("fresh", "lasting", "lasting with facts")
+GRAPHS_OF_A_CHAIN = ("fresh", "lasting", "lasting with facts")
 
 
 def related_chains(questions: QuestionSet, *, length: int = 3, most: int = 15, seed: int = 0) -> list[tuple[Question, ...]]:
