@@ -96,9 +96,8 @@ class Bare:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM triples").fetchone()
-        rows = [
-            (*each.identity, each.confidence, each.source_turn, each.created_at.isoformat() if each.created_at else None) for each in some
-        ]
+        times = [each.created_at and each.created_at.isoformat() for each in some]
+        rows = [(*each.identity, each.confidence, each.source_turn, time) for each, time in zip(some, times, strict=True)]
         connection.executemany(f"INSERT OR IGNORE INTO triples ({PARTS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
         said = "SELECT id, subject, replace(relation, '_', ' '), object FROM triples WHERE id > ?"
         connection.execute(f"INSERT INTO words (rowid, subject, relation, object) {said}", (last,))

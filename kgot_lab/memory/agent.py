@@ -55,7 +55,7 @@ class ConversationMemory:
 
 
 class EntityMemory:
-    """The things that facts were about lately, at most `max_entities`, each with what was said of it; no model is asked. Raises BadInput."""
+    """The things that facts were about lately, at most `max_entities`, each with what was said of it; asks no model. Raises BadInput."""
 
     def __init__(self, max_entities: int = 100):
         require_count(max_entities, 1, "max_entities")
@@ -142,7 +142,9 @@ class Agent:
         learnt, new = self._note(asked.text, run_id or f"turn {self.turns}", events)
         context = self._context(asked.text, new)
         system = f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}" if context else self.config.system
-        said = (*self.memory.messages, *earlier, asked)[-self.memory.max_messages :]
+        said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
+        while said[0].role != "user":  # models refuse a conversation that begins with their own words
+            del said[0]
         text: str = whole(checked_reply(self.provider, Prompt((Message("system", system), *said))).text)
         self.memory.add(*earlier, asked, Message("assistant", text))
         if self.config.entity_memory is not None:
@@ -201,9 +203,7 @@ def _checked_messages(messages: str | Sequence[Message]) -> list[Message]:
         raise BadInput(f"a turn is a text or a list of Message(role, text), not {described_value(messages)}")
     for each in given:
         if each.role not in ("user", "assistant"):
-            raise BadInput(
-                f"a conversation has messages of user and assistant, not of {each.role!r}; AgentConfig(system=…) is for the system"
-            )
+            raise BadInput(f"a turn has messages of user and assistant, not of {each.role!r}: that is what AgentConfig(system=…) is for")
     if given[-1].role != "user" or not given[-1].text.strip():
         raise BadInput("a turn ends with a message of the user that says something")
     return list(given)

@@ -98,11 +98,10 @@ class SQLiteTripleStore:
         given = deletable(subject, relation, object)
         with self._writing() as connection:
             _index_new(connection)  # what is not in the index could not be taken out of it
-            gone = connection.execute(
-                f"SELECT id, subject, relation, object FROM triples {_where(given)}", tuple(given.values())
-            ).fetchall()
+            those, values = f"FROM triples {_where(given)}", tuple(given.values())
+            gone = connection.execute(f"SELECT id, subject, relation, object {those}", values).fetchall()
             connection.executemany(_UNINDEX, map(_worded, gone))
-            connection.execute(f"DELETE FROM triples {_where(given)}", tuple(given.values()))
+            connection.execute(f"DELETE {those}", values)
         return len(gone)
 
     def all(self) -> list[Triple]:
