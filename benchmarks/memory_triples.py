@@ -53,7 +53,7 @@ class Zipf:
 
 def name_of(number: int) -> str:
     """The name of a thing."""
-    return f"{_word(number % 997)} {_word(number // 997 + 1_000)}".title()
+    return f"{_word(number % 997)} {_word(number // 7 + 1_000)}".title()  # the first of many, the second of seven
 
 
 def _word(number: int) -> str:

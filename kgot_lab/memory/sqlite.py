@@ -87,11 +87,11 @@ class SQLiteTripleStore:
         wanted = checked_keywords(keywords, top_k)
         if not wanted:
             return []
-        parts, values = zip(*map(_rows_with, wanted), strict=True)
-        found = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(parts)}) GROUP BY id"
+        asked = [_rows_with(keyword) for keyword in wanted]
+        found = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in asked)}) GROUP BY id"
         order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
         statement = f"SELECT {_READ} FROM triples JOIN ({found}) USING (id) ORDER BY {order} LIMIT ?"
-        return self._triples(statement, (*(value for some in values for value in some), min(top_k, _MOST_ROWS)))
+        return self._triples(statement, (*(value for _, values in asked for value in values), min(top_k, _MOST_ROWS)))
 
     def delete(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> int:
         """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
