@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
@@ -50,13 +51,28 @@ class Edge:
         return self.source, self.type, self.target, self.key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Triple:
-    """Subject, relation, object: the smallest statement a graph can hold."""
+    """Subject, relation, object: the smallest statement a graph can hold; two are equal when they say the same.
+
+    A memory also notes how sure it is of it (0 to 1), the turn of the conversation that said it, and when it was learnt.
+    """
 
     subject: str
     relation: str
     object: str
+    confidence: float = field(default=1.0, compare=False)
+    source_turn: int | None = field(default=None, compare=False)
+    created_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What it says: subject, relation, object."""
+        return self.subject, self.relation, self.object
+
+    def __repr__(self) -> str:
+        told = {each.name: getattr(self, each.name) for each in fields(self) if each.compare or getattr(self, each.name) != each.default}
+        return f"Triple({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def __str__(self) -> str:
         return f"{self.subject} --[{self.relation}]--> {self.object}"

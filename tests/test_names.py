@@ -13,7 +13,7 @@ ALLOWED = {
     "bench": "the command and the function do the same thing",
     "doctor": "the command and what a cell calls do the same thing",
     "export": "the command and the function do the same thing",
-    "extract": "the command, the function and its prompt do the same thing; prompts are read as `prompts.extract`",
+    "extract": "the command and the function do the same thing",
     "launch": "one function for each kind of sandbox, called by the name of its module",
     "main": "where a program begins: the commands, and each worker inside the sandbox",
     "resume": "the command and the function do the same thing",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from time import sleep
 
 from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
-from kgot_lab.graph.supports import Support, note, noted, sentence_of
+from kgot_lab.graph.supports import Support, noted, sentence_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
@@ -17,7 +17,7 @@ from kgot_lab.loop.cut import fit, joined_lines, relevance
 from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.stores.protocol import Fact, Store
+from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts, sentences_of_documents
 from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
@@ -279,19 +279,6 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
 # --- operations: the model writes triples, we spell the statement and note where each came from -------------------------------
 
 
-@dataclass(frozen=True)
-class SourcedSentence:
-    """A sentence and the document it stands in."""
-
-    text: str
-    title: str
-    source: str
-    place: int  # 0 for the first of its document
-
-    def __str__(self) -> str:
-        return f"[{self.title}] {self.text}" if self.title else self.text
-
-
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """The statement that adds the triples which a model found in the most relevant new sentences of a tool's text."""
     every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
@@ -310,9 +297,10 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     invented: list[Triple] = []
     for piece in (pieces[number] for number in kept):
         how = How("sentence", temperature=run.limits.temperature)
-        text = yield from ask_text(run, "write", prompts.extract(str(piece)), how)
-        for triple in read_triples(text):
-            (grounded.append((triple, piece)) if says_fact(piece, triple) else invented.append(triple))
+        text = yield from ask_text(run, "write", facts_prompt(str(piece)), how)
+        said, unsaid = grounded_and_not(text, [piece])
+        grounded += said
+        invented += unsaid
     if invented:
         yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="the sentence does not say this", writing=True)
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
@@ -335,38 +323,4 @@ def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[
 def sourced_sentences(returned: ToolReturned, rules: SentenceRules = "careful") -> list[SourcedSentence]:
     """The sentences of what a tool returned, with the document each stands in."""
     documents = returned.sources or (Document("", returned.text),)
-    return [
-        SourcedSentence(text, document.title, document.id, place)
-        for document in documents
-        for place, text in enumerate(sentences(" ".join(document.text.split()), rules))
-    ]
-
-
-def read_triples(text: str) -> list[Triple]:
-    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are passed over."""
-    lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
-    return list(dict.fromkeys(Triple(*parts) for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= 300))
-
-
-def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
-    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or its title, and they differ."""
-    there = set(telling_words(str(piece)))
-    named = set(telling_words(triple.object)) or {triple.object.lower()}
-    about = set(telling_words(triple.subject))
-    if triple.subject.lower() == triple.object.lower() or (about and not about & there):
-        return False
-    return named <= there | {triple.object.lower()} and bool(named & there)
-
-
-def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
-    """Triples, each once, with every sentence and document that says it: those the store has noted before, then the new ones."""
-    supports: dict[Triple, list[Support]] = {}
-    for triple, piece in grounded:
-        supports.setdefault(triple, []).append(Support(piece.source, piece.text))
-    return [(triple, note((*_noted_before(triple, store), *new))) for triple, new in supports.items()]
-
-
-def _noted_before(triple: Triple, store: Store) -> tuple[Support, ...]:
-    """The supports of a fact that the store already holds."""
-    same = (edge for edge in store.neighbours(triple.subject) if (edge.source, edge.type, edge.target) == astuple(triple))
-    return tuple(support for edge in same for support in noted(edge.properties))
+    return sentences_of_documents(documents, rules)

@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.tools.fence import FENCES, fenced
+from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Message
 
 SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
-EXTRACT = (
-    "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence is about: "
-    "write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
-)
 ANSWER = "You answer questions from given facts, as briefly as possible."
 
 FORMATS = {
@@ -129,24 +125,6 @@ def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Mes
         f"Example of writing:\n{dialect.write_example}\n"
         'Reply as JSON: {"statements": ["..."]}',
     )
-
-
-EXAMPLES = (
-    (
-        "[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician and writer.",
-        "Ada Lovelace | born in | 1815\nAda Lovelace | is a | English mathematician\nAda Lovelace | is a | English writer",
-    ),
-    (
-        "[Ada Lovelace] She worked with Charles Babbage, who designed the Analytical Engine.",
-        "Ada Lovelace | worked with | Charles Babbage\nCharles Babbage | designed | Analytical Engine",
-    ),
-)
-
-
-def extract(sentence: str) -> tuple[Message, ...]:
-    """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
-    earlier = [message for said, facts in EXAMPLES for message in (Message("user", said), Message("assistant", facts))]
-    return Message("system", EXTRACT), *earlier, Message("user", sentence)
 
 
 def mend(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LabError, LLMError, OutOfMemory, ToolFailed, require_count, require_parts, wants_memory
 from kgot_lab.llm.structured import mending, parse, schema_of
+from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.tools.fence import FENCES, fenced
 from kgot_lab.tools.metered import Metered
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.tools.web.archive import WebArchive

@@ -14,12 +14,12 @@ from kgot_lab.loop.again.extract import extract, left_to_read
 from kgot_lab.loop.cut import fit
 from kgot_lab.loop.events import Answered, Asked, Chose, Cut, Forced, Parsed, Read, Refused, Started, ToolCall, ToolReturned, Voted, Wrote
 from kgot_lab.loop.forecast import calls_by_role, forecast
-from kgot_lab.loop.insert import SourcedSentence, grounded_facts, proper, read_triples, says_fact, sourced_sentences
+from kgot_lab.loop.insert import proper, sourced_sentences
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
-from kgot_lab.loop.prompts import EXAMPLES, EXTRACT
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
+from kgot_lab.memory.grounded import EXAMPLES, EXTRACT, SourcedSentence, grounded_facts, read_triples, says_fact
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import PYTHON

@@ -10,6 +10,7 @@ from itertools import product
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts, shapes
+from kgot_lab.memory.grounded import facts_prompt
 from kgot_lab.paths.compare import asked_of_each
 from kgot_lab.paths.few import few_prompt
 from kgot_lab.paths.split import hops_asked
@@ -49,7 +50,7 @@ class PromptReader:
 
     def read(self, prompt: Prompt) -> Asking:
         """What a prompt asks for; raises LLMError for one that the loop does not make in these languages."""
-        if prompt.messages[:-1] == prompts.extract("")[:-1]:
+        if prompt.messages[:-1] == facts_prompt("")[:-1]:
             return Asking("extract", {"sentence": prompt.messages[-1].text})
         if prompt.schema is None and (found := _along(prompt.messages)):
             return found
@@ -101,7 +102,8 @@ def _along(messages: tuple[Message, ...]) -> Asking | None:
     for form in _TEXTS:
         if found := form.fullmatch(messages[-1].text):
             texts = {"facts": "", **found.groupdict()}
-            if messages == few_prompt(texts["question"], texts["facts"]).messages:
+            same = few_prompt(texts["question"], texts["facts"]).messages
+            if messages == same:  # the examples before it are those of this question's form
                 return Asking(few_prompt.__name__, texts)
     return None
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.cut import relevance
-from kgot_lab.loop.insert import SourcedSentence
+from kgot_lab.memory.grounded import SourcedSentence
 from kgot_lab.paths.split import filled
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.surrogates import whole

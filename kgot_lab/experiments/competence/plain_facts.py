@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.truth import Truth
@@ -20,7 +19,7 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 
 def _adding(facts: Sequence[Fact]) -> str:
-    return json.dumps({"add": [[*astuple(triple), dict(properties)] for triple, properties in facts]}, ensure_ascii=False)
+    return json.dumps({"add": [[*triple.identity, dict(properties)] for triple, properties in facts]}, ensure_ascii=False)
 
 
 PLAIN_FACTS = Dialect(

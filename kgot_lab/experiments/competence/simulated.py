@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
@@ -167,7 +167,7 @@ class Simulated:
     def _lines(self, asking: Asking, _: Prompt) -> Json:
         lines = asking.texts["sentence"].splitlines()
         written = [fact for line in lines for fact in self._written(self._gold.by_sentence.get(line, ()), line)]
-        return "\n".join(" | ".join(astuple(triple)) for triple in written) or "nothing"
+        return "\n".join(" | ".join(triple.identity) for triple in written) or "nothing"
 
     def _written(self, said: Sequence[Triple], *where: str) -> list[Triple]:
         """The facts that it writes of those that are said: some missed, some with a made-up object."""
@@ -358,7 +358,7 @@ def _stands(triple: Triple, text: str) -> bool:
 def _spellings(triple: Triple) -> re.Pattern[str]:
     """A fact as graphs and rows spell it: alone on its line or beside others of its sentence, and before its properties."""
     edge = Edge(triple.subject, triple.relation, triple.object)
-    spelled = {*(dialect.edge(edge) for dialect in DIALECTS), fact_of(edge), " ".join(astuple(triple))}
+    spelled = {*(dialect.edge(edge) for dialect in DIALECTS), fact_of(edge), " ".join(triple.identity)}
     return re.compile(rf"(?:^|; )(?:{'|'.join(map(re.escape, sorted(spelled)))})(?=$|; | \(| \{{| \[\])", re.M)
 
 

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.loop import prompts
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import SourcedSentence, grounded_facts, lookup, read_triples, says_fact, search_tool, use
+from kgot_lab.loop.insert import lookup, search_tool, use
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
+from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
 from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
 from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.types import Document, Triple
+from kgot_lab.types import Document
 
 _RECALLED = 12  # names that the graph finds for a question
 _READ_FOR_FACTS = 4  # sentences
@@ -105,15 +105,9 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
     shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
     how = How("facts", temperature=run.limits.temperature)
-    text = (yield from ask_reply(run, "facts", prompts.extract(joined_lines(map(str, shown))), how)).text
-    grounded: list[tuple[Triple, SourcedSentence]] = []
-    invented: list[Triple] = []
-    for triple in read_triples(text):
-        piece = next((piece for piece in shown if says_fact(piece, triple)), None)
-        if piece is None:
-            invented.append(triple)
-        elif triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME):
-            grounded.append((triple, piece))
+    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text
+    said, invented = grounded_and_not(text, shown)
+    grounded = [(triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)]
     if invented:
         yield run.happened(Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True)
     if grounded:

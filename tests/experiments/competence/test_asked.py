@@ -12,6 +12,7 @@ from kgot_lab.experiments.competence.simulated import DIALECTS
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts, shapes
 from kgot_lab.loop.events import ToolCall
+from kgot_lab.memory.grounded import facts_prompt
 from kgot_lab.paths.compare import asked_of_each
 from kgot_lab.paths.few import few_prompt
 from kgot_lab.paths.split import hops_asked
@@ -55,7 +56,7 @@ def test_what_is_asked_in_no_language_is_known_again():
     assert told(prompts.choose_tools(SITUATION, CALLS, "", TOOLS), shapes.Calls).what == "choose_tools"
     assert told(prompts.needs_arithmetic("How many?", "a\nb"), shapes.Needed).what == "needs_arithmetic"
     assert told(prompts.choose("Who?", "a", ["x", "y"]), shapes.Number).texts["candidates"] == "x\n2. y"
-    assert told(prompts.extract("[Ada] She was here.")).texts == {"sentence": "[Ada] She was here."}
+    assert told(facts_prompt("[Ada] She was here.")).texts == {"sentence": "[Ada] She was here."}
     for format in prompts.FORMATS:
         assert told(prompts.guess(SITUATION, format), shapes.Answer).what == "guess"
         assert told(prompts.answer("Who?", "a\n\nb", format), shapes.Answer).texts["facts"] == "a\n\nb"

@@ -1,0 +1,199 @@
+"""A memory of relations: a store of triples, a model that finds them in what is said, and the part of them that a prompt is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime
+from typing import Self, get_args
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, require_parts
+from kgot_lab.llm import check_spec, connect
+from kgot_lab.memory.extraction import Extraction, ExtractionMode, extract_by_schema, extract_grounded
+from kgot_lab.memory.triple_store import TripleStore, newest_of
+from kgot_lab.text.harmless import harmless
+from kgot_lab.types import LLM, Json, Triple
+
+KNOWN_RELATIONSHIPS = "[Known Relationships]"
+
+
+class KnowledgeGraphMemory:
+    """Triples in a store, found in texts by a model and told to a model.
+
+    `provider` is the model that finds them, `extraction_model` another in its place, or its name for `connect`; without both nothing is
+    extracted. A context holds at most `max_context_triples` of at least `min_confidence`. `extraction` is "schema", one call a text, or
+    "grounded", one call a sentence, for small models. `aliases` gives relations another name, as {"headquartered_in": "located_in"};
+    without it they stay as the model wrote them. Raises BadInput.
+    """
+
+    def __init__(
+        self,
+        store: TripleStore,
+        provider: LLM | None = None,
+        extraction_model: str | LLM | None = None,
+        max_context_triples: int = 30,
+        min_confidence: float = 0.5,
+        extraction: ExtractionMode = "schema",
+        aliases: Mapping[str, str] | None = None,
+    ):
+        require_parts(store, ("add", "query", "search", "delete", "all", "clear", "count"), "store is a store of triples")
+        for name, model in (("provider", provider), ("extraction_model", extraction_model)):
+            if model is not None and not isinstance(model, str):
+                require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
+        if isinstance(provider, str):
+            raise BadInput(f"provider is a model: give connect({provider!r}), or the name as extraction_model")
+        if isinstance(extraction_model, str):
+            check_spec(extraction_model)
+        require_count(max_context_triples, 0, "max_context_triples")
+        if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+            raise BadInput(f"min_confidence is a number from 0 to 1, not {described_value(min_confidence)}")
+        if extraction not in get_args(ExtractionMode):
+            raise UnknownName("extraction", str(extraction), get_args(ExtractionMode))
+        self.store, self.provider, self.extraction_model = store, provider, extraction_model
+        self.max_context_triples, self.min_confidence, self.extraction = max_context_triples, float(min_confidence), extraction
+        self.aliases = _checked_aliases(aliases)
+        self._model: LLM | None = None
+
+    def extract_triples(self, text: str) -> list[Triple]:
+        """The triples that a text states, found by the model and not yet kept; none where there is no model. Raises LLMError.
+
+        A reply without the shape asked for is mended once.
+        """
+        return list(self.extracted(text).triples)
+
+    def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
+        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if `repairs` is 1."""
+        require(text, str, "what triples are taken from is a text")
+        llm = self._extracting()
+        if llm is None or not text.strip():
+            return Extraction()
+        found = extract_grounded(llm, text) if self.extraction == "grounded" else extract_by_schema(llm, text, repairs=repairs)
+        return replace(found, triples=tuple(dict.fromkeys(map(self._renamed, found.triples))))
+
+    def update(self, triples: Iterable[Triple]) -> None:
+        """Keep triples, with their relations under the names that `aliases` gives; raises BadInput."""
+        if not isinstance(triples, Iterable) or isinstance(triples, str):
+            raise BadInput(f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}")
+        self.store.add([self._renamed(triple) for triple in triples])
+
+    def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """The triples that hold any of the keywords and are sure enough, best first; see `TripleStore.search`."""
+        return self._found(keywords, top_k, self._is_sure)
+
+    def build_context(self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()) -> str:
+        """What is known, a line each, as a prompt is given it; "" where nothing is. Triples in `without` are left out.
+
+        With keywords, the triples that hold them, then what is known of the objects of those, as far as there is room; without, those
+        that were added last.
+        """
+
+        def fits(triple: Triple) -> bool:
+            return self._is_sure(triple) and triple not in without
+
+        most = self.max_context_triples
+        if keywords is None:
+            kept = _filled(lambda wanted: newest_of(self.store, wanted)[::-1], most, fits)[::-1]
+        else:
+            found = dict.fromkeys(self._found(keywords, most, fits))
+            for triple in list(found):
+                if len(found) < most:
+                    found |= dict.fromkeys(filter(fits, self.store.query(subject=triple.object)))
+            kept = list(found)[:most]
+        return "\n".join([KNOWN_RELATIONSHIPS, *map(_line, kept)]) if kept else ""
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.store.clear()
+
+    def to_dict(self) -> dict[str, Json]:
+        """Settings and triples as plain values, for JSON; a model that was given is not among them, only a name of one."""
+        return {
+            "max_context_triples": self.max_context_triples,
+            "min_confidence": self.min_confidence,
+            "extraction": self.extraction,
+            "extraction_model": self.extraction_model if isinstance(self.extraction_model, str) else None,
+            "aliases": dict(self.aliases),
+            "triples": [_as_json(triple) for triple in self.store.all()],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json], store: TripleStore, provider: LLM | None = None) -> Self:
+        """The memory that `to_dict` told of, its triples added to a store; raises BadInput."""
+        require(data, Mapping, "a memory is restored from what to_dict() gave")
+        settings = {name: value for name, value in data.items() if name != "triples"}
+        if unknown := sorted(set(map(str, settings)) - set(_SETTINGS)):
+            raise UnknownName("setting of a memory", unknown[0], _SETTINGS)
+        triples = [_from_json(each) for each in data.get("triples", ())]
+        made = cls(store, provider, **settings)
+        store.add(triples)
+        return made
+
+    def __repr__(self) -> str:
+        return f"<KnowledgeGraphMemory of {self.store!r}>"
+
+    def _extracting(self) -> LLM | None:
+        if self._model is None:
+            named = self.extraction_model
+            self._model = connect(named) if isinstance(named, str) else named or self.provider
+        return self._model
+
+    def _renamed(self, triple: Triple) -> Triple:
+        require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
+        return replace(triple, relation=self.aliases.get(triple.relation, triple.relation)) if self.aliases else triple
+
+    def _is_sure(self, triple: Triple) -> bool:
+        return triple.confidence >= self.min_confidence
+
+    def _found(self, keywords: Sequence[str], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
+        return _filled(lambda wanted: self.store.search(keywords, wanted), most, fits)
+
+
+_SETTINGS = ("max_context_triples", "min_confidence", "extraction", "extraction_model", "aliases")
+
+
+def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
+    """The first triples that fit; were they cut before they are looked through, there could be too few of them, so more are asked for."""
+    require_count(most, 0, "top_k")
+    wanted = most
+    while True:
+        found = ask(wanted)
+        kept = list(filter(fits, found))
+        if len(kept) >= most or len(found) < wanted:
+            return kept[:most]
+        wanted *= 8
+
+
+def _line(triple: Triple) -> str:
+    """A triple on one line, whatever its texts hold: what begins a line of a context is ours."""
+    said = " ".join(harmless(" ".join(part.split())) for part in triple.identity)
+    return f"- {said} ({triple.confidence:.2f})"
+
+
+def _checked_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
+    if aliases is None:
+        return {}
+    if not isinstance(aliases, Mapping) or not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
+        raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
+    if chained := sorted(set(aliases.values()) & set(aliases)):
+        raise BadInput(f"aliases: {chained[0]!r} is a new name and has another itself; give the last one")
+    return dict(aliases)
+
+
+def _as_json(triple: Triple) -> dict[str, Json]:
+    created = triple.created_at
+    told = dict(zip(("subject", "relation", "object"), triple.identity, strict=True))
+    return told | {
+        "confidence": triple.confidence,
+        "source_turn": triple.source_turn,
+        "created_at": created and created.isoformat(timespec="microseconds"),
+    }
+
+
+def _from_json(told: Json) -> Triple:
+    try:
+        created = told["created_at"]
+        time = None if created is None else datetime.fromisoformat(created)
+        return Triple(told["subject"], told["relation"], told["object"], told["confidence"], told["source_turn"], time)
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(f"a triple of a memory has the six fields that to_dict() gives; {described_value(told)} has not") from None

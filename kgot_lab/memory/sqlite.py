@@ -1,0 +1,317 @@
+"""Triples in one SQLite file, which several threads and processes may use at once."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
+from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.memory.matching import Keyword, checked_keywords, checked_triples, deletable, folded_text, require_pattern, spaced_words
+from kgot_lab.stores.log import require_path
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Triple
+
+_PATIENCE = 30.0  # seconds to wait for another process that is writing
+_CHECKED = 32_000_000  # bytes of a file that is searched for damage when it is opened, in about a second
+_MOST_ROWS = 2**62  # what a database takes as a limit
+TRIPLE_TABLES = (
+    """CREATE TABLE triples (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    subject TEXT NOT NULL,
+    relation TEXT NOT NULL,
+    object TEXT NOT NULL,
+    confidence REAL DEFAULT 1.0,
+    source_turn INTEGER,
+    created_at TEXT,
+    UNIQUE(subject, relation, object)
+)""",
+    "CREATE INDEX idx_subject ON triples(subject)",
+    "CREATE INDEX idx_object ON triples(object)",
+    "CREATE INDEX idx_relation ON triples(relation)",
+)
+# Without an index of words a search reads every row. It holds no text of its own (content=''), and is given the words as `spaced_words`
+# cuts them, so that both stores find the same; the ascii tokenizer then cuts at the spaces only. It changes in the transaction that changes
+# the triples. Rows that another program adds come in with our next transaction, by their ids, which AUTOINCREMENT never gives twice.
+WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
+    USING fts5(subject, relation, object, content='', tokenize='ascii')"""
+_COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
+_READ = "subject, relation, object, confidence, source_turn, created_at"
+_NOT_INDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words_docsize)"
+_INDEX = "INSERT INTO triple_words (rowid, subject, relation, object) VALUES (?, ?, ?, ?)"
+_UNINDEX = "INSERT INTO triple_words (triple_words, rowid, subject, relation, object) VALUES ('delete', ?, ?, ?, ?)"
+
+
+class SQLiteTripleStore:
+    """A triple store in an SQLite file, made if there is none; writers wait for each other, and what `add` returned from is on the disk.
+
+    Raises BadInput for a file of another kind, StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
+    """
+
+    def __init__(self, db_path: str | Path):
+        require(db_path, (str, Path), "db_path is the path of a file")
+        if str(db_path) == ":memory:":
+            raise BadInput("a triple store without a file is InMemoryTripleStore()")
+        self.path = Path(db_path).expanduser()
+        require_path(self.path)
+        self._lock = RLock()
+        self._away = ""  # why nothing can be asked any more
+        with self._plainly():
+            _refuse_foreign(self.path)
+            self._connection = _opened(self.path)
+        tell_of_forks(self)
+
+    def add(self, triples: Iterable[Triple]) -> None:
+        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        rows = [(*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at)) for triple in checked_triples(triples)]
+        with self._writing() as connection:
+            connection.executemany(f"INSERT OR IGNORE INTO triples ({_READ}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+            _index_new(connection)
+
+    def query(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> list[Triple]:
+        """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
+        given = require_pattern(subject, relation, object)
+        return self._triples(f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values()))
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more recent. Raises BadInput.
+
+        A quoted keyword that begins within a word, such as "ovelac", has every triple read.
+        """
+        wanted = checked_keywords(keywords, top_k)
+        if not wanted:
+            return []
+        asked = [_rows_with(keyword) for keyword in wanted]
+        found = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in asked)}) GROUP BY id"
+        order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
+        statement = f"SELECT {_READ} FROM triples JOIN ({found}) USING (id) ORDER BY {order} LIMIT ?"
+        return self._triples(statement, (*(value for _, values in asked for value in values), min(top_k, _MOST_ROWS)))
+
+    def delete(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> int:
+        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        given = deletable(subject, relation, object)
+        with self._writing() as connection:
+            _index_new(connection)  # what is not in the index could not be taken out of it
+            those, values = f"FROM triples {_where(given)}", tuple(given.values())
+            gone = connection.execute(f"SELECT id, subject, relation, object {those}", values).fetchall()
+            connection.executemany(_UNINDEX, map(_worded, gone))
+            connection.execute(f"DELETE {those}", values)
+        return len(gone)
+
+    def all(self) -> list[Triple]:
+        """Every triple, in the order of adding."""
+        return self.query()
+
+    def newest(self, most: int) -> list[Triple]:
+        """At most so many triples, those added last, in the order of adding."""
+        require_count(most, 0, "most")
+        return self._triples(f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),))[::-1]
+
+    def clear(self) -> None:
+        """Delete everything."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM triples")
+            connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
+
+    def count(self) -> int:
+        """How many triples there are."""
+        with self._using() as connection:
+            (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
+        return int(number)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if not self._away:
+                self._away = "the store is closed: open it again"
+                self._connection.close()
+
+    def forked(self) -> None:
+        """In a forked child: SQLite must not even close a connection there."""
+        keep_for_ever(self._connection)
+        self._away, self._lock = ELSEWHERE, RLock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SQLiteTripleStore {self.path}{' (closed)' if self._away else ''}>"
+
+    def _triples(self, statement: str, values: Sequence[object]) -> list[Triple]:
+        with self._using() as connection:
+            return [_triple(row) for row in connection.execute(statement, values)]
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone."""
+        with self._lock:
+            if self._away:
+                raise StoreUnavailable(f"{self.path}: {self._away}")
+            with self._plainly():
+                yield self._connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other process can come between; what it changes is on the disk at its end, or not at all."""
+        with self._using() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        """Raise what SQLite says as an error of ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                wait = f"another process has been writing to it for {_PATIENCE:g} s; try again when it is done"
+                raise StoreUnavailable(f"{self.path}: {wait}") from None
+            if code == sqlite3.SQLITE_NOTADB:
+                raise BadInput(f"{self.path}: not an SQLite file, so it was not touched; give another path") from None
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise StoreDamaged(f"{self.path} is damaged ({error}); nothing was changed: put a copy in its place") from None
+            raise StoreUnavailable(f"{self.path}: {error}; see that its folder is there, can be written to and has room") from None
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at, and nothing is written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            return
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
+    if not path.is_file():
+        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        try:
+            _refuse_other_tables(connection, path)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+                raise
+            # what else is wrong shows when it is opened: another process may be making it just now
+
+
+def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
+    if tables and columns != _COLUMNS:
+        has = f"a table of triples with other columns ({', '.join(columns)})" if columns else "no table of triples"
+        raise BadInput(f"{path}: an SQLite file that something else made, with {has}, so it was not touched; give another path")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to a file whose tables are there and sound."""
+    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        connection.create_function("holds_text", 4, _holds_text, deterministic=True)
+        _refuse_damaged(connection, path)
+        connection.execute("BEGIN IMMEDIATE")  # another process may be making the tables too
+        _refuse_other_tables(connection, path)
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in TRIPLE_TABLES:
+                connection.execute(statement)
+        connection.execute(WORD_INDEX)
+        _index_new(connection)  # of a file that another program made by the same tables
+        connection.execute("COMMIT")
+        _write_ahead(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreDamaged where the pages of a file that is not too large do not fit together."""
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    if pages * size <= _CHECKED:
+        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise StoreDamaged(f"{path} is damaged ({' '.join(said.split())}); nothing was changed: put a copy in its place")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one, SQLite must have it alone."""
+    ends = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+            time.sleep(0.01)
+
+
+def _index_new(connection: sqlite3.Connection) -> None:
+    """Bring the rows into the index of words that are not in it yet."""
+    connection.executemany(_INDEX, map(_worded, connection.execute(_NOT_INDEXED).fetchall()))
+
+
+def _worded(row: Sequence[Any]) -> tuple[Any, ...]:
+    return row[0], *map(spaced_words, row[1:])
+
+
+def _where(given: Mapping[str, str]) -> str:
+    return f"WHERE {' AND '.join(f'{name} = ?' for name in given)}" if given else ""
+
+
+def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
+    """A query for the ids of the triples that hold a keyword, and its values."""
+    by_words = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
+    if not keyword.quoted:
+        return by_words, (f'"{keyword.words.strip()}"',)
+    holding = "holds_text(?, subject, relation, object)"
+    if not (known := _whole_words(keyword.quoted)):
+        return f"SELECT id FROM triples WHERE {holding}", (keyword.quoted,)
+    return f"SELECT id FROM triples WHERE id IN ({by_words}) AND {holding}", (known, keyword.quoted)
+
+
+def _whole_words(quoted: str) -> str:
+    """What the index can know of a text: the words after its first, which may begin before it; the last may go on."""
+    words = named_words(quoted)
+    begins = words[1:] if words and quoted.startswith(words[0]) else words
+    goes_on = " *" if words and quoted.endswith(words[-1]) else ""
+    return f'"{" ".join(begins)}"{goes_on}' if begins else ""
+
+
+def _holds_text(quoted: str, *parts: str) -> bool:
+    return any(quoted in folded_text(part) for part in parts)
+
+
+def _told(created: datetime | None) -> str | None:
+    """A time as text, of one length, so that texts sort as times do."""
+    return None if created is None else created.isoformat(timespec="microseconds")
+
+
+def _triple(row: Sequence[Any]) -> Triple:
+    subject, relation, object, confidence, turn, created = row
+    return Triple(subject, relation, object, 1.0 if confidence is None else confidence, turn, _read_time(created))
+
+
+def _read_time(told: str | None) -> datetime | None:
+    """A time as it was written; one that another program wrote without a zone is taken for UTC."""
+    if told is None:
+        return None
+    try:
+        created = datetime.fromisoformat(told)
+    except (ValueError, TypeError):
+        raise StoreDamaged(f"a triple was created at {told!r}, which is no time; nothing was changed") from None
+    return created if created.tzinfo else created.replace(tzinfo=UTC)
