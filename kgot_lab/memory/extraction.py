@@ -70,8 +70,8 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1) -> Extraction:
     kept, refused = dict[Triple, None](), list[str]()
     there = frozenset(telling_words(shown))
     for each in made.triples:
-        parts = [" ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object)]
-        triple = Triple(*parts, confidence=each.confidence)
+        subject, relation, object = (" ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object))
+        triple = Triple(subject, relation, object, each.confidence)
         if not triple.identity[0] or _is_rubbish(triple) or not _is_said(triple, there, shown):
             refused.append(str(triple)[:_MOST_PART])
         else:

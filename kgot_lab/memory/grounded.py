@@ -59,7 +59,8 @@ def facts_prompt(sentence: str) -> tuple[Message, ...]:
 def read_triples(text: str) -> list[Triple]:
     """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are passed over."""
     lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
-    return list(dict.fromkeys(Triple(*parts) for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST))
+    whole = (parts for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST)
+    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in whole))
 
 
 def grounded_and_not(text: str, shown: Sequence[SourcedSentence]) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
