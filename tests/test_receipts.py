@@ -87,16 +87,17 @@ def test_the_readme_says_what_the_receipts_say(scripts, results):
     assert scripts[0].notebooks() in readme, "run python benchmarks/readme_table.py"
 
 
-def test_the_table_of_the_readme_has_six_rows_and_says_what_failed(results):
+def test_the_table_of_the_readme_has_nine_rows_and_says_what_failed(results):
     rows = results.splitlines()[2:]
     said = [row.split("|")[-2].strip() for row in rows]
-    assert len(rows) == 6 and said == ["**yes**", "**not shown**", "**yes**", "**no**", "**yes**", "**not shown**"]
+    assert len(rows) == 9 and said[4:] == ["**not shown**", "**yes**", "**no**", "**yes**", "**not shown**"]
+    assert all("370 questions" in row for row in rows[:4])  # the comparison as far as it went
 
 
 def test_about_half_of_the_answers_that_the_loop_lost_are_misread():
     stages = list(json.loads((RESULTS / "where_lost_test.json").read_text(encoding="utf-8")).values())
     lost = [stage for stage in stages if stage not in ("right", "nearly right")]
-    assert len(stages) == 30 and 0.4 < lost.count("misread") / len(lost) < 0.6  # as the README says
+    assert len(stages) == 30 and 0.4 < lost.count("misread") / len(lost) < 0.6
 
 
 REPORTS = ("questions/report.md", "recall/summary.md", "structure/summary.md", "views/report.md", "stores/report.md", "engines/report.md")
