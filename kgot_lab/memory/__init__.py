@@ -1,0 +1,1 @@
+"""Remember: triples with their sources, and what is believed of them, since when, and why."""
