@@ -7,17 +7,16 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from kgot_lab.memory.claims import statements as sql
-from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import plain_text, triple_key
+from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, triple_key
 from kgot_lab.memory.claims.holding import holding
-from kgot_lab.memory.claims.network import aliases, deciding, ids_of, resting_on
+from kgot_lab.memory.claims.network import aliases, deciding, fact_ids, resting_on
 from kgot_lab.memory.claims.reports import Fallen, NotedAnswer
 from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.memory.claims.times import instant, moment
 from kgot_lab.types import Triple
 
 
-class Change:
+class ClaimChange:
     """A change while it is made: `number` is None until it changes something, so that what changes nothing leaves no trace."""
 
     def __init__(self, storage: ClaimStorage, values: dict[str, str | int | None]) -> None:
@@ -55,11 +54,12 @@ class Change:
 
 
 @contextmanager
-def making(storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None) -> Iterator[Change]:
+def making(storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None) -> Iterator[ClaimChange]:
     """A change in a transaction of its own: all of it is kept, or nothing. Raises BadInput for what `by` is not a text."""
-    who, clock = plain_text(by, "who makes a change (by)", blank=True), instant(now(), "now")
+    who = plain_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
-        yield Change(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
+        clock = instant(now(), "now")  # read within: to wait for another process is not to go back in time
+        yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
 
 
 def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float | None]:
@@ -67,16 +67,16 @@ def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float
     return dict(storage.rows(sql.OPEN, {"kind": kind, "key": key}))
 
 
-class Told:
+class FallTold:
     """Where the report of a change is, once it is made."""
 
     report = Fallen(None)
 
 
 @contextmanager
-def what_fell(beliefs: Beliefs, change: Change, claims: Sequence[str]) -> Iterator[Told]:
+def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[FallTold]:
     """Compare what holds before and after what is done here to some claims: their facts, and all that is derived from these."""
-    storage, told = beliefs.storage, Told()
+    told = FallTold()
     names = aliases(storage)
     concerned = [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})] if claims else []
     affected = resting_on(storage, names, concerned)
@@ -88,7 +88,7 @@ def what_fell(beliefs: Beliefs, change: Change, claims: Sequence[str]) -> Iterat
         change.number,
         tuple(fallen),
         _orphans(storage, fallen),
-        tuple(NotedAnswer(id, text, moment(at)) for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": ids_of(fallen, names)})),
+        tuple(NotedAnswer(id, text, moment(at)) for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})),
         tuple(sorted(after - before, key=triple_key)),
     )
 
@@ -102,3 +102,21 @@ def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]
     for fact in facts & holding(deciding(storage, names, facts)).keys():
         left -= {fact.subject, fact.object}
     return tuple(sorted(left))
+
+
+def write_claim(storage: ClaimStorage, claim: Claim) -> None:
+    """Note a claim that is new, with its fact and premises; it counts as nothing until it gets a standing."""
+    for fact in (claim.fact, *claim.premises):
+        write_fact(storage, fact)
+    span = claim.span
+    since, until = claim.valid_micros
+    values = {"id": claim.id, "fact": fact_id(claim.fact), "source": claim.source, "said_by": claim.said_by, "kind": claim.kind}
+    values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
+    storage.rows(sql.NEW_CLAIM, values | {"start": span and span.start, "end": span and span.end, "text": span and span.text})
+    for premise in claim.premises:
+        storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
+
+
+def write_fact(storage: ClaimStorage, fact: Triple) -> None:
+    """Note the texts of a fact; it holds by its claims only."""
+    storage.rows(sql.NEW_FACT, {"id": fact_id(fact), "subject": fact.subject, "relation": fact.relation, "object": fact.object})

@@ -8,12 +8,12 @@ from datetime import datetime
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changing import Change, making, open_versions, what_fell
+from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell, write_claim, write_fact
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
 from kgot_lab.memory.claims.entities import merge_proposals
 from kgot_lab.memory.claims.erasing import erase_claims
-from kgot_lab.memory.claims.network import ids_of
-from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Known, Learnt, Logged, MergeProposal
+from kgot_lab.memory.claims.network import fact_ids
+from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Learnt, Logged, MergeProposal, Stood
 from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.undoing import undo_change
@@ -58,7 +58,7 @@ class Claims(Beliefs):
                 self._learn(claim, change, count)
             return Learnt(change.number, **count)
 
-    def _learn(self, claim: Claim, change: Change, count: dict[str, int]) -> None:
+    def _learn(self, claim: Claim, change: ClaimChange, count: dict[str, int]) -> None:
         if not self.storage.rows(sql.CLAIM_THERE, {"claim": claim.id}):
             write_claim(self.storage, claim)
             count["new"] += 1
@@ -105,7 +105,7 @@ class Claims(Beliefs):
     def _retract(self, what: str, statement: str, asked: Callable[[], dict[str, str | list[str]]], by: str) -> Fallen:
         with making(self.storage, f"retract {what}", by, self.now) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, asked())]
-            with what_fell(self, change, claims) as told:
+            with what_fell(self.storage, change, claims) as told:
                 for claim in claims:
                     if what not in open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
@@ -174,11 +174,11 @@ class Claims(Beliefs):
         self._require_claim(id)
         return claims_by_id(self.storage, [id])[0]
 
-    def history(self, claim: str) -> tuple[Known, ...]:
+    def history(self, claim: str) -> tuple[Stood, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""
         self._require_claim(claim)
         return tuple(
-            Known("dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who)
+            Stood("dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who)
             for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
         )
 
@@ -195,22 +195,4 @@ class Claims(Beliefs):
 
     def _ids_of(self, fact: Triple) -> list[str]:
         names = self._aliases()
-        return ids_of([names.read(plain_triple(fact, "a fact"))], names)
-
-
-def write_claim(storage: ClaimStorage, claim: Claim) -> None:
-    """Note a claim that is new, with its fact and premises; it counts as nothing until it gets a standing."""
-    for fact in (claim.fact, *claim.premises):
-        write_fact(storage, fact)
-    span = claim.span
-    since, until = claim.valid_micros
-    values = {"id": claim.id, "fact": fact_id(claim.fact), "source": claim.source, "said_by": claim.said_by, "kind": claim.kind}
-    values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
-    storage.rows(sql.NEW_CLAIM, values | {"start": span and span.start, "end": span and span.end, "text": span and span.text})
-    for premise in claim.premises:
-        storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
-
-
-def write_fact(storage: ClaimStorage, fact: Triple) -> None:
-    """Note the texts of a fact; it holds by its claims only."""
-    storage.rows(sql.NEW_FACT, {"id": fact_id(fact), "subject": fact.subject, "relation": fact.relation, "object": fact.object})
+        return fact_ids([names.read(plain_triple(fact, "a fact"))], names)

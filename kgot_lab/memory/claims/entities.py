@@ -15,7 +15,7 @@ _LONGEST = 100  # letters of what may be a name
 _MOST = 50  # names that share a word and are compared with each other: a word of more tells nothing
 _SHARED = 2  # neighbours that two names have to share to be proposed for these and a word in common
 
-Words = tuple[str, ...]
+NameWords = tuple[str, ...]
 
 
 def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
@@ -36,7 +36,7 @@ def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
     return tuple(sorted(proposals, key=lambda each: (-len(each.reasons), each.kept, each.other)))
 
 
-def _comparable(words: dict[str, Words]) -> set[tuple[str, str]]:
+def _comparable(words: dict[str, NameWords]) -> set[tuple[str, str]]:
     """The pairs of names that share a word, or are spelt alike but for spaces."""
     by_word: dict[str, list[str]] = defaultdict(list)
     for name in sorted(words):
@@ -45,12 +45,12 @@ def _comparable(words: dict[str, Words]) -> set[tuple[str, str]]:
     return {pair for names in by_word.values() if len(names) <= _MOST for pair in combinations(names, 2)}
 
 
-def _reasons(one: Words, other: Words, shared: int) -> tuple[str, ...]:
+def _reasons(one: NameWords, other: NameWords, shared: int) -> tuple[str, ...]:
     found = []
     if "".join(one) == "".join(other):
         found.append("the same name but for case, punctuation, spaces or a title")
     elif _by_initials(one, other):
-        found.append("the same name with initials")
+        found.append("the same name with initials or a middle name")
     elif shared < _SHARED:
         return ()
     if shared:
@@ -58,13 +58,13 @@ def _reasons(one: Words, other: Words, shared: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _telling(name: str) -> Words:
+def _telling(name: str) -> NameWords:
     """The words of a name without titles, where that leaves some."""
     words = named_words(name)
     return tuple(word for word in words if word not in _HONORIFICS) or words
 
 
-def _by_initials(one: Words, other: Words) -> bool:
+def _by_initials(one: NameWords, other: NameWords) -> bool:
     """Whether two names end alike, and each word before that of one is that of the other or its first letter; one may have more words."""
     if len(one) < 2 or len(other) < 2 or one[-1] != other[-1] or len(one[-1]) < 2:
         return False

@@ -9,7 +9,7 @@ from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.changing import making
 from kgot_lab.memory.claims.claim import fact_id
-from kgot_lab.memory.claims.network import aliases, ids_of
+from kgot_lab.memory.claims.network import aliases, fact_ids
 from kgot_lab.memory.claims.reports import Erased
 from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.types import Triple
@@ -24,7 +24,7 @@ def erase_claims(
         names = aliases(storage)
         named = {id for (id,) in storage.rows(statement, asked())}
         claims, facts = _doomed(storage, names, named, set() if fact is None else {names.read(fact)})
-        ids = set(ids_of(facts, names))
+        ids = set(fact_ids(facts, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
         gone = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
@@ -51,11 +51,11 @@ def _doomed(storage: ClaimStorage, names: Aliases, claims: set[str], facts: set[
     while new:
         doomed |= new
         carried = {names.read(Triple(*row)) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": new})} - facts
-        bare = {fact for fact in carried if {id for (id,) in storage.rows(sql.OF_FACTS, {"facts": ids_of([fact], names)})} <= doomed}
+        bare = {fact for fact in carried if {id for (id,) in storage.rows(sql.OF_FACTS, {"facts": fact_ids([fact], names)})} <= doomed}
         facts = facts | bare
         new = _resting_on(storage, names, bare) - doomed
     return doomed, facts
 
 
 def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> set[str]:
-    return {id for (id,) in storage.rows(sql.CLAIMS_RESTING_ON, {"facts": ids_of(facts, names)})} if facts else set()
+    return {id for (id,) in storage.rows(sql.CLAIMS_RESTING_ON, {"facts": fact_ids(facts, names)})} if facts else set()

@@ -11,9 +11,9 @@ from numpy import interp
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.changing import Change, making, open_versions, what_fell
+from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell, write_claim
 from kgot_lab.memory.claims.claim import plain_text, probability
-from kgot_lab.memory.claims.claims import Claims, write_claim
+from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.holding import InForce, holding, started_by
 from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, in_force
 from kgot_lab.memory.claims.reports import Fallen, Queued
@@ -105,14 +105,14 @@ class ReviewLedger:
 
     # --- one decision -------------------------------------------------------------------------------------------------
 
-    def _decide(self, action: str, claim: str, by: str, decide: Callable[[Change, float], None]) -> Fallen:
+    def _decide(self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]) -> Fallen:
         learnt = self.claims.claim(claim)
         with making(self.claims.storage, action, by, self.claims.now) as change:
             dropped = open_versions(self.claims.storage, "drop", claim)
             (number,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
             if action != "reject" and (dropped or number is None):
                 raise BadInput("this claim was retracted: undo that, or learn it again, and then decide on it")
-            with what_fell(self.claims, change, [claim]) as told:
+            with what_fell(self.claims.storage, change, [claim]) as told:
                 decide(change, learnt.confidence if number is None else number)
             return told.report
 
@@ -125,7 +125,7 @@ class ReviewLedger:
         with making(storage, "override", by, self.claims.now) as change:
             if not storage.rows(sql.CLAIM_THERE, {"claim": corrected.id}):
                 write_claim(storage, corrected)
-            with what_fell(self.claims, change, [claim, corrected.id]) as told:
+            with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
                 _stand(change, claim, "rejected", learnt.confidence)
                 _stand(change, corrected.id, "taken", learnt.confidence)  # not "accepted": its confidence was given to another fact
                 if open_versions(storage, "drop", corrected.id):
@@ -133,7 +133,7 @@ class ReviewLedger:
             return told.report
 
 
-def _stand(change: Change, claim: str, standing: str, confidence: float) -> None:
+def _stand(change: ClaimChange, claim: str, standing: str, confidence: float) -> None:
     if open_versions(change.storage, "standing", claim) != {standing: confidence}:
         change.replace("standing", claim, standing, confidence)
 

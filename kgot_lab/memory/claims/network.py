@@ -32,7 +32,7 @@ def deciding(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], kno
     new = {names.read(fact) for fact in facts}
     while new:
         seen |= new
-        rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": ids_of(new, names)})
+        rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(new, names)})
         derived = [row[0] for row in rows if row[8] == "inferred"]
         claims = in_force(rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names)
         found += claims
@@ -46,11 +46,11 @@ def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -
     new = {names.read(fact) for fact in facts}
     while new:
         seen |= new
-        new = {names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": ids_of(new, names)})} - seen
+        new = {names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": fact_ids(new, names)})} - seen
     return seen
 
 
-def ids_of(facts: Iterable[Triple], names: Aliases) -> list[str]:
+def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
     """The ids of some facts under all their names."""
     return [fact_id(each) for each in names.spellings(facts)]
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from kgot_lab.memory.claims.claim import Claim
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Triple
 
 Cardinality = Literal["single", "many"]
@@ -51,16 +52,16 @@ class Fallen:
 
     def __str__(self) -> str:
         said = [
-            f"{len(found)} {what} {did}"
-            for found, what, did in (
-                (self.facts, "facts", "fell"),
-                (self.risen, "facts", "hold again"),
-                (self.entities, "entities", "are named by none"),
-                (self.answers, "answers", "rested on them"),
+            f"{counted(len(found), noun, many)} {did}"
+            for found, noun, many, did in (
+                (self.facts, "fact", "", "fell"),
+                (self.risen, "fact", "", "began to hold"),
+                (self.entities, "entity", "entities", "named by no fact any more"),
+                (self.answers, "answer", "", "rested on what fell"),
             )
             if found
         ]
-        said += [f"{self.erased} of its parts were erased and do not come back"] * bool(self.erased)
+        said += [f"{counted(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
         said += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
         return "; ".join(said) or "nothing fell"
 
@@ -89,7 +90,7 @@ class Period:
 
 
 @dataclass(frozen=True)
-class Known:
+class Stood:
     """How a claim stood from one change until another: its standing, the confidence it had, and who changed it."""
 
     standing: Standing

@@ -33,7 +33,9 @@ CLAIM_TABLES = (
 )
 
 _THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
-_STANDING = f"""CROSS JOIN versions s WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format("s")}"""  # CROSS: SQLite goes from claims
+_STANDING = (
+    f"""CROSS JOIN versions s WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format("s")}"""  # CROSS: SQLite goes from claims
+)
 _UNDROPPED = f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
 _FACT = "f.subject, f.relation, f.object"
 _CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.changing import Change, making, open_versions, what_fell
+from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.memory.claims.storage import ClaimRow
 
@@ -20,7 +20,7 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
         erased = _erased_of(beliefs, number)
         opened, closed = (storage.rows(statement, {"change": number}) for statement in (sql.OPENED, sql.CLOSED))
         claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
-        with what_fell(beliefs, change, claims) as told:
+        with what_fell(beliefs.storage, change, claims) as told:
             overtaken = {row[5] for row in opened if not _close(change, row)}
             overtaken |= {by for row in closed for by in _open_again(change, row)}
         if overtaken and change.number is None:
@@ -45,7 +45,7 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
     return int(erased)
 
 
-def _close(change: Change, row: ClaimRow) -> bool:
+def _close(change: ClaimChange, row: ClaimRow) -> bool:
     """Close what a change opened, or what an undo opened again in its place since; False where something else did."""
     kind, key, value, number, _, closed = row
     if closed is not None and (open_versions(change.storage, kind, key).get(value, -1) != number or not _by_undo(change, row)):
@@ -54,11 +54,11 @@ def _close(change: Change, row: ClaimRow) -> bool:
     return True
 
 
-def _by_undo(change: Change, row: ClaimRow) -> bool:
+def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
     return change.storage.rows(sql.OPENED_BY_UNDO, {"kind": row[0], "key": row[1], "value": row[2]}) != []
 
 
-def _open_again(change: Change, row: ClaimRow) -> set[int]:
+def _open_again(change: ClaimChange, row: ClaimRow) -> set[int]:
     """Open what a change closed; the changes that opened something else in its place since, where there are any."""
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
