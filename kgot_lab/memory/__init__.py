@@ -1,1 +1,1 @@
-"""Remember: triples with their sources, and what is believed of them, since when, and why."""
+"""Remember what was said, as triples: stores that keep them, extraction that finds them, and an agent that is reminded of them."""

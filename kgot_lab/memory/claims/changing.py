@@ -110,7 +110,13 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
         write_fact(storage, fact)
     span = claim.span
     since, until = claim.valid_micros
-    values = {"id": claim.id, "fact": fact_id(claim.fact), "source": claim.source, "said_by": claim.said_by, "kind": claim.kind}
+    values: dict[str, str | float | None] = {
+        "id": claim.id,
+        "fact": fact_id(claim.fact),
+        "source": claim.source,
+        "said_by": claim.said_by,
+        "kind": claim.kind,
+    }
     values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
     storage.rows(sql.NEW_CLAIM, values | {"start": span and span.start, "end": span and span.end, "text": span and span.text})
     for premise in claim.premises:

@@ -122,7 +122,8 @@ class Claims(Beliefs):
         """Take a fact out of every file for good, with its claims, what was derived from it alone, and answers that rested on it.
 
         No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it was erased. What stays is that
-        something was, when and by whom. Declared cardinalities are vocabulary, and stay.
+        something was, when and by whom. Declared cardinalities are vocabulary, and stay. Raises StoreUnavailable while another process
+        reads for long: it is erased then, and its bytes go when the file is opened the next time.
         """
         fact = plain_triple(fact, "a fact")
         return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)

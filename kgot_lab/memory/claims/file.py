@@ -54,7 +54,8 @@ def _refuse_foreign_file(path: Path) -> None:
     while True:
         being_made = journal.exists()
         try:
-            return _look_at_head(path)
+            _look_at_head(path)
+            return
         except BadInput:
             if not being_made or not (tries := tries - 1):
                 raise

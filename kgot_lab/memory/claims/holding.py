@@ -63,7 +63,8 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
 
 def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InForce]]) -> list[Triple]:
     """The facts that would start to hold if one did, itself first; `waiting` has the claims in force by their premises."""
-    risen, ready = {} if fact in held else {fact: None}, deque([] if fact in held else [fact])
+    risen: dict[Triple, None] = {} if fact in held else {fact: None}
+    ready = deque(risen)
     missing: dict[str, int] = {}
     while ready:
         for claim in waiting.get(ready.popleft(), ()):
