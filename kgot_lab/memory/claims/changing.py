@@ -64,7 +64,7 @@ def making(storage: ClaimStorage, action: str, by: str, now: Callable[[], dateti
 
 def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float | None]:
     """What is so now: the values, each with its number."""
-    return dict(storage.rows(sql.OPEN, {"kind": kind, "key": key}))
+    return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
 class FallTold:

@@ -78,7 +78,7 @@ CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 UNDOING = "SELECT id FROM changes WHERE undoes = :change"
 OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
 CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
-OPEN = "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
+OPEN_VALUES = "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
 OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
 OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
   WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
