@@ -1,0 +1,199 @@
+"""Claims that are learnt, retracted, restored and erased; what they make of the facts is computed whenever it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.memory.claims import statements as sql
+from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
+from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell, write_claim, write_fact
+from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
+from kgot_lab.memory.claims.entities import merge_proposals
+from kgot_lab.memory.claims.erasing import erase_claims
+from kgot_lab.memory.claims.network import fact_ids
+from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Learnt, Logged, MergeProposal, Stood
+from kgot_lab.memory.claims.storage import ClaimStorage
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.undoing import undo_change
+from kgot_lab.types import Triple
+
+
+class Claims(Beliefs):
+    """Facts with the claims they are believed by; as Beliefs, what is known now and valid at any time.
+
+    Claims with a confidence of at least `accept_from` count at once, the others wait for review (`ReviewLedger`). Every change has a
+    number, by which it can be undone, a time that is never before that of the last one, and who made it (`by`).
+    """
+
+    def __init__(self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(storage, now=now)
+        self.accept_from = probability(accept_from, "accept_from")
+
+    def __enter__(self) -> Claims:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the storage."""
+        self.storage.close()
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    def learn(self, claims: Claim | Iterable[Claim], *, by: str = "") -> Learnt:
+        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted, and stays rejected."""
+        given = [claims] if isinstance(claims, Claim) else claims
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+            raise BadInput("learn(claims) takes a Claim or several")
+        once: dict[str, Claim] = {}
+        for claim in given:
+            require(claim, Claim, "what is learnt is a Claim")
+            once.setdefault(claim.id, claim)
+        count = {"new": 0, "known": 0, "back": 0, "queued": 0}
+        with making(self.storage, "learn", by, self.now) as change:
+            for claim in once.values():
+                self._learn(claim, change, count)
+            return Learnt(change.number, **count)
+
+    def _learn(self, claim: Claim, change: ClaimChange, count: dict[str, int]) -> None:
+        if not self.storage.rows(sql.CLAIM_THERE, {"claim": claim.id}):
+            write_claim(self.storage, claim)
+            count["new"] += 1
+        elif open_versions(self.storage, "drop", claim.id):
+            change.close("drop", claim.id)
+            count["back"] += 1
+        elif open_versions(self.storage, "standing", claim.id):
+            count["known"] += 1
+            return
+        else:
+            count["back"] += 1
+        if not open_versions(self.storage, "standing", claim.id):
+            standing = "taken" if claim.confidence >= self.accept_from else "queued"
+            count["queued"] += standing == "queued"
+            change.open("standing", claim.id, standing, claim.confidence)
+
+    def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
+        """Record an answer and the facts that it rests on, so that a change can name it; an answer with that id is replaced."""
+        answer, text = plain_text(id, "the id of an answer"), plain_text(text, "an answer", blank=True)
+        rests_on = {fact_id(fact): fact for fact in (plain_triple(each, "a fact that an answer rests on") for each in facts)}
+        with self.storage.changing():
+            for statement in sql.FORGET_ANSWER:
+                self.storage.rows(statement, {"answer": answer})
+            self.storage.rows(sql.NEW_ANSWER, {"answer": answer, "text": text, "at": instant(self.now(), "now")})
+            for id, fact in rests_on.items():
+                write_fact(self.storage, fact)
+                self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
+
+    # --- retracting, undoing, erasing ---------------------------------------------------------------------------------
+
+    def retract_source(self, source: str, *, by: str = "") -> Fallen:
+        """Drop every claim of a source; what was derived from them falls with its premises, and nothing else does."""
+        return self._retract("source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by)
+
+    def retract_fact(self, fact: Triple, *, by: str = "") -> Fallen:
+        """Drop every claim of a fact; a claim of it that is new later counts again."""
+        return self._retract("fact", sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by)
+
+    def retract_claim(self, claim: str, *, by: str = "") -> Fallen:
+        """Drop one claim, by its id; raises BadInput for one that is not known."""
+        self._require_claim(claim)
+        return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
+
+    def _retract(self, what: str, statement: str, asked: Callable[[], dict[str, str | list[str]]], by: str) -> Fallen:
+        with making(self.storage, f"retract {what}", by, self.now) as change:
+            claims = [claim for (claim,) in self.storage.rows(statement, asked())]
+            with what_fell(self.storage, change, claims) as told:
+                for claim in claims:
+                    if what not in open_versions(self.storage, "drop", claim):
+                        change.open("drop", claim, what)
+            return told.report
+
+    def undo(self, change: int, *, by: str = "") -> Fallen:
+        """Take a change back exactly, an undo too; the report says what holds again, and what was erased or changed since.
+
+        Raises BadInput for a change that is not known, is undone, or is wholly overtaken by later ones.
+        """
+        return undo_change(self, change, by)
+
+    def erase_fact(self, fact: Triple, *, by: str = "") -> Erased:
+        """Take a fact out of every file for good, with its claims, what was derived from it alone, and answers that rested on it.
+
+        No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it was erased. What stays is that
+        something was, when and by whom. Declared cardinalities are vocabulary, and stay. Raises StoreUnavailable while another process
+        reads for long: it is erased then, and its bytes go when the file is opened the next time.
+        """
+        fact = plain_triple(fact, "a fact")
+        return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
+
+    def erase_source(self, source: str, *, by: str = "") -> Erased:
+        """As `erase_fact`, for every claim of a source, and for the facts that no other source claims."""
+        source = plain_text(source, "a source")
+        return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
+
+    # --- what relations and names mean --------------------------------------------------------------------------------
+
+    def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
+        """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None where it was so already."""
+        relation = plain_text(relation, "a relation")
+        if cardinality not in ("single", "many"):
+            raise BadInput(f'a relation is "single" or "many", not {shortly(cardinality)}')
+        with making(self.storage, "declare", by, self.now) as change:
+            if cardinality not in open_versions(self.storage, "declared", relation):
+                change.replace("declared", relation, cardinality)
+            return change.number
+
+    def propose_merges(self) -> tuple[MergeProposal, ...]:
+        """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
+        return merge_proposals(self.facts())
+
+    def merge(self, kept: str, other: str, *, by: str = "") -> int:
+        """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput for a circle."""
+        kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
+        with making(self.storage, "merge", by, self.now) as change:
+            names = self._aliases()
+            if other in names.merges:
+                raise BadInput(f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first")
+            if names.kept(kept) == other:
+                raise BadInput(f"{shortly(kept)} already goes by {shortly(other)}: merging that into it would be a circle")
+            return change.open("merged", other, kept)
+
+    def unmerge(self, other: str, *, by: str = "") -> int:
+        """Read a merged name as itself again, exactly as before; raises BadInput for one that is not merged."""
+        other = plain_text(other, "a name")
+        with making(self.storage, "unmerge", by, self.now) as change:
+            if other not in self._aliases().merges:
+                raise BadInput(f"{shortly(other)} is merged into no other name")
+            return change.close("merged", other)
+
+    # --- what happened ------------------------------------------------------------------------------------------------
+
+    def claim(self, id: str) -> Claim:
+        """A claim as it was learnt, by its id; raises BadInput for one that is not known."""
+        self._require_claim(id)
+        return claims_by_id(self.storage, [id])[0]
+
+    def history(self, claim: str) -> tuple[Stood, ...]:
+        """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""
+        self._require_claim(claim)
+        return tuple(
+            Stood("dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who)
+            for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
+        )
+
+    def log(self) -> tuple[Logged, ...]:
+        """Every change, the first one first."""
+        return tuple(
+            Logged(id, moment(at), who, action, undoes, erased, moment(clock) if clock < at else None)
+            for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
+        )
+
+    def _require_claim(self, id: str) -> None:
+        if not self.storage.rows(sql.CLAIM_THERE, {"claim": plain_text(id, "the id of a claim")}):
+            raise BadInput(f"there is no claim {shortly(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`")
+
+    def _ids_of(self, fact: Triple) -> list[str]:
+        names = self._aliases()
+        return fact_ids([names.read(plain_triple(fact, "a fact"))], names)

@@ -1,0 +1,127 @@
+"""All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
+
+What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of a claim (taken, queued, accepted
+or rejected, with its confidence), its drops, the cardinality declared of a relation, and what a name was merged into. Changes are numbered
+in the order of their times, so what was known at a time is what was known after the last change until then.
+"""
+
+from __future__ import annotations
+
+CLAIM_TABLES = (
+    "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
+    "CREATE INDEX facts_by_subject ON facts (subject, relation)",
+    "CREATE INDEX facts_by_relation ON facts (relation)",
+    "CREATE INDEX facts_by_object ON facts (object)",
+    """CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (id), source TEXT NOT NULL,
+         span_start BIGINT, span_end BIGINT, span_text TEXT, said_by TEXT NOT NULL, kind TEXT NOT NULL,
+         confidence DOUBLE PRECISION NOT NULL, valid_from BIGINT, valid_until BIGINT)""",
+    "CREATE INDEX claims_by_fact ON claims (fact)",
+    "CREATE INDEX claims_by_source ON claims (source)",
+    "CREATE TABLE premises (claim TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (claim, fact))",
+    "CREATE INDEX premises_by_fact ON premises (fact)",
+    """CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
+         undoes BIGINT, erased BIGINT NOT NULL DEFAULT 0)""",
+    "CREATE INDEX changes_by_undone ON changes (undoes)",
+    """CREATE TABLE versions (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number DOUBLE PRECISION,
+         opened BIGINT NOT NULL, closed BIGINT, PRIMARY KEY (kind, key, value, opened))""",
+    "CREATE INDEX versions_by_opening ON versions (opened)",
+    "CREATE INDEX versions_by_closing ON versions (closed)",
+    "CREATE TABLE answers (id TEXT PRIMARY KEY, text TEXT NOT NULL, at BIGINT NOT NULL)",
+    "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (answer, fact))",
+    "CREATE INDEX answers_by_fact ON answer_facts (fact)",
+    "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
+)
+
+_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
+_STANDING = (
+    f"""CROSS JOIN versions s WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format("s")}"""  # CROSS: SQLite goes from claims
+)
+_UNDROPPED = f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
+_FACT = "f.subject, f.relation, f.object"
+_CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+_DECIDING = f"c.id, {_FACT}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
+_STANDS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING} AND s.value IN ('taken', 'accepted') AND {_UNDROPPED}"
+ALL_IN_FORCE = f"SELECT {_DECIDING} {_STANDS}"
+IN_FORCE = f"{ALL_IN_FORCE} AND c.fact = ANY(:facts)"
+ALL_PREMISES = f"SELECT p.claim, {_FACT} FROM premises p JOIN facts f ON f.id = p.fact"
+PREMISES = f"{ALL_PREMISES} WHERE p.claim = ANY(:claims)"
+DERIVED = f"""SELECT DISTINCT {_FACT} FROM premises p JOIN claims c ON c.id = p.claim JOIN facts f ON f.id = c.fact
+  WHERE p.fact = ANY(:facts)"""
+QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
+  AND s.value = 'queued' AND {_UNDROPPED} ORDER BY c.id"""
+CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
+MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
+DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
+DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
+  AND s.value IN ('accepted', 'rejected')"""
+
+
+def facts_where(*parts: str) -> str:
+    """The statement that reads the facts with one of some names in each of these parts: subject, relation, object."""
+    wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
+    return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
+
+
+TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
+  UNION SELECT {_FACT} FROM facts f WHERE f.object = ANY(:names)"""
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
+LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
+NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
+CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
+CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
+UNDOING = "SELECT id FROM changes WHERE undoes = :change"
+OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
+CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
+OPEN_VALUES = "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
+OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
+OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
+  WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
+OPEN_VERSION = "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
+CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
+CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
+HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
+  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
+
+NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
+NEW_CLAIM = """INSERT INTO claims
+  (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
+  VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
+NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
+CLAIM_THERE = "SELECT 1 FROM claims WHERE id = :claim"
+FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
+OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
+CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
+FACTS_BY_ID = f"SELECT {_FACT} FROM facts f WHERE f.id = ANY(:facts)"
+FACTS_OF_CLAIMS = f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
+
+FORGET_ANSWER = ("DELETE FROM answer_facts WHERE answer = :answer", "DELETE FROM answers WHERE id = :answer")
+NEW_ANSWER = "INSERT INTO answers (id, text, at) VALUES (:answer, :text, :at)"
+NEW_ANSWER_FACT = "INSERT INTO answer_facts (answer, fact) VALUES (:answer, :fact)"
+ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
+  (SELECT r.answer FROM answer_facts r WHERE r.fact = ANY(:facts)) ORDER BY a.id"""
+
+# --- erasure ----------------------------------------------------------------------------------------------------------
+
+CLAIMS_RESTING_ON = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
+COUNT_ERASED = """UPDATE changes SET erased = erased +
+  (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
+  WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
+OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
+OF_NAMES = """v.kind = 'merged' AND (v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
+  OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
+DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
+DELETE_CLAIMS = ("DELETE FROM premises WHERE claim = ANY(:claims)", "DELETE FROM claims WHERE id = ANY(:claims)")
+DELETE_ANSWERS = ("DELETE FROM answer_facts WHERE answer = ANY(:answers)", "DELETE FROM answers WHERE id = ANY(:answers)")
+DELETE_FACTS = """DELETE FROM facts WHERE id = ANY(:facts) AND id NOT IN (SELECT fact FROM claims WHERE fact = ANY(:facts))
+  AND id NOT IN (SELECT fact FROM premises WHERE fact = ANY(:facts))
+  AND id NOT IN (SELECT fact FROM answer_facts WHERE fact = ANY(:facts))"""
+PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claims)"
+UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
+SCRUBBED = "DELETE FROM unscrubbed"
+TO_SCRUB = "SELECT count(*) FROM unscrubbed"

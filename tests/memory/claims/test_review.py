@@ -1,0 +1,126 @@
+"""Claims that wait for review, what is decided of them, and what decisions teach."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.saying import fact, inferred, said
+
+from kgot_lab.errors import BadInput
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.ledger import Reviewed, ReviewLedger, isotonic
+from kgot_lab.memory.claims.sqlite import SQLiteClaims
+
+UNSURE = said("Ada lives_in London", confidence=0.5)
+
+
+def test_a_claim_of_seven_tenths_counts_at_once_and_one_below_waits(memory):
+    assert memory.learn([UNSURE, said("Ada lives_in Paris", confidence=0.7)]).queued == 1
+    assert memory.facts() == (fact("Ada lives_in Paris"),)
+    with Claims(SQLiteClaims(), accept_from=0.5) as other:
+        assert other.learn(UNSURE).queued == 0
+
+
+def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
+    ledger = ReviewLedger(memory)
+    memory.learn([UNSURE, inferred("Ada lives_in England", "Ada lives_in London")])
+    accepted = ledger.accept(UNSURE.id, by="Grace")
+    assert accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London")) and ledger.queue() == ()
+    assert memory.history(UNSURE.id)[-1].by == "Grace"
+    assert memory.undo(accepted.change).facts == accepted.risen and [each.claim for each in ledger.queue()] == [UNSURE]
+
+
+def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
+    ledger = ReviewLedger(memory)
+    memory.learn(UNSURE)
+    ledger.reject(UNSURE.id)
+    assert memory.learn(UNSURE).change is None and not memory.holds(UNSURE.fact) and ledger.queue() == ()
+    sure = said("Ada knows Charles")
+    memory.learn(sure)
+    assert ledger.reject(sure.id).facts == (sure.fact,)
+
+
+def test_an_override_gives_another_confidence_or_another_object(memory):
+    ledger = ReviewLedger(memory)
+    memory.learn(UNSURE)
+    ledger.override(UNSURE.id, confidence=0.6)
+    assert memory.confidence(UNSURE.fact) == pytest.approx(0.6)
+    before = memory.graph_hash(claims=True)
+    corrected = ledger.override(UNSURE.id, object="Paris")
+    assert memory.facts() == (fact("Ada lives_in Paris"),)
+    memory.undo(corrected.change)
+    assert memory.graph_hash(claims=True) == before and ledger.reliability() == {"lives_in": Reviewed(1, 1)}
+
+
+def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
+    ledger = ReviewLedger(memory)
+    learnt = memory.learn(UNSURE).change
+    accepted, rejected = ledger.accept(UNSURE.id).change, ledger.reject(UNSURE.id).change
+    with pytest.raises(BadInput, match=f"changed again since, by {rejected}: undo that first"):
+        memory.undo(accepted)
+    memory.undo(rejected)
+    memory.undo(accepted)
+    assert [each.claim for each in ledger.queue()] == [UNSURE]
+    memory.undo(learnt)
+    assert ledger.queue() == () and memory.facts() == ()
+
+
+def test_a_claim_that_was_retracted_waits_for_no_review(memory):
+    ledger = ReviewLedger(memory)
+    memory.learn(UNSURE)
+    memory.retract_source("doc")
+    assert ledger.queue() == ()
+    with pytest.raises(BadInput, match="was retracted"):
+        ledger.accept(UNSURE.id)
+
+
+def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
+    memory.learn(
+        [said("a is a", "1", confidence=0.1), inferred("b is b", "a is a"), inferred("c is c", "b is b", "d is d"), said("d is d")]
+    )
+    memory.learn([said("e is e", "1", confidence=0.2), said("f is f", "1", confidence=0.6)])
+    memory.learn([said("d is d", "1", confidence=0.65), inferred("g is g", "no such fact", confidence=0.69)])
+    queue = ReviewLedger(memory).queue()
+    assert [each.claim.fact.subject for each in queue] == ["a", "f", "e", "g", "d"]
+    assert [len(each.starts) for each in queue] == [3, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("wrong", [{}, {"confidence": 0.5, "object": "x"}, {"confidence": 2}, {"object": " "}, {"object": "London"}])
+def test_an_override_that_says_nothing_or_too_much_is_refused(memory, wrong):
+    memory.learn(UNSURE)
+    with pytest.raises(BadInput):
+        ReviewLedger(memory).override(UNSURE.id, **wrong)
+    assert len(memory.log()) == 1
+
+
+def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
+    ledger = ReviewLedger(memory)
+    for i in range(8):
+        for relation, confidence, good in (("born_in", 0.6, True), ("lives_in", 0.4, i < 2), ("lives_in", 0.6, i < 6)):
+            claim = said(f"p{i} {relation} t{confidence}", confidence=confidence)
+            memory.learn(claim)
+            (ledger.accept if good else ledger.reject)(claim.id)
+    assert ledger.reliability() == {"born_in": Reviewed(8, 8), "lives_in": Reviewed(16, 8)}
+    assert ledger.calibrated(0.4, "lives_in", least=10) == 0.25 and ledger.calibrated(0.6, "lives_in", least=10) == 0.75
+    assert ledger.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)
+    assert ledger.calibrated(0.6, "born_in", least=10) == pytest.approx(14 / 16)  # of all relations
+    assert ledger.calibrated(0.6, "born_in") == 0.6
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=20))
+def test_the_isotonic_curve_rises_keeps_the_mean_and_is_beaten_by_no_other_rising_one(pairs):
+    curve = isotonic(pairs)
+    xs = sorted({x for x, _ in pairs})
+    values = [curve(x) for x in xs]
+    assert values == sorted(values)
+    assert sum(curve(x) for x, _ in pairs) == pytest.approx(sum(y for _, y in pairs))
+
+    def loss(rising):
+        return sum((y - rising[xs.index(x)]) ** 2 for x, y in pairs)
+
+    for nudge in (-0.1, 0.1):
+        for i in range(len(xs)):
+            other = sorted(value + nudge * (j == i) for j, value in enumerate(values))
+            assert loss(values) <= loss(other) + 1e-9
