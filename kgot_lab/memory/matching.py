@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, described_value, require, require_count
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-LONGEST_PART = 10_000  # of a subject, relation or object: what is longer is a document
+LONGEST_TEXT = 10_000  # of a subject, relation or object: what is longer is a document
 MOST_KEYWORDS = 200  # of one search
 _MOST_TURN = 2**62  # what a database holds as a whole number
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
@@ -50,8 +50,8 @@ def require_part(text: object, name: str) -> None:
     """Raise BadInput unless a value is a text that can be a part of a triple."""
     require(text, str, f"the {name} of a triple is a text")
     assert isinstance(text, str)
-    if len(text) > LONGEST_PART:
-        raise BadInput(f"the {name} of a triple has {len(text):,} letters; {LONGEST_PART:,} are the most: keep long texts as documents")
+    if len(text) > LONGEST_TEXT:
+        raise BadInput(f"the {name} of a triple has {len(text):,} letters; {LONGEST_TEXT:,} are the most: keep long texts as documents")
     try:
         text.encode()
     except UnicodeEncodeError:

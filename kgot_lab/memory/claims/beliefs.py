@@ -139,6 +139,7 @@ class Beliefs:
 def claims_by_id(storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None) -> tuple[Claim, ...]:
     """Some claims as they were learnt, in the order of their ids, with another confidence where one is given."""
     wanted = list(ids)
+    given: dict[str, float] = confidence or {}
     premises: dict[str, list[Triple]] = {}
     for claim, *fact in storage.rows(sql.PREMISES, {"claims": wanted}):
         premises.setdefault(claim, []).append(Triple(*fact))
@@ -149,7 +150,7 @@ def claims_by_id(storage: ClaimStorage, ids: Iterable[str], confidence: dict[str
             None if start is None else Span(start, end, text),
             said_by,
             kind,
-            (confidence or {}).get(id, learnt),
+            given[id] if id in given else float(learnt),
             open_moment(since),
             open_moment(until),
             tuple(premises.get(id, ())),

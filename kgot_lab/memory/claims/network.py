@@ -61,6 +61,6 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
     for claim, *fact in premises:
         needed[claim][names.read(Triple(*fact))] = None
     return [
-        InForce(id, names.read(Triple(subject, relation, object)), *rest, tuple(needed.get(id, ())))
-        for id, subject, relation, object, *rest in rows
+        InForce(id, names.read(Triple(subject, relation, object)), source, confidence, since, until, kind, tuple(needed.get(id, ())))
+        for id, subject, relation, object, source, confidence, since, until, kind in rows
     ]

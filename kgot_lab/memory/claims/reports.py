@@ -70,7 +70,7 @@ class Fallen:
 class Erased:
     """How much an erasure took out of every file."""
 
-    change: int
+    change: int | None  # None where nothing was there to erase
     facts: int
     claims: int
     answers: int
