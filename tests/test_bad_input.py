@@ -23,7 +23,7 @@ from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.presets import Weights, hybrid
 from kgot_lab.viz.explorer import Lanes
 
-LONGEST = 480  # letters of a message; the longest names all limits
+LONGEST = 520  # letters of a message; the longest names all limits
 HUGE = "x" * 1_000_000
 NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"
