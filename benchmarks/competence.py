@@ -243,7 +243,7 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
     def point(row: dict[str, Any]) -> CurvePoint:
         return CurvePoint(row["rate"], Estimate(**row["solved"]), Estimate(**row["wrong"]), row["exact"], row.get("calls"))
 
-    return [CompetenceCurve(row["rate"], row["setting"], Limits(**row["limits"]), tuple(map(point, row["points"]))) for row in rows]
+    return [CompetenceCurve(row["rate"], row["setting"], Limits.of_json(row["limits"]), tuple(map(point, row["points"]))) for row in rows]
 
 
 def show(report: dict[str, Any]) -> None:

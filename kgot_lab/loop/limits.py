@@ -74,7 +74,7 @@ class Limits:
     comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
     links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    sentences: SentenceRules = "plain"  # by which rules a text is cut into sentences; older recordings are told by the plain ones
+    sentences: SentenceRules = "careful"  # by which rules a text is cut into sentences
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -119,9 +119,14 @@ class Limits:
             raise UnknownName("limit", name, [each.name for each in fields(self)])
         return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
 
+    @classmethod
+    def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
+        """The limits of a recorded run: what it does not name is what was usual then. Raises TypeError for a limit there is not."""
+        return cls(**{**_AS_RECORDED, **recorded})
+
     def as_json(self) -> dict[str, Any]:
         """The limits as plain values, for the head of a trace; those that runs of older versions do not name only where they were set."""
-        usual = Limits()
+        usual = Limits(**_AS_RECORDED)
         return {name: value for name, value in asdict(self).items() if name not in _LATER or value != getattr(usual, name)}
 
     @property
@@ -138,6 +143,7 @@ _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}  # what runs did before they named it, where the limits of today are others
 
 
 def _linked(given: object) -> tuple[str, ...]:
@@ -163,15 +169,15 @@ def _require_between(value: object, least: float, most: float, what: str) -> Non
         raise BadInput(f"{what} must be between {least:g} and {most:g}, not {value}")
 
 
-REFERENCE = Limits(sentences="careful")
+REFERENCE = Limits()
 LOCAL = Limits(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
-    graph_tokens=550, tool_tokens=190, row_tokens=700, sentences="careful",
+    graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
 PATHS = Limits(
     preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
-    stop_when_stuck=True, arithmetic="never", answer_format="gaia", sentences="careful",
+    stop_when_stuck=True, arithmetic="never", answer_format="gaia",
     path_tokens=140, wide_tokens=320,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}

@@ -13,13 +13,12 @@ from typing import Any, Self
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
 from kgot_lab.memory.matching import Keyword, checked_keywords, checked_triples, deletable, folded_text, require_pattern, spaced_words
-from kgot_lab.stores.log import require_path
+from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-_PATIENCE = 30.0  # seconds to wait for another process that is writing
-_CHECKED = 32_000_000  # bytes of a file that is searched for damage when it is opened, in about a second
 _MOST_ROWS = 2**62  # what a database takes as a limit
 TRIPLE_TABLES = (
     """CREATE TABLE triples (
@@ -178,34 +177,18 @@ class SQLiteTripleStore:
         try:
             yield
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                wait = f"another process has been writing to it for {_PATIENCE:g} s; try again when it is done"
-                raise StoreUnavailable(f"{self.path}: {wait}") from None
-            if code == sqlite3.SQLITE_NOTADB:
-                raise BadInput(f"{self.path}: not an SQLite file, so it was not touched; give another path") from None
-            if code == sqlite3.SQLITE_CORRUPT:
-                raise StoreDamaged(f"{self.path} is damaged ({error}); nothing was changed: put a copy in its place") from None
-            raise StoreUnavailable(f"{self.path}: {error}; see that its folder is there, can be written to and has room") from None
+            raise said_of_file(error, self.path) from None
 
 
 def _refuse_foreign(path: Path) -> None:
     """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at, and nothing is written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or (path.is_file() and not path.stat().st_size):
-            return
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
-    if not path.is_file():
-        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    if not holds_something(path):
+        return
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         try:
             _refuse_other_tables(connection, path)
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-                raise
-            # what else is wrong shows when it is opened: another process may be making it just now
+            refuse_other_kinds(error, path)  # what else is wrong shows when it is opened: another process may be making it just now
 
 
 def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
@@ -218,10 +201,10 @@ def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     """A connection to a file whose tables are there and sound."""
-    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.create_function("holds_text", 4, _holds_text, deterministic=True)
-        _refuse_damaged(connection, path)
+        refuse_damaged(connection, path)
         connection.execute("BEGIN IMMEDIATE")  # another process may be making the tables too
         _refuse_other_tables(connection, path)
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -238,18 +221,9 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreDamaged where the pages of a file that is not too large do not fit together."""
-    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    if pages * size <= _CHECKED:
-        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise StoreDamaged(f"{path} is damaged ({' '.join(said.split())}); nothing was changed: put a copy in its place")
-
-
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one, SQLite must have it alone."""
-    ends = time.monotonic() + _PATIENCE
+    ends = time.monotonic() + LONGEST_WAIT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()

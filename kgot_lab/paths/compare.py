@@ -15,7 +15,7 @@ _DATE = re.compile(r"(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([A-Z][a-z]{2,8})\.?\s+(?:
 _YEAR = re.compile(r"\b(\d{3,4})\b")
 _FIGURE = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _WORDS: tuple[tuple[ComparedBy, str], ...] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
-    ("longest", "(?:lived?|lives) (?:longer|longest)|longer (?:life|span)"),
+    ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
     ("shortest", "(?:lived?|lives) shorter"),
     ("same", "same|share"),
     ("latest", "later|younger|youngest|newer|newest|last|latest|(?:more|most) recent(?:ly)?"),

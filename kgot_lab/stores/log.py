@@ -277,6 +277,19 @@ def require_path(path: Path) -> None:
         raise BadInput(f"{str(path)!r} can be no path: give another")
 
 
+def holds_something(path: Path) -> bool:
+    """Whether a file is there and not empty; its folder is made if there is none. Raises StoreUnavailable for what is no file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            return False
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
+    if not path.is_file():
+        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    return True
+
+
 def _locked(path: Path) -> io.FileIO:
     """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it is closed."""
     while True:

@@ -95,7 +95,7 @@ def storm_again(question=""):
     begun = load_run(path).events[0]
     tool = search(list(read_documents(bundled("winter-storm")).documents), k=3)
     with InMemory() as store:
-        yield from think(question or begun.question, connect(f"recorded:{path}"), store, [tool], Limits(**begun.limits))
+        yield from think(question or begun.question, connect(f"recorded:{path}"), store, [tool], Limits.of_json(begun.limits))
 
 
 def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_events_every_time(monkeypatch):

@@ -15,6 +15,7 @@ TWO = ["Aas Ka Panchhi", "Phoolwari"]
         ("Which film has the director born later, A or B?", "latest"),
         ("Who is younger, A or B?", "latest"),
         ("Who lived longer, A or B?", "longest"),
+        ("Who has the longer lifespan, A or B?", "longest"),
         ("Which city has more inhabitants, A or B?", "most"),
         ("Which lake is smaller, A or B?", "least"),
         ("Are A and B in the same country?", "same"),

@@ -115,7 +115,7 @@ def started(events: Sequence[Event]) -> Started:
 def limits_of(begun: Started) -> Limits:
     """The limits of a recorded run; raises TraceError where this version has others."""
     try:
-        return Limits(**begun.limits)
+        return Limits.of_json(begun.limits)
     except TypeError as error:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
 

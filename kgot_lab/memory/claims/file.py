@@ -7,16 +7,16 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.statements import CLAIM_TABLES
-from kgot_lab.stores.log import require_path
+from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.stores.log import holds_something, require_path
 
 CLAIMS_APPLICATION = 0x6B676C63  # "kglc": how a file of claims is told from any other
 CLAIMS_VERSION = 1
-_CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in less than a second
 
 
-def opened_claims(path: Path | None, patience: float) -> sqlite3.Connection:
+def opened_claims(path: Path | None) -> sqlite3.Connection:
     """A connection to a file of claims, made if there is none there, or to one in memory.
 
     Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of them has written to it.
@@ -26,25 +26,13 @@ def opened_claims(path: Path | None, patience: float) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
-        connection = sqlite3.connect(where, patience, isolation_level=None, check_same_thread=False, uri=path is not None)
+        connection = sqlite3.connect(where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None)
         _prepare(connection, path)
         return connection
     except BaseException as error:
         if connection is not None:
             connection.close()
         raise said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error from None
-
-
-def said_of_file(error: Exception, path: Path | None) -> LabError:
-    """What an error of SQLite's means for who uses the file."""
-    where, code = path or "the claims in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(f"{where}: another process has been writing to it for too long; try again when it is done")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
-        return StoreDamaged(f"{where}: damaged ({error}), so nothing was written to it; put a copy of it in its place")
-    if code == sqlite3.SQLITE_TOOBIG:
-        return BadInput(f"{where}: {error}: no text of more than a billion bytes")
-    return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
 
 
 def _refuse_foreign_file(path: Path) -> None:
@@ -63,20 +51,13 @@ def _refuse_foreign_file(path: Path) -> None:
 
 
 def _look_at_head(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or (path.is_file() and not path.stat().st_size):
-            return
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
-    if not path.is_file():
-        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    if not holds_something(path):
+        return
     try:  # SQLite reads the head: a file opened and closed here would end the locks that this process has on it
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             _refuse_foreign_head(connection, path)
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-            raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
+        refuse_other_kinds(error, path)
         raise said_of_file(error, path) from None
 
 
@@ -90,10 +71,7 @@ def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None) -> N
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
     """Search for damage, make the tables where the file is new, and set what lasts as long as the connection."""
-    if _number(connection, "page_count") * _number(connection, "page_size") <= _CHECKED:
-        (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if said != "ok":
-            raise StoreDamaged(f"{path}: damaged ({said}), so nothing was written to it; put a copy of it in its place")
+    refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         connection.execute("BEGIN IMMEDIATE")  # before there is a log, so that the file's head says from the first what it is

@@ -15,11 +15,11 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.claims.file import opened_claims, said_of_file
+from kgot_lab.memory.claims.file import opened_claims
 from kgot_lab.memory.claims.statements import SCRUBBED, TO_SCRUB
 from kgot_lab.memory.claims.storage import ClaimRow
+from kgot_lab.memory.files import LONGEST_WAIT, said_of_file
 
-_PATIENCE = 30.0  # seconds to wait for another process
 _ANY = re.compile(r"= ANY\((:\w+)\)")
 
 
@@ -33,7 +33,7 @@ class SQLiteClaims:
         self.path = None if path == ":memory:" else Path(path)
         self._lock = threading.RLock()
         self._foreign = False
-        self._connection = opened_claims(self.path, _PATIENCE)
+        self._connection = opened_claims(self.path)
         tell_of_forks(self)
         if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had
             self.scrub()
@@ -84,11 +84,11 @@ class SQLiteClaims:
             self._empty_log()
 
     def _empty_log(self) -> None:
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + LONGEST_WAIT
         while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and self.path:
             if time.monotonic() > until:
                 wait = "its bytes leave the log when that is done and the file is opened again"
-                raise StoreUnavailable(f"{self.path}: erased, but another process has been reading it for {_PATIENCE:g} s; {wait}")
+                raise StoreUnavailable(f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}")
             time.sleep(0.01)
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.inherited import keep_for_ever, tell_of_forks
 from kgot_lab.stores.chain import SALVAGE
-from kgot_lab.stores.log import require_path
+from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.copies import private_copy
@@ -149,14 +149,8 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
 def _refuse_foreign(path: Path) -> None:
     """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if there is none."""
     require_path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or (path.is_file() and not path.stat().st_size):
-            return
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
-    if not path.is_file():
-        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    if not holds_something(path):
+        return
     there = path.stat()
     if (there.st_dev, there.st_ino) in _LOCKED_ELSEWHERE:
         how = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
