@@ -72,14 +72,15 @@ def bent() -> list[tuple[str, LoopSetting]]:
         solved_despite_votes,
     )  # fmt: skip
     from kgot_lab.loop.limits import REFERENCE
+    from kgot_lab.text.counted import counted
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
     return [
-        *(("vote", LoopSetting(f"{n} votes", REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n))) for n in (1, 3, 5)),
+        *(("vote", LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n))) for n in (1, 3, 5)),
         *(("missed", LoopSetting(f"{n} steps", REFERENCE.but(steps=n), partial(solved_despite_misses, LONGER, n))) for n in (3, 5, 7, 10)),
-        *(("broken", LoopSetting(f"{n} repairs", REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
-        *(("read", LoopSetting(f"{n} votes", REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
-        *(("read", LoopSetting(f"{n} forced reads", few.but(forced_reads=n), partial(solved_despite_forced_reads, n))) for n in (1, 3, 5)),
+        *(("broken", LoopSetting(counted(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
+        *(("read", LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
+        *(("read", LoopSetting(counted(n, "forced read"), few.but(forced_reads=n), partial(solved_despite_forced_reads, n))) for n in (1, 3, 5)),
     ]
 
 
