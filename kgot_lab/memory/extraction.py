@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -59,6 +59,8 @@ class TimedTriple(ExtractedTriple):
 
 
 class _OfList(BaseModel):
+    triples: Sequence[ExtractedTriple]
+
     @model_validator(mode="before")
     @classmethod
     def _of_list(cls, value: Any) -> Any:
