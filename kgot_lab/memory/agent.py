@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.turns import Noted, TellsCopies, Told, TurnMemory
+from kgot_lab.memory.turns import Noted, TellsCopies, ToldTurn, TurnMemory
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -164,7 +164,7 @@ class Agent:
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
         events: list[TurnEvent] = []
-        told = Told(run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock())
+        told = ToldTurn(run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock())
         noted = self._note(told, events)
         context = self._context(told, noted.new)
         system = f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}" if context else self.config.system
@@ -177,7 +177,7 @@ class Agent:
             self.config.entity_memory.note(noted.learnt)
         return TurnResult(text, noted.learnt, noted.new, context, tuple(events))
 
-    def _note(self, told: Told, events: list[TurnEvent]) -> Noted:
+    def _note(self, told: ToldTurn, events: list[TurnEvent]) -> Noted:
         """What came of a message: the triples that it states are kept."""
         memory = self.config.knowledge_graph
         if memory is None:
@@ -207,7 +207,7 @@ class Agent:
             except Exception as error:  # not the turn's fault
                 events.append(TurnEvent("observer failed", f"{type(observer).__name__}: {type(error).__name__}: {words_of(error)}"))
 
-    def _context(self, told: Told, new: tuple[Triple, ...]) -> str:
+    def _context(self, told: ToldTurn, new: tuple[Triple, ...]) -> str:
         """What the model is told: the things spoken of lately, and the relations that the message's words lead to."""
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         parts = [entities.build_context()] if entities is not None else []

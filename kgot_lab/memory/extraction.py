@@ -137,10 +137,10 @@ def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
 
 
 def _is_rubbish(triple: Triple) -> bool:
-    """Whether no reader would call it a fact: a part is empty or a whole text, or it is about one thing only."""
+    """Whether no reader would call it a fact: a part is empty, a whole text or no text, or it is about one thing only."""
     parts = triple.identity
     too_long = max(map(len, parts)) > _MOST_PART or len(triple.relation) > _MOST_RELATION
-    return not all(parts) or too_long or triple.subject.casefold() == triple.object.casefold()
+    return not all(parts) or too_long or "\0" in "".join(parts) or triple.subject.casefold() == triple.object.casefold()
 
 
 def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:

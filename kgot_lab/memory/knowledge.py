@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
 from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.triple_store import TripleStore, newest_of
-from kgot_lab.memory.turns import Noted, Told
+from kgot_lab.memory.turns import Noted, ToldTurn
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import LLM, Json, Triple
 
@@ -75,7 +75,7 @@ class KnowledgeGraphMemory:
         """
         return context_of(self.store, keywords, self.max_context_triples, lambda triple: self._is_sure(triple) and triple not in without)
 
-    def keep(self, told: Told, found: Extraction) -> Noted:
+    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
         """Keep what was found in a message of a conversation, with its turn and time."""
         learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
@@ -83,7 +83,7 @@ class KnowledgeGraphMemory:
             self.update(learnt)
         return Noted(learnt, new)
 
-    def context_for(self, told: Told, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without)
 

@@ -13,7 +13,7 @@ from kgot_lab.types import Triple
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldTurn:
     """A message that an agent was told: the name and number of its turn, its text, who said it, and when."""
 
     turn: str
@@ -38,10 +38,10 @@ class TurnMemory(Protocol):
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
         """What a model finds in a text; a bad reply is mended once if `repairs` is 1."""
 
-    def keep(self, told: Told, found: Extraction) -> Noted:
+    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
         """Keep what was found in a message."""
 
-    def context_for(self, told: Told, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
         """What a model is told of what keywords lead to, when a message is answered; triples in `without` are left out."""
 
     def count(self) -> int:

@@ -17,7 +17,7 @@ from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import context_of
 from kgot_lab.memory.matching import LONGEST_TEXT
 from kgot_lab.memory.stated_times import StatedTimes
-from kgot_lab.memory.turns import KeepsCopies, Noted, Told
+from kgot_lab.memory.turns import KeepsCopies, Noted, ToldTurn
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Triple
@@ -60,7 +60,7 @@ class ClaimMemory:
         """What the model finds in a text, with the times that it states; a bad reply is mended by a second call if `repairs` is 1."""
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
-    def keep(self, told: Told, found: Extraction) -> Noted:
+    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
         """Learn what was found in a message as claims of its turn; those that are not sure enough wait for review."""
         source = self.source_of(told.turn)
         with self.claims.storage.changing():
@@ -77,7 +77,7 @@ class ClaimMemory:
             held = tuple(fact for fact in found.triples if self.claims.holds(fact))
         return Noted(held, tuple(fact for fact in held if fact not in before), tuple(fact for fact in found.triples if fact not in held))
 
-    def context_for(self, told: Told, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without, at=told.at)
 
@@ -158,7 +158,7 @@ class _Remarks:
         return self._known[asked]
 
 
-def _claim(triple: Triple, source: str, told: Told, times: StatedTimes) -> Claim:
+def _claim(triple: Triple, source: str, told: ToldTurn, times: StatedTimes) -> Claim:
     since, until = times
     fact = Triple(*triple.identity)
     return Claim(

@@ -50,7 +50,7 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
 
 def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
     """Raise BadInput where names that are merged again were meanwhile merged into by what they go by."""
-    merges = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
+    merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
         seen, kept = {name}, merges.get(name, name)
         while kept in merges and kept not in seen:
