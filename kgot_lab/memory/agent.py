@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
-from kgot_lab.memory.extraction import Extraction, with_origin
-from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.extraction import Extraction
+from kgot_lab.memory.turns import Noted, TellsCopies, ToldTurn, TurnMemory
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -41,17 +41,26 @@ class ConversationMemory:
     def __init__(self, max_messages: int = 50):
         require_count(max_messages, 1, "max_messages")
         self.max_messages = max_messages
-        self.messages: tuple[Message, ...] = ()
+        self._of_turns: tuple[tuple[str, Message], ...] = ()
 
-    def add(self, *messages: Message) -> None:
-        """Take messages in; the oldest go where there are too many."""
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages, the oldest first."""
+        return tuple(message for _, message in self._of_turns)
+
+    def add(self, *messages: Message, turn: str = "") -> None:
+        """Take in messages of a turn; the oldest go where there are too many."""
         for message in messages:
             require(message, Message, "a conversation is made of Message(role, text)")
-        self.messages = (*self.messages, *messages)[-self.max_messages :]
+        self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
+
+    def forget(self, turn: str) -> None:
+        """Forget the messages of a turn."""
+        self._of_turns = tuple(each for each in self._of_turns if each[0] != turn)
 
     def clear(self) -> None:
         """Forget the conversation."""
-        self.messages = ()
+        self._of_turns = ()
 
 
 class EntityMemory:
@@ -76,6 +85,11 @@ class EntityMemory:
             if len(self._about) > self.max_entities:
                 del self._about[next(iter(self._about))]
 
+    def keep_only(self, holds: Callable[[Triple], bool]) -> None:
+        """Forget what holds no more, and the things of which nothing is left."""
+        kept = {thing: {each: None for each in said if holds(Triple(thing, *each))} for thing, said in self._about.items()}
+        self._about = {thing: said for thing, said in kept.items() if said}
+
     def build_context(self) -> str:
         """What is known of each thing, a line each, the one spoken of last first; "" where there is none."""
         lines = [_entity_line(name, self._about[name]) for name in self.names]
@@ -94,7 +108,7 @@ class AgentConfig:
     known before. A reply that is not in the shape asked for is mended by one call more if `repairs` is 1.
     """
 
-    knowledge_graph: KnowledgeGraphMemory | None = None
+    knowledge_graph: TurnMemory | None = None
     entity_memory: EntityMemory | None = None
     system: str = _SYSTEM
     own_turn: bool = True
@@ -107,7 +121,7 @@ class AgentConfig:
 class TurnEvent:
     """Something that happened in a turn and is no answer."""
 
-    kind: Literal["learnt", "refused", "not read", "extraction failed", "observer failed"]
+    kind: Literal["learnt", "to review", "refused", "not read", "extraction failed", "observer failed"]
     told: str
 
 
@@ -130,6 +144,17 @@ class Agent:
         self.provider, self.config = provider, config or AgentConfig()
         self.memory = ConversationMemory() if memory is None else memory
         self.turns = 0
+        if isinstance(self.config.knowledge_graph, TellsCopies):
+            self.config.knowledge_graph.copied_by(self)
+
+    def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
+        """Forget a turn, or the whole conversation where something was erased (None), since any reply may repeat it; see `KeepsCopies`."""
+        if turn is None:
+            self.memory.clear()
+        else:
+            self.memory.forget(turn)
+        if self.config.entity_memory is not None:
+            self.config.entity_memory.keep_only(holds)
 
     def run(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
         """Answer a message, or the last of several, after noting what it states. Raises BadInput, LLMError, StoreUnavailable.
@@ -139,25 +164,26 @@ class Agent:
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
         events: list[TurnEvent] = []
-        learnt, new = self._note(asked.text, run_id or f"turn {self.turns}", events)
-        context = self._context(asked.text, new)
+        told = ToldTurn(run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock())
+        noted = self._note(told, events)
+        context = self._context(told, noted.new)
         system = f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}" if context else self.config.system
         said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
         while said[0].role != "user":  # models refuse a conversation that begins with their own words
             del said[0]
         text: str = whole(checked_reply(self.provider, Prompt((Message("system", system), *said))).text)
-        self.memory.add(*earlier, asked, Message("assistant", text))
+        self.memory.add(*earlier, asked, Message("assistant", text), turn=told.turn)
         if self.config.entity_memory is not None:
-            self.config.entity_memory.note(learnt)
-        return TurnResult(text, learnt, new, context, tuple(events))
+            self.config.entity_memory.note(noted.learnt)
+        return TurnResult(text, noted.learnt, noted.new, context, tuple(events))
 
-    def _note(self, text: str, run_id: str, events: list[TurnEvent]) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
-        """The triples that a text states, which are kept, and those of them that were not known."""
+    def _note(self, told: ToldTurn, events: list[TurnEvent]) -> Noted:
+        """What came of a message: the triples that it states are kept."""
         memory = self.config.knowledge_graph
         if memory is None:
-            return (), ()
+            return Noted()
         try:
-            found = memory.extracted(text, repairs=self.config.repairs)
+            found = memory.extracted(told.text, repairs=self.config.repairs)
         except Exception as error:  # whatever a model sends, or fails by, the turn goes on
             events.append(TurnEvent("extraction failed", f"{type(error).__name__}: {words_of(error)}"))
             found = Extraction()
@@ -165,28 +191,29 @@ class Agent:
             events.append(TurnEvent("refused", "; ".join(found.refused)))
         if found.left_out:
             events.append(TurnEvent("not read", f"{found.left_out:,} tokens"))
-        learnt = tuple(with_origin(found.triples, source_turn=self.turns, created_at=self.config.clock()))
-        new = tuple(triple for triple in learnt if not memory.store.query(*triple.identity))
-        if learnt:
-            memory.update(learnt)
-            events.append(TurnEvent("learnt", "; ".join(map(str, learnt))))
-        self._tell(run_id, learnt, memory, events)
-        return learnt, new
+        noted = memory.keep(told, found)
+        if noted.learnt:
+            events.append(TurnEvent("learnt", "; ".join(map(str, noted.learnt))))
+        if noted.waiting:
+            events.append(TurnEvent("to review", "; ".join(map(str, noted.waiting))))
+        self._tell(told.turn, noted.learnt, memory, events)
+        return noted
 
-    def _tell(self, run_id: str, learnt: tuple[Triple, ...], memory: KnowledgeGraphMemory, events: list[TurnEvent]) -> None:
-        total = memory.store.count() if self.config.observers else 0
+    def _tell(self, run_id: str, learnt: tuple[Triple, ...], memory: TurnMemory, events: list[TurnEvent]) -> None:
+        total = memory.count() if self.config.observers else 0
         for observer in self.config.observers:
             try:
                 observer.on_kg_extraction(run_id, len(learnt), total, list(learnt))
             except Exception as error:  # not the turn's fault
                 events.append(TurnEvent("observer failed", f"{type(observer).__name__}: {type(error).__name__}: {words_of(error)}"))
 
-    def _context(self, text: str, new: tuple[Triple, ...]) -> str:
+    def _context(self, told: ToldTurn, new: tuple[Triple, ...]) -> str:
         """What the model is told: the things spoken of lately, and the relations that the message's words lead to."""
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         parts = [entities.build_context()] if entities is not None else []
         if memory is not None:
-            parts.append(memory.build_context(keywords_of(text), without=frozenset() if self.config.own_turn else frozenset(new)))
+            without = frozenset() if self.config.own_turn else frozenset(new)
+            parts.append(memory.context_for(told, keywords_of(told.text), without=without))
         return "\n\n".join(filter(None, parts))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
 from kgot_lab.memory.grounded import facts_prompt, grounded_and_not, sentences_of_documents
+from kgot_lab.memory.stated_times import StatedTimes, stated_time
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
@@ -28,6 +29,12 @@ _SYSTEM = (
     f"{SPEAKER} for whoever says I. confidence tells, from 0 to 1, how plainly the text states it. Note nothing that it does not state, "
     "no questions and no wishes; where it states nothing, the list is empty."
 )
+_FORM = 'Reply as JSON: {"triples": [{"subject": "...", "relation": "...", "object": "...", "confidence": 0.9}]}'
+_SYSTEM_TIMES = (
+    " valid_from and valid_until tell since when and until when it is so, as 2019, 2019-05 or 2019-05-03, where the text states a date; "
+    "elsewhere they are empty."
+)
+_FORM_TIMES = _FORM.replace("0.9}", '0.9, "valid_from": "2019", "valid_until": ""}')
 
 
 class ExtractedTriple(BaseModel):
@@ -39,10 +46,20 @@ class ExtractedTriple(BaseModel):
     confidence: float = Field(ge=0, le=1, allow_inf_nan=False)
 
 
-class ExtractedTriples(BaseModel):
-    """The relations of a text; a bare list is taken too."""
+class TimedTriple(ExtractedTriple):
+    """A relation as a model notes it, with the dates since when and until when it is so, "" where the text states none."""
 
-    triples: list[ExtractedTriple]
+    valid_from: str = ""
+    valid_until: str = ""
+
+    @field_validator("valid_from", "valid_until", mode="before")
+    @classmethod
+    def _or_none(cls, value: Any) -> Any:
+        return "" if value is None else value
+
+
+class _OfList(BaseModel):
+    triples: Sequence[ExtractedTriple]
 
     @model_validator(mode="before")
     @classmethod
@@ -50,33 +67,56 @@ class ExtractedTriples(BaseModel):
         return {"triples": value} if isinstance(value, list) else value
 
 
+class ExtractedTriples(_OfList):
+    """The relations of a text; a bare list is taken too."""
+
+    triples: list[ExtractedTriple]
+
+
+class TimedTriples(_OfList):
+    """The relations of a text with the dates that it states; a bare list is taken too."""
+
+    triples: list[TimedTriple]
+
+
 @dataclass(frozen=True)
 class Extraction:
-    """What was taken from a text; what the model wrote that the text does not say, as it may be shown; how many tokens were not read."""
+    """What was taken from a text; what the model wrote that the text does not say, as it may be shown; how many tokens were not read.
+
+    `times` has since when and until when a triple is so, for those of which the text states it: several where it was so again.
+    """
 
     triples: tuple[Triple, ...] = ()
     refused: tuple[str, ...] = ()
     left_out: int = 0
+    times: Mapping[Triple, tuple[StatedTimes, ...]] = field(default_factory=dict)
 
 
-def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1) -> Extraction:
-    """The triples of a text by one call, whose reply follows a schema; a bad one is mended once if `repairs` is 1. Raises LLMError."""
+def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
+    """The triples of a text by one call, whose reply follows a schema; a bad one is mended once if `repairs` is 1. Raises LLMError.
+
+    With `times` the model is asked for dates too. One that the text does not state is left out; a triple that ended then is refused, since
+    it would seem to be so still, and so is one that ends before it begins.
+    """
     text = whole(text)
     shown = shorten(text, _MOST_TOKENS)
     asked = f"{fenced(shown, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
-    form = 'Reply as JSON: {"triples": [{"subject": "...", "relation": "...", "object": "...", "confidence": 0.9}]}'
-    prompt = Prompt((Message("system", _SYSTEM), Message("user", asked + form)), schema_of(ExtractedTriples), max_tokens=1500)
-    made = structured(llm, prompt, ExtractedTriples) if repairs else parse(checked_reply(llm, prompt).text, ExtractedTriples)
-    kept, refused = dict[Triple, None](), list[str]()
+    system, form, shape = (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
+    prompt = Prompt((Message("system", system), Message("user", asked + form)), schema_of(shape), max_tokens=1500)
+    made = structured(llm, prompt, shape) if repairs else parse(checked_reply(llm, prompt).text, shape)
+    kept, refused = dict[Triple, list[StatedTimes]](), list[str]()
     there = frozenset(telling_words(shown))
     for each in made.triples:
         subject, relation, object = (" ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object))
         triple = Triple(subject, relation, object, each.confidence)
-        if not triple.identity[0] or _is_rubbish(triple) or not _is_said(triple, there, shown):
+        span = _times_of(each, shown) if isinstance(each, TimedTriple) else (None, None)
+        if _is_rubbish(triple) or not _is_said(triple, there, shown) or span is None:
             refused.append(str(triple)[:_MOST_PART])
         else:
-            kept.setdefault(triple)
-    return Extraction(tuple(kept), tuple(refused), tokens(text) - tokens(shown))
+            kept.setdefault(triple, [])
+            kept[triple] += [span] * (any(span) and span not in kept[triple])
+    stated = {triple: tuple(found) for triple, found in kept.items() if found}
+    return Extraction(tuple(kept), tuple(refused), tokens(text) - tokens(shown), stated)
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
@@ -97,10 +137,18 @@ def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
 
 
 def _is_rubbish(triple: Triple) -> bool:
-    """Whether no reader would call it a fact: a part is empty or a whole text, or it is about one thing only."""
+    """Whether no reader would call it a fact: a part is empty, a whole text or no text, or it is about one thing only."""
     parts = triple.identity
     too_long = max(map(len, parts)) > _MOST_PART or len(triple.relation) > _MOST_RELATION
-    return not all(parts) or too_long or triple.subject.casefold() == triple.object.casefold()
+    return not all(parts) or too_long or "\0" in "".join(parts) or triple.subject.casefold() == triple.object.casefold()
+
+
+def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
+    """Since when and until when a text says that a triple is so; None where what the model says of its end cannot be."""
+    since, until = stated_time(triple.valid_from, text), stated_time(triple.valid_until, text, end=True)
+    if (triple.valid_until.strip() and until is None) or (since is not None and until is not None and until <= since):
+        return None
+    return since, until
 
 
 def _is_said(triple: Triple, there: frozenset[str], text: str) -> bool:

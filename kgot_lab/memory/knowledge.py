@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import datetime
-from typing import Self, get_args
+from typing import Self
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, require_parts
-from kgot_lab.llm import check_spec, connect
-from kgot_lab.memory.extraction import Extraction, ExtractionMode, extract_by_schema, extract_grounded
+from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
+from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.triple_store import TripleStore, newest_of
+from kgot_lab.memory.turns import Noted, ToldTurn
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import LLM, Json, Triple
 
@@ -38,22 +38,13 @@ class KnowledgeGraphMemory:
         aliases: Mapping[str, str] | None = None,
     ):
         require_parts(store, ("add", "query", "search", "delete", "all", "clear", "count"), "store is a store of triples")
-        for name, model in (("provider", provider), ("extraction_model", extraction_model)):
-            if model is not None and not isinstance(model, str):
-                require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
-        if isinstance(provider, str):
-            raise BadInput(f"provider is a model: give connect({provider!r}), or the name as extraction_model")
-        if isinstance(extraction_model, str):
-            check_spec(extraction_model)
         require_count(max_context_triples, 0, "max_context_triples")
         if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
             raise BadInput(f"min_confidence is a number from 0 to 1, not {described_value(min_confidence)}")
-        if extraction not in get_args(ExtractionMode):
-            raise UnknownName("extraction", str(extraction), get_args(ExtractionMode))
+        self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
         self.max_context_triples, self.min_confidence, self.extraction = max_context_triples, float(min_confidence), extraction
-        self.aliases = _checked_aliases(aliases)
-        self._model: LLM | None = None
+        self.aliases = self._extractor.aliases
 
     def extract_triples(self, text: str) -> list[Triple]:
         """The triples that a text states, found by the model and not yet kept; none where there is no model. Raises LLMError.
@@ -64,22 +55,17 @@ class KnowledgeGraphMemory:
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
         """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if `repairs` is 1."""
-        require(text, str, "what triples are taken from is a text")
-        llm = self._extracting()
-        if llm is None or not text.strip():
-            return Extraction()
-        found = extract_grounded(llm, text) if self.extraction == "grounded" else extract_by_schema(llm, text, repairs=repairs)
-        return replace(found, triples=tuple(dict.fromkeys(map(self._renamed, found.triples))))
+        return self._extractor.extracted(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
         """Keep triples, with their relations under the names that `aliases` gives; raises BadInput."""
         if not isinstance(triples, Iterable) or isinstance(triples, str):
             raise BadInput(f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}")
-        self.store.add([self._renamed(triple) for triple in triples])
+        self.store.add([self._extractor.renamed(triple) for triple in triples])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """The triples that hold any of the keywords and are sure enough, best first; see `TripleStore.search`."""
-        return self._found(keywords, top_k, self._is_sure)
+        return _filled(lambda wanted: self.store.search(keywords, wanted), top_k, self._is_sure)
 
     def build_context(self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()) -> str:
         """What is known, a line each, as a prompt is given it; "" where nothing is. Triples in `without` are left out.
@@ -87,20 +73,23 @@ class KnowledgeGraphMemory:
         With keywords, the triples that hold them, then what is known of the objects of those, as far as there is room; without, those
         that were added last.
         """
+        return context_of(self.store, keywords, self.max_context_triples, lambda triple: self._is_sure(triple) and triple not in without)
 
-        def fits(triple: Triple) -> bool:
-            return self._is_sure(triple) and triple not in without
+    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
+        """Keep what was found in a message of a conversation, with its turn and time."""
+        learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
+        new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
+        if learnt:
+            self.update(learnt)
+        return Noted(learnt, new)
 
-        most = self.max_context_triples
-        if keywords is None:
-            kept = _filled(lambda wanted: newest_of(self.store, wanted)[::-1], most, fits)[::-1]
-        else:
-            found = dict.fromkeys(self._found(keywords, most, fits))
-            for triple in list(found):
-                if len(found) < most:
-                    found |= dict.fromkeys(filter(fits, self.store.query(subject=triple.object)))
-            kept = list(found)[:most]
-        return "\n".join([KNOWN_RELATIONSHIPS, *map(_line, kept)]) if kept else ""
+    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+        """What a model is told when a message is answered: see `build_context`."""
+        return self.build_context(keywords, without=without)
+
+    def count(self) -> int:
+        """How many triples the store holds."""
+        return self.store.count()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -132,24 +121,30 @@ class KnowledgeGraphMemory:
     def __repr__(self) -> str:
         return f"<KnowledgeGraphMemory of {self.store!r}>"
 
-    def _extracting(self) -> LLM | None:
-        if self._model is None:
-            named = self.extraction_model
-            self._model = connect(named) if isinstance(named, str) else named or self.provider
-        return self._model
-
-    def _renamed(self, triple: Triple) -> Triple:
-        require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
-        return replace(triple, relation=self.aliases.get(triple.relation, triple.relation)) if self.aliases else triple
-
     def _is_sure(self, triple: Triple) -> bool:
         return triple.confidence >= self.min_confidence
 
-    def _found(self, keywords: Sequence[str], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
-        return _filled(lambda wanted: self.store.search(keywords, wanted), most, fits)
-
 
 _SETTINGS = ("max_context_triples", "min_confidence", "extraction", "extraction_model", "aliases")
+
+
+def context_of(
+    store: TripleStore,
+    keywords: Sequence[str] | None,
+    most: int,
+    fits: Callable[[Triple], bool],
+    remark: Callable[[Triple], str] = lambda _: "",
+) -> str:
+    """A line for each of at most so many triples that fit, with its confidence and a remark; see `KnowledgeGraphMemory.build_context`."""
+    if keywords is None:
+        kept = _filled(lambda wanted: newest_of(store, wanted)[::-1], most, fits)[::-1]
+    else:
+        found = dict.fromkeys(_filled(lambda wanted: store.search(keywords, wanted), most, fits))
+        for triple in list(found):
+            if len(found) < most:
+                found |= dict.fromkeys(filter(fits, store.query(subject=triple.object)))
+        kept = list(found)[:most]
+    return "\n".join([KNOWN_RELATIONSHIPS, *(_line(triple, remark(triple)) for triple in kept)]) if kept else ""
 
 
 def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
@@ -164,20 +159,10 @@ def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Tripl
         wanted *= 8
 
 
-def _line(triple: Triple) -> str:
+def _line(triple: Triple, remark: str) -> str:
     """A triple on one line, whatever its texts hold: what begins a line of a context is ours."""
     said = " ".join(harmless(" ".join(part.split())) for part in triple.identity)
-    return f"- {said} ({triple.confidence:.2f})"
-
-
-def _checked_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
-    if aliases is None:
-        return {}
-    if not isinstance(aliases, Mapping) or not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
-        raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
-    if chained := sorted(set(aliases.values()) & set(aliases)):
-        raise BadInput(f"aliases: {chained[0]!r} is a new name and has another itself; give the last one")
-    return dict(aliases)
+    return f"- {said} ({triple.confidence:.2f}{remark})"
 
 
 def _as_json(triple: Triple) -> dict[str, Json]:

@@ -56,6 +56,7 @@ RUBBISH = {
     "of one thing": {"subject": "Bob", "relation": "is", "object": "bob"},
     "empty": {"subject": " ", "relation": "is", "object": "Bob"},
     "a whole text": {"subject": "Alice", "relation": "is", "object": "Acme " * 200_000},
+    "a NUL in a part": {"subject": "Alice", "relation": "is\0", "object": "Bob"},
     "a relation that tells a story": {"subject": "Alice", "relation": "is the one who " * 10, "object": "Bob"},
 }
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
+from support import claiming_script
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.memory.sqlite import TRIPLE_TABLES, SQLiteTripleStore
@@ -75,6 +78,24 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
         for name in ("first", "second", "both"):
             assert {triple.object for triple in store.query(subject=name)} == set(map(str, range(1000)))
             assert len(store.search([name], top_k=5000)) == 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_path):
+    path, rng = tmp_path / "knowledge.db", Random(0)
+    command = [sys.executable, claiming_script.__file__, str(path), "forks", "1000000", "triples"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as launcher:
+        for round in range(25):
+            launcher.stdin.write(f"w{round}\n")
+            writer = int(launcher.stdout.readline())
+            lines = [launcher.stdout.readline() for _ in range(rng.randrange(6))]
+            os.kill(writer, signal.SIGKILL)
+            lines += iter(launcher.stdout.readline, "ended\n")
+            with SQLiteTripleStore(path) as store:
+                kept = [int(each.subject.partition("-")[2]) for each in store.all() if each.subject.startswith(f"w{round}-")]
+                assert kept == list(range(len(kept))) and len(lines) <= len(kept)
+                assert len(store.search([f"w{round}"], top_k=10_000)) == len(kept)  # its index of words is as whole
+        launcher.stdin.close()
 
 
 def test_two_memories_on_one_file_see_what_the_other_adds(path):

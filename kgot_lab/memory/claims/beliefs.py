@@ -46,6 +46,17 @@ class Beliefs:
             asked = {names.read(Triple(*row)) for row in self.storage.rows(sql.facts_where(*wanted), by_name)}
             return tuple(sorted(asked & self._held(asked).keys(), key=triple_key))
 
+    def triples(self) -> tuple[Triple, ...]:
+        """The facts that hold, each with how sure it is and when it was first learnt, in that order."""
+        with self.storage.reading():
+            names, learnt = self._aliases(), dict[Triple, int]()
+            for *fact, at in self.storage.rows(sql.LEARNT_AT, {"known": self._known}):
+                learnt.setdefault(names.read(Triple(*fact)), at)
+            held = self._held()
+        there = [(learnt[fact], fact, combined_confidence(by)) for fact, by in held.items()]
+        ordered = sorted(there, key=lambda each: (each[0], triple_key(each[1])))
+        return tuple(Triple(*triple_key(fact), confidence, created_at=moment(at)) for at, fact, confidence in ordered)
+
     def holds(self, fact: Triple) -> bool:
         """Whether a fact holds."""
         return bool(self._claims_of(fact))

@@ -175,6 +175,11 @@ class Claims(Beliefs):
         self._require_claim(id)
         return claims_by_id(self.storage, [id])[0]
 
+    def from_source(self, source: str) -> tuple[Claim, ...]:
+        """Every claim of a source as it was learnt, whether it counts or not, in the order of their ids."""
+        ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
+        return claims_by_id(self.storage, ids)
+
     def history(self, claim: str) -> tuple[Stood, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""
         self._require_claim(claim)

@@ -53,6 +53,8 @@ DERIVED = f"""SELECT DISTINCT {_FACT} FROM premises p JOIN claims c ON c.id = p.
 QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
   AND s.value = 'queued' AND {_UNDROPPED} ORDER BY c.id"""
 CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
+LEARNT_AT = f"""SELECT {_FACT}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
+  JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, c.id"""
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}

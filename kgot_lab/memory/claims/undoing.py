@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from kgot_lab.errors import BadInput, require_count
+from kgot_lab.errors import BadInput, require_count, shortly
 from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell
+from kgot_lab.memory.claims.network import NOW
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.memory.claims.storage import ClaimRow
 
@@ -23,6 +25,7 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
         with what_fell(beliefs.storage, change, claims) as told:
             overtaken = {row[5] for row in opened if not _close(change, row)}
             overtaken |= {by for row in closed for by in _open_again(change, row)}
+            _refuse_circles(change, number, [row[1] for row in closed if row[0] == "merged"])
         if overtaken and change.number is None:
             by_later = ", ".join(map(str, sorted(overtaken)))
             raise BadInput(f"what change {number} did was changed again since, by {by_later}: undo that first")
@@ -43,6 +46,18 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
     if last != number:
         raise BadInput(f"change {number} was undone, last by change {last}: undo that one to turn it round again")
     return int(erased)
+
+
+def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
+    """Raise BadInput where names that are merged again were meanwhile merged into by what they go by."""
+    merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
+    for name in names:
+        seen, kept = {name}, merges.get(name, name)
+        while kept in merges and kept not in seen:
+            seen.add(kept)
+            kept = merges[kept]
+        if name in merges and kept in seen:
+            raise BadInput(f"undoing change {number} would merge {shortly(name)} in a circle: unmerge {shortly(merges[name])} first")
 
 
 def _close(change: ClaimChange, row: ClaimRow) -> bool:

@@ -1,0 +1,187 @@
+"""A memory of a conversation that learns claims: what a turn taught can be traced to it, changes with time, and can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from datetime import datetime
+
+from kgot_lab.errors import require_count, require_parts
+from kgot_lab.memory.claims.claim import Claim, Span, plain_text, plain_triple
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.reports import Erased, Fallen
+from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
+from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.in_memory import InMemoryTripleStore
+from kgot_lab.memory.knowledge import context_of
+from kgot_lab.memory.matching import LONGEST_TEXT
+from kgot_lab.memory.stated_times import StatedTimes
+from kgot_lab.memory.turns import KeepsCopies, Noted, ToldTurn
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import telling_words
+from kgot_lab.types import LLM, Triple
+
+
+class ClaimMemory:
+    """What the turns of a conversation claim, for AgentConfig(knowledge_graph=…); a turn is the source "session/turn".
+
+    A turn is one call of the model at most (`extraction="schema"`). What it states is a Claim, valid from the time that the text gives, or
+    else from when it was said. In a relation declared "single" the fact that began last is told and the earlier one no more; nothing a
+    model says retires a fact. A turn of the same name, session and words changes nothing the second time. Raises BadInput.
+    """
+
+    def __init__(
+        self,
+        claims: Claims,
+        provider: LLM | None = None,
+        *,
+        session: str,
+        extraction_model: str | LLM | None = None,
+        extraction: ExtractionMode = "schema",
+        aliases: Mapping[str, str] | None = None,
+        max_context_triples: int = 30,
+    ):
+        require_parts(claims, ("learn", "retract_source", "erase_source"), "claims are Claims(SQLiteClaims(path))")
+        require_count(max_context_triples, 0, "max_context_triples")
+        self.claims, self.session = claims, plain_text(session, "the name of a session")
+        self.max_context_triples = max_context_triples
+        self._extractor = Extractor(provider, extraction_model, extraction, aliases)
+        self._keepers: list[KeepsCopies] = []
+
+    def __repr__(self) -> str:
+        return f"<ClaimMemory of {self.session!r} in {self.claims.storage!r}>"
+
+    def source_of(self, turn: str) -> str:
+        """The source that the claims of a turn have."""
+        return f"{self.session}/{turn}"
+
+    def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
+        """What the model finds in a text, with the times that it states; a bad reply is mended by a second call if `repairs` is 1."""
+        return self._extractor.extracted(text, repairs=repairs, times=True)
+
+    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
+        """Learn what was found in a message as claims of its turn; those that are not sure enough wait for review."""
+        source = self.source_of(told.turn)
+        with self.claims.storage.changing():
+            before = {fact for fact in found.triples if self.claims.holds(fact)}
+            earlier = {(claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)}
+            claims = [
+                _as_told_before(claim, earlier, stated=bool(times[0] or times[1]))
+                for triple in found.triples
+                for times in found.times.get(triple, ((None, None),))
+                for claim in [_claim(triple, source, told, times)]
+            ]
+            if claims:
+                self.claims.learn(claims, by=told.said_by)
+            held = tuple(fact for fact in found.triples if self.claims.holds(fact))
+        return Noted(held, tuple(fact for fact in held if fact not in before), tuple(fact for fact in found.triples if fact not in held))
+
+    def context_for(self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()) -> str:
+        """What a model is told when a message is answered: see `build_context`."""
+        return self.build_context(keywords, without=without, at=told.at)
+
+    def build_context(
+        self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset(), at: datetime | None = None
+    ) -> str:
+        """What holds at a time (None: now), a line each, with when it changed or what contests it; "" where nothing does.
+
+        With keywords, the facts that hold them, then what is known of the objects of those; without, those that were learnt last.
+        """
+        at = self.claims.now() if at is None else at
+        with self.claims.storage.reading():
+            remarks = _Remarks(self.claims, at)
+            there = InMemoryTripleStore()
+            there.add(each for each in self.claims.as_of(valid=at).triples() if max(map(len, each.identity)) <= LONGEST_TEXT)
+            return context_of(
+                there, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
+            )
+
+    def count(self) -> int:
+        """How many facts hold."""
+        return len(self.claims.facts())
+
+    # --- forgetting ---------------------------------------------------------------------------------------------------
+
+    def copied_by(self, keeper: KeepsCopies) -> None:
+        """Tell a keeper of copies from now on what is forgotten and erased; an Agent asks for it itself."""
+        self._keepers.append(keeper)
+
+    def forget(self, source: str, *, by: str = "") -> Fallen:
+        """Retract what a source claims, here and in what an agent keeps of that turn; an undo brings back the claims, not the copies."""
+        turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
+        with self._telling_copies("" if turn == source else turn):
+            return self.claims.retract_source(source, by=by)
+
+    def erase(self, what: str | Triple, *, by: str = "") -> Erased:
+        """Take a source, or a fact, out of every file for good, and with it all that an agent keeps that may repeat it."""
+        if isinstance(what, Triple):
+            fact = plain_triple(what, "a fact")
+            with self._telling_copies(None):
+                return self.claims.erase_fact(fact, by=by)
+        source = plain_text(what, "what is erased, a source or a Triple,")
+        with self._telling_copies(None):
+            return self.claims.erase_source(source, by=by)
+
+    @contextmanager
+    def _telling_copies(self, turn: str | None) -> Iterator[None]:
+        try:
+            yield
+        finally:  # also where another process still reads the file: its bytes go later, the copies now
+            for keeper in self._keepers:
+                keeper.let_go(turn, self.claims.holds)
+
+
+class _Remarks:
+    """What answers at a time, and since when: each subject and relation is looked up once."""
+
+    def __init__(self, claims: Claims, at: datetime) -> None:
+        self._claims, self._at = claims, at
+        self._single = {relation for relation, cardinality in claims.declared().items() if cardinality == "single"}
+        self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
+
+    def answers(self, triple: Triple) -> bool:
+        """Whether no other fact answers in the place of this one."""
+        return triple.relation not in self._single or triple in self._about(triple)[0]
+
+    def of(self, triple: Triple) -> str:
+        """When the answer changed, or that another is as good."""
+        return self._about(triple)[1] if triple.relation in self._single else ""
+
+    def _about(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
+        asked = triple.subject, triple.relation
+        if asked not in self._known:
+            now = self._claims.current(*asked, self._at)
+            began_later = [each for each in self._claims.changes_of(*asked) if each.until is not None and each.until == now.since]
+            remark = "; contested" if now.contested else f"; changed on {now.since:%Y-%m-%d}" if began_later and now.since else ""
+            self._known[asked] = now.facts, remark
+        return self._known[asked]
+
+
+def _claim(triple: Triple, source: str, told: ToldTurn, times: StatedTimes) -> Claim:
+    since, until = times
+    fact = Triple(*triple.identity)
+    return Claim(
+        fact,
+        source,
+        _span(fact, told.text),
+        told.said_by,
+        confidence=triple.confidence,
+        valid_from=told.at if since is None and until is None else since,
+        valid_until=until,
+    )
+
+
+def _as_told_before(claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool) -> Claim:
+    """The claim of the same words that the turn made when it was told before, where no time but that of the telling is another."""
+    return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
+
+
+def _span(fact: Triple, text: str) -> Span:
+    """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not kept twice, where none does."""
+    ends = [set(telling_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
+    for sentence in sentences(text):
+        words, start = set(telling_words(sentence)), text.find(sentence)
+        if start >= 0 and all(not end or end & words for end in ends):
+            return Span(start, start + len(sentence), sentence)
+    return Span(0, len(text))
