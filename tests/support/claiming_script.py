@@ -1,4 +1,4 @@
-"""Learns claims in a file, one in a change, and says each number once it is kept: in this process, or in forks that may be killed."""
+"""Learns claims in one place, one in a change, and says each number once it is kept: in this process, or in forks that may be killed."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import os
 import sys
 
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.types import Triple
 
 
-def learn(path: str, source: str, count: int) -> None:
+def learn(place: str, namespace: str | None, source: str, count: int) -> None:
     """Learn so many claims of a source, and write the number of each to the output when it is kept."""
-    with Claims(SQLiteClaims(path)) as claims:
+    with open_claims(place, namespace=namespace) as claims:
         for number in range(count):
             claims.learn(Claim(Triple(f"{source}-{number}", "is", "kept"), source))
             os.write(1, f"{number}\n".encode())
 
 
 def main() -> None:
-    path, source, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    place, namespace, source, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
     if source != "forks":
-        return learn(path, source, count)
+        return learn(place, namespace, source, count)
     for line in sys.stdin:  # the name of the next writer
         child = os.fork()
         if not child:
             os.write(1, f"{os.getpid()}\n".encode())
-            learn(path, line.strip(), count)
+            learn(place, namespace, line.strip(), count)
             os._exit(0)
         os.waitpid(child, 0)
         os.write(1, b"ended\n")
