@@ -20,14 +20,15 @@ def open_claims(
 ) -> Claims:
     """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
 
-    Raises UnknownName for another address; BadInput for a place that cannot be one or holds something else, and for a namespace of a
-    file; StoreUnavailable, StoreDamaged and NotInstalled.
+    Raises BadInput for a place that can be none or holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged
+    and NotInstalled.
     """
     require(place, (str, Path), "claims are kept in a file or at an address")
     storage: ClaimStorage
     if isinstance(place, str) and "://" in place:
-        if resolved(place)[0] != "postgres":
-            raise BadInput(f"claims are kept in a file or at postgresql://HOST/NAME, not at {place.partition('://')[0]}://")
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
+            raise BadInput("claims are kept in a file or at postgresql://HOST/NAME, and at no other address")
+        resolved(place)
         storage = PostgresClaims(place, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
     elif namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")

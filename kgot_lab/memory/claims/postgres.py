@@ -182,8 +182,8 @@ class PostgresClaims:
 
 
 def _kept_by_vacuum(connection: Connection, table: str) -> int:
-    """Write a table anew; how many deleted rows had to stay, by what the server tells of it."""
-    kept = []
+    """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises StoreUnavailable where it does not."""
+    kept: list[int] = []
 
     def hear(said: psycopg.errors.Diagnostic) -> None:
         kept.extend(map(int, re.findall(r"\d+", said.message_detail or "")[:1]))  # "3 dead row versions cannot be removed yet."
@@ -193,6 +193,10 @@ def _kept_by_vacuum(connection: Connection, table: str) -> int:
         connection.execute(f"VACUUM (FULL, VERBOSE) {table}")
     finally:
         connection.remove_notice_handler(hear)
+    if not kept:  # the server only warns
+        raise StoreUnavailable(
+            f"erased, but its bytes are still there: only the owner of the table {table} may write it anew (VACUUM FULL)"
+        )
     return sum(kept)
 
 
