@@ -67,7 +67,8 @@ class InPostgres:
 
     def files_with(self, word: str) -> list[str]:
         """The files of tables, indexes and catalogues that hold a word, after the server wrote out what it had in memory."""
-        self.asked("ANALYZE", "CHECKPOINT")
+        tables = self.asked(f"SELECT format('ANALYZE %I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = '{self.namespace}'")
+        self.asked(*(statement for (statement,) in tables), "CHECKPOINT")
         return holding(self.data / "base", word)
 
 

@@ -22,6 +22,8 @@ def main() -> None:
     place, namespace, source, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
     if source != "forks":
         return learn(place, namespace, source, count)
+    if "://" in place:
+        import psycopg  # noqa: F401  (once, and not in every fork)
     for line in sys.stdin:  # the name of the next writer
         child = os.fork()
         if not child:

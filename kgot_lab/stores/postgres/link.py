@@ -153,7 +153,9 @@ def _parts(psycopg: Any, where: str) -> dict[str, Any]:
     authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
     try:
         if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two
-            return dict(psycopg.conninfo.conninfo_to_dict(where))
+            parts = dict(psycopg.conninfo.conninfo_to_dict(where))
+            if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
+                return parts
     except psycopg.Error:
         pass
     raise BadInput(
