@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,8 @@ class PostgresClaims:
         self._lock = int.from_bytes(hashlib.blake2b(f"{_MARK}{namespace}".encode(), digest_size=8).digest(), "big", signed=True)
         self._over: LabError | None = None  # why it can be used no more
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
+        self._changing = False
+        self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._circle = Circle()
         self._link = PostgresLink(self._where, self._greet, self._circle)
         tell_of_forks(self)
@@ -63,8 +65,20 @@ class PostgresClaims:
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         given = {name: list(value) if isinstance(value, tuple | set) else value for name, value in (values or {}).items()}
         with self._transaction("BEGIN") as connection:
-            cursor = connection.execute(_in_postgres(statement), given)
-            return cursor.fetchall() if cursor.description else []
+            self._waiting.append((_in_postgres(statement), given))
+            if self._changing and not statement.startswith("SELECT"):
+                return []  # sent with the next question or the end of the change, since every exchange with a server takes time
+            return self._sent(connection)
+
+    def _sent(self, connection: Connection) -> list[ClaimRow]:
+        """Send the statements that wait, in one exchange; the rows that the last one found."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return []
+        together = len(waiting) > 1 and driver().Pipeline.is_supported()
+        with connection.pipeline() if together else nullcontext():
+            cursors = [connection.execute(*each) for each in waiting]
+        return cursors[-1].fetchall() if cursors[-1].description else []
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -73,8 +87,13 @@ class PostgresClaims:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        with self._transaction(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock})"):
-            yield
+        with self._transaction(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock})") as connection:
+            outer, self._changing = self._changing, True
+            try:
+                yield
+                self._sent(connection)
+            finally:
+                self._changing = outer
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -87,7 +106,7 @@ class PostgresClaims:
                 try:
                     yield connection
                 finally:
-                    self._within = None
+                    self._within, self._waiting = None, []
                 self._refuse_over()
 
     def scrub(self) -> None:
@@ -122,7 +141,7 @@ class PostgresClaims:
     def forked(self) -> None:
         """In a child: the connection is the parent's."""
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
-        self._within = None
+        self._within, self._waiting, self._changing = None, [], False
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
