@@ -16,7 +16,7 @@ from kgot_lab.memory.claims.statements import CLAIM_INDEXES, CLAIM_TABLES, POSTG
 from kgot_lab.memory.claims.storage import ClaimRow
 from kgot_lab.memory.files import LONGEST_WAIT
 from kgot_lab.stores.postgres.link import Circle, PostgresLink, driver
-from kgot_lab.stores.postgres.tables import fit_namespace, mark_of, named, quoted, refuse_unfit_server
+from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
 
 if TYPE_CHECKING:
     import psycopg
@@ -156,7 +156,7 @@ class PostgresClaims:
     def _greet(self, connection: Connection) -> None:
         refuse_unfit_server(connection)
         with connection.transaction():
-            mark = mark_of(connection, self.namespace)
+            mark = mark_of_schema(connection, self.namespace)
             if mark is None:
                 self._make(connection)
             elif mark != f"{_MARK}{_VERSION}":

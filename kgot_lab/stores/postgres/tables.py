@@ -148,7 +148,7 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
     """
     refuse_unfit_server(connection)
     with connection.transaction():
-        mark = mark_of(connection, namespace)
+        mark = mark_of_schema(connection, namespace)
         if mark not in (None, _MARK):
             raise BadInput(f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace")
         if mark and wipe:
@@ -161,7 +161,7 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
         return _role(connection, namespace, login)
 
 
-def mark_of(connection: Connection, namespace: str) -> str | None:
+def mark_of_schema(connection: Connection, namespace: str) -> str | None:
     """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store makes it."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
     comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
