@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.statements import CLAIM_TABLES
+from kgot_lab.memory.claims.statements import CLAIM_INDEXES, CLAIM_TABLES, SQLITE_INDEXES
 from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
 from kgot_lab.stores.log import holds_something, require_path
 
@@ -78,7 +78,7 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
         with connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # another process may have made them
                 head = (f"PRAGMA application_id = {CLAIMS_APPLICATION}", f"PRAGMA user_version = {CLAIMS_VERSION}")
-                for statement in (*CLAIM_TABLES, *head):
+                for statement in (*CLAIM_TABLES, *CLAIM_INDEXES, *SQLITE_INDEXES, *head):
                     connection.execute(statement)
     _refuse_foreign_head(connection, path)
     for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):

@@ -7,35 +7,51 @@ in the order of their times, so what was known at a time is what was known after
 
 from __future__ import annotations
 
-CLAIM_TABLES = (
+CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
     "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
-    "CREATE INDEX facts_by_subject ON facts (subject, relation)",
-    "CREATE INDEX facts_by_relation ON facts (relation)",
-    "CREATE INDEX facts_by_object ON facts (object)",
     """CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (id), source TEXT NOT NULL,
          span_start BIGINT, span_end BIGINT, span_text TEXT, said_by TEXT NOT NULL, kind TEXT NOT NULL,
          confidence DOUBLE PRECISION NOT NULL, valid_from BIGINT, valid_until BIGINT)""",
-    "CREATE INDEX claims_by_fact ON claims (fact)",
-    "CREATE INDEX claims_by_source ON claims (source)",
     "CREATE TABLE premises (claim TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (claim, fact))",
-    "CREATE INDEX premises_by_fact ON premises (fact)",
     """CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
          undoes BIGINT, erased BIGINT NOT NULL DEFAULT 0)""",
-    "CREATE INDEX changes_by_undone ON changes (undoes)",
     """CREATE TABLE versions (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number DOUBLE PRECISION,
-         opened BIGINT NOT NULL, closed BIGINT, PRIMARY KEY (kind, key, value, opened))""",
+         opened BIGINT NOT NULL, closed BIGINT)""",
+    "CREATE TABLE answers (id TEXT NOT NULL, text TEXT NOT NULL, at BIGINT NOT NULL)",
+    "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL)",
+    "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
+)
+CLAIM_INDEXES = (  # in both
+    "CREATE INDEX claims_by_fact ON claims (fact)",
+    "CREATE INDEX premises_by_fact ON premises (fact)",
+    "CREATE INDEX changes_by_undone ON changes (undoes)",
     "CREATE INDEX versions_by_opening ON versions (opened)",
     "CREATE INDEX versions_by_closing ON versions (closed)",
-    "CREATE TABLE answers (id TEXT PRIMARY KEY, text TEXT NOT NULL, at BIGINT NOT NULL)",
-    "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (answer, fact))",
     "CREATE INDEX answers_by_fact ON answer_facts (fact)",
-    "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
+)
+SQLITE_INDEXES = (
+    "CREATE INDEX facts_by_subject ON facts (subject, relation)",
+    "CREATE INDEX facts_by_relation ON facts (relation)",
+    "CREATE INDEX facts_by_object ON facts (object)",
+    "CREATE INDEX claims_by_source ON claims (source)",
+    "CREATE UNIQUE INDEX versions_by_key ON versions (kind, key, value, opened)",
+    "CREATE UNIQUE INDEX answers_by_id ON answers (id)",
+    "CREATE UNIQUE INDEX facts_by_answer ON answer_facts (answer, fact)",
+)
+POSTGRES_INDEXES = (
+    "CREATE INDEX facts_by_subject ON facts USING hash (subject)",
+    "CREATE INDEX facts_by_relation ON facts USING hash (relation)",
+    "CREATE INDEX facts_by_object ON facts USING hash (object)",
+    "CREATE INDEX claims_by_source ON claims USING hash (source)",
+    "CREATE INDEX versions_by_key ON versions USING hash (key)",
+    "CREATE INDEX versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared')",
+    "CREATE INDEX answers_by_id ON answers USING hash (id)",
+    "CREATE INDEX facts_by_answer ON answer_facts USING hash (answer)",
 )
 
 _THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
-_STANDING = (
-    f"""CROSS JOIN versions s WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format("s")}"""  # CROSS: SQLite goes from claims
-)
+STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
+_STANDING = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format('s')}"
 _UNDROPPED = f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
 _FACT = "f.subject, f.relation, f.object"
 _CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import NotInstalled, StoreUnavailable
+from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
 from kgot_lab.inherited import keep_for_ever, tell_of_forks
 
 if TYPE_CHECKING:
@@ -45,10 +45,16 @@ class PostgresLink:
 
     def asked(self, statement: str, parameters: Any = None) -> list[Any]:
         """The rows of one statement of our own; raises StoreUnavailable."""
+        with _explained(), self.outside() as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def outside(self) -> Iterator[Connection]:
+        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes away."""
         with self._circle.lock:
             connection = self._connected()
-            with _explained(), self._watched(connection):
-                return connection.execute(statement, parameters).fetchall()
+            with self._watched(connection):
+                yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -76,7 +82,8 @@ class PostgresLink:
             yield
         except BaseException as error:
             broken = isinstance(error, psycopg.OperationalError) and (connection.closed or (error.sqlstate or "").startswith(_GONE))
-            if not broken and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            ours = self._connection is connection  # a forked child left it to its parent
+            if not broken and ours and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 try:
                     connection.execute("ROLLBACK")
                 except psycopg.Error:
@@ -95,8 +102,8 @@ class PostgresLink:
     def _made(self) -> Connection:
         psycopg = driver()
         where = self._where()
+        known = _parts(psycopg, where)
         try:
-            known = psycopg.conninfo.conninfo_to_dict(where)
             patience = {name: value for name, value in _PATIENCE.items() if name not in known}
             connection: Connection = psycopg.connect(where, autocommit=True, client_encoding="UTF8", **patience)
         except psycopg.Error as error:
@@ -139,6 +146,22 @@ def _explained() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise StoreUnavailable(f"PostgreSQL does not let the store work: {str(error).strip()}") from None
+
+
+def _parts(psycopg: Any, where: str) -> dict[str, Any]:
+    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a password."""
+    authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
+    try:
+        if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two
+            parts = dict(psycopg.conninfo.conninfo_to_dict(where))
+            if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
+                return parts
+    except psycopg.Error:
+        pass
+    raise BadInput(
+        "the address of PostgreSQL cannot be read: it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+        " and in a name or password @ is written %40, / %2F, : %3A, ? %3F, # %23 and % %25"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -146,22 +146,27 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
     That is None where we may not make one: they then run with the rights of the user we came as, and reads in a read-only transaction.
     Raises BadInput, changing nothing, where the schema is not ours, and StoreUnavailable where the server will not do.
     """
-    _refuse_unfit_server(connection)
+    refuse_unfit_server(connection)
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
-        found = connection.execute(
-            "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s", (namespace,)
-        ).fetchone()
-        if found and found[0] != _MARK:
+        mark = mark_of_schema(connection, namespace)
+        if mark not in (None, _MARK):
             raise BadInput(f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace")
-        if found and wipe:
+        if mark and wipe:
             _drop(connection, namespace)
-        if not found or wipe:
+        if not mark or wipe:
             connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;", namespace=namespace))
             connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_MARK}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
         return _role(connection, namespace, login)
+
+
+def mark_of_schema(connection: Connection, namespace: str) -> str | None:
+    """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store makes it."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
+    comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
+    found = connection.execute(comment, (namespace,)).fetchone()
+    return found[0] if found else None
 
 
 def _drop(connection: Connection, namespace: str) -> None:
@@ -208,7 +213,8 @@ def _create_role(connection: Connection, role: str) -> None:
         pass  # a store in another database of the server made it in the meantime
 
 
-def _refuse_unfit_server(connection: Connection) -> None:
+def refuse_unfit_server(connection: Connection) -> None:
+    """Raise StoreUnavailable for a server that is too old, or whose texts are not in UTF-8."""
     if connection.info.server_version < _OLDEST * 10_000:
         raise StoreUnavailable(f"this PostgreSQL is older than version {_OLDEST}; the store needs that or a newer one")
     encoding = connection.info.parameter_status("server_encoding")

@@ -1,14 +1,19 @@
-"""A memory of claims, what is said in it, and a clock that tests set."""
+"""A memory of claims of each kind, the places where claims last, and a clock that tests set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
 
 import pytest
+from support.claim_places import ClaimPlace, InFile, InPostgres
 
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.claims.opening import open_claims
+
+number = count()
 
 
 class Clock:
@@ -28,6 +33,26 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def memory(clock: Clock) -> Iterator[Claims]:
-    with Claims(SQLiteClaims(), now=clock) as claims:
+def file(tmp_path: Path) -> InFile:
+    """A file that is not there yet."""
+    return InFile(tmp_path / "memory" / "claims.db")
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> InPostgres:
+    """A schema that is not there yet."""
+    return InPostgres(postgres_url, f"claims {next(number)}")
+
+
+@pytest.fixture(params=["file", "postgres"])
+def place(request: pytest.FixtureRequest) -> ClaimPlace:
+    """Where claims last, in each engine; empty."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["in memory", "file", "postgres"])
+def memory(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Claims]:
+    """An empty memory of each kind."""
+    opened = open_claims(now=clock) if request.param == "in memory" else request.getfixturevalue(request.param).opened(now=clock)
+    with opened as claims:
         yield claims

@@ -11,8 +11,7 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import Claim, Span
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.types import Triple
 
 
@@ -106,9 +105,10 @@ def test_a_derivation_may_be_learnt_before_its_premises(memory):
     assert memory.holds(fact("b is b"))
 
 
-def test_a_chain_of_derivations_two_thousand_long_falls_with_its_first(memory):
-    memory.learn([said("n 0 n"), *(inferred(f"n {i + 1} n", f"n {i} n", source=f"s{i}") for i in range(2_000))])
-    assert len(memory.retract_source("doc").facts) == 2_001
+def test_a_chain_of_derivations_two_thousand_long_falls_with_its_first():
+    with open_claims() as memory:
+        memory.learn([said("n 0 n"), *(inferred(f"n {i + 1} n", f"n {i} n", source=f"s{i}") for i in range(2_000))])
+        assert len(memory.retract_source("doc").facts) == 2_001
 
 
 def test_undoing_a_lesson_is_not_in_the_way_of_learning_it_again(memory):
@@ -120,8 +120,18 @@ def test_undoing_a_lesson_is_not_in_the_way_of_learning_it_again(memory):
 def test_a_text_of_a_million_letters_is_an_object_like_any_other(memory):
     long = Triple("Ada", "wrote", "notes " * 170_000)
     memory.learn(Claim(long, "book"))
-    assert memory.facts("Ada") == (long,) and memory.holds(long)
+    assert memory.facts("Ada") == (long,) and memory.holds(long) and memory.facts(object=long.object) == (long,)
     assert memory.retract_fact(long).facts == (long,)
+
+
+def test_a_name_a_source_a_relation_and_the_id_of_an_answer_may_be_long_as_well(memory):
+    long = "".join(chr(33 + i * i % 991) for i in range(20_000))
+    memory.learn([Claim(Triple(long, long, "here"), long), said("Ada is here")])
+    memory.merge("Ada", long)
+    memory.note_answer(long, long, [Triple(long, long, "here")])
+    memory.declare(long, "single")
+    assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),) and memory.declared() == {long: "single"}
+    assert [each.id for each in memory.retract_source(long).answers] == [long]
 
 
 facts_drawn = st.sampled_from([f"{s} r {o}" for s in "abc" for o in "xy"])
@@ -144,7 +154,7 @@ def oracle(claims):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(claims_drawn, max_size=25), st.integers())
 def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_undone_exactly(claims, seed):
-    with Claims(SQLiteClaims()) as memory:
+    with open_claims() as memory:
         memory.learn(claims)
         assert set(memory.facts()) == oracle(claims)
         states, changes = [memory.graph_hash(claims=True)], []
@@ -210,7 +220,7 @@ def test_malformed_input_leaves_everything_as_it_was(memory):
         lambda: memory.unmerge("Ada"),
         lambda: memory.as_of(known=year(2000).replace(tzinfo=None)),
         lambda: memory.note_answer("q", None, []),
-        lambda: Claims(SQLiteClaims(), accept_from=7),
+        lambda: open_claims(accept_from=7),
     ):
         with pytest.raises(BadInput):
             wrong()

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from support.saying import fact, inferred, said
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import Reviewed, ReviewLedger, isotonic
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.claims.opening import open_claims
 
 UNSURE = said("Ada lives_in London", confidence=0.5)
 
@@ -18,7 +17,7 @@ UNSURE = said("Ada lives_in London", confidence=0.5)
 def test_a_claim_of_seven_tenths_counts_at_once_and_one_below_waits(memory):
     assert memory.learn([UNSURE, said("Ada lives_in Paris", confidence=0.7)]).queued == 1
     assert memory.facts() == (fact("Ada lives_in Paris"),)
-    with Claims(SQLiteClaims(), accept_from=0.5) as other:
+    with open_claims(accept_from=0.5) as other:
         assert other.learn(UNSURE).queued == 0
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.claims.reports import Period, Suggested
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
 
@@ -117,7 +116,7 @@ drawn = st.lists(
 def test_facts_of_another_subject_or_relation_retire_nothing(drawn, at):
     """Whatever else is learnt, what answers for one subject and relation is what answers when it stands alone."""
     claims = [said(f"{s} {r} {o}", source, valid_from=year(since)) for s, r, o, since, source in drawn]
-    with Claims(SQLiteClaims()) as together, Claims(SQLiteClaims()) as alone:
+    with open_claims() as together, open_claims() as alone:
         for memory, learnt in ((together, claims), (alone, [each for each in claims if each.fact.subject + each.fact.relation == "ar"])):
             memory.declare("r", "single")
             memory.learn(learnt)

@@ -1,0 +1,41 @@
+"""Opening claims: by the name of a file, in memory, or by the address of a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, require
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.postgres import CLAIMS_NAMESPACE, PostgresClaims
+from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.claims.storage import ClaimStorage
+from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.stores.opening import resolved
+
+
+def open_claims(
+    place: Path | str = ":memory:", *, namespace: str | None = None, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
+) -> Claims:
+    """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
+
+    Raises BadInput for a place that can be none or holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged
+    and NotInstalled.
+    """
+    require(place, (str, Path), "claims are kept in a file or at an address")
+    storage: ClaimStorage
+    if isinstance(place, str) and "://" in place:
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
+            raise BadInput("claims are kept in a file or at postgresql://HOST/NAME, and at no other address")
+        resolved(place)
+        storage = PostgresClaims(place, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
+    elif namespace is not None:
+        raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
+    else:
+        storage = SQLiteClaims(place)
+    try:
+        return Claims(storage, accept_from=accept_from, now=now)
+    except BaseException:
+        storage.close()
+        raise
