@@ -61,7 +61,10 @@ class RunMaterial:
     def titles(self, before: int | None = None) -> tuple[str, ...]:
         """The titles that sentences stood under, before an event."""
         returned = (
-            each.title for event in self._returned if before is None or self.events.index(event) < before for each in _sentences_in(event)
+            each.title
+            for event in self.events[:before]
+            if isinstance(event, ToolReturned) and not event.failed
+            for each in _sentences_in(event)
         )
         return tuple(dict.fromkeys([*(each.title for each in self._at_first), *returned]))
 

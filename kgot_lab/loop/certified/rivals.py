@@ -17,7 +17,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 def rival_values(
     said: Iterable[SourcedSentence], known: Iterable[SourcedSentence], about: str, value: str
 ) -> dict[str, list[SourcedSentence]]:
-    """What sentences of other documents give in the place of a value, with those sentences; they name what it is about, as their title does.
+    """What sentences of other documents give in the place of a value, with those sentences; they or their title name what it is about.
 
     A contradiction in other words is not found: a sentence counts that says at least ALIKE of the words, with something of the same kind
     in the place of the value.

@@ -56,7 +56,7 @@ class CertificateRules:
         return max(rulings or [self.missing], key=RULINGS.index)
 
     def _ruling(self, state: FactState) -> Ruling:
-        return "passes" if state == "holds" else getattr(self, state.replace(" ", "_"))  # type: ignore[no-any-return]  # one of its fields
+        return "passes" if state == "holds" else getattr(self, state.replace(" ", "_"))
 
 
 STANDARD_RULES = CertificateRules()
@@ -84,6 +84,11 @@ class CertifiedFact:
     def sources(self) -> tuple[str, ...]:
         """The sources of its supports, each once."""
         return tuple(dict.fromkeys(claim.source for claim in self.supports))
+
+    @property
+    def needed_parts(self) -> tuple[str, str, str]:
+        """Subject, relation and object of what is needed, "" for an open one."""
+        return self.needed.subject, self.needed.relation, self.needed.object if isinstance(self.needed, Triple) else ""
 
     @property
     def told(self) -> str:
