@@ -28,6 +28,7 @@ from kgot_lab.types import LLM, Document, Json, Ranking
 from kgot_lab.writing import write_whole
 
 CERTIFICATES, TRIAL_PLAN = "certificates.json", "plan.json"
+TRIAL_LIMITS = PATHS.but(typed_facts=False)  # each question has a graph of its own: facts for the next one serve nothing
 _KIND = "does a certificate say so"
 _IN_A_ROW = 5  # answers that end in an error before it stops: then it is the model's server and not the question
 
@@ -69,7 +70,7 @@ class CertificateTrial:
     cases: Sequence[CertificateCase]
     folder: Path
     llm: LLM
-    limits: Limits = PATHS.but(typed_facts=False)
+    limits: Limits = TRIAL_LIMITS
     retriever: Callable[[Sequence[Document]], Stage] = words_and_meaning
     clock: Callable[[], float] = field(default=time.monotonic)
 
