@@ -23,6 +23,7 @@ from kgot_lab.types import Document, Triple
 
 CaseChange = Literal["whole", "without", "contradicted"]
 CASE_CHANGES: tuple[CaseChange, ...] = get_args(CaseChange)
+_WORDS = 5  # of an object that another can take the place of: a longer one is no name or date
 MADE = "made:"  # how the id of a passage begins that nobody wrote
 
 
@@ -102,17 +103,20 @@ def contradicting(step: GoldStep, question: Question, others: Sequence[GoldStep]
     """A passage of one sentence, that of a gold fact with another object of the same kind; None where none fits.
 
     It is that of another fact with the same relation, where there is one, else of the same form: figures for figures, a name for a name.
+    What is neither a name nor has a figure is not contradicted.
     """
     said, object = step.sentence, step.fact.object
-    at = said.casefold().find(object.casefold())
+    if len(named_words(object)) > _WORDS or not (_form(object)[1] or any(map(str.isdigit, object))):
+        return None
+    there = re.compile(rf"(?<!\w){re.escape(object)}(?!\w)", re.I)
     taken = set(named_words(f"{question.text} {question.answer} {' '.join(question.aliases)} {said}"))
     same = [each.fact.object for each in others if each.fact.relation == step.fact.relation]
     alike = [each.fact.object for each in others]
     for pool in (same, alike):
         fit = sorted({other for other in pool if _form(other) == _form(object) and not set(named_words(other)) & taken})
-        if at >= 0 and fit:
-            other = drawn.choice(fit)
-            return Document(f"{MADE}{question.id}", f"{said[:at]}{other}{said[at + len(object) :]}", step.title)
+        if fit and there.search(said):
+            other: str = drawn.choice(fit)
+            return Document(f"{MADE}{question.id}", other.join(there.split(said)), step.title)
     return None
 
 

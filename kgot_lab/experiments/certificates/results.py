@@ -31,7 +31,7 @@ ALARMS: dict[str, dict[str, Alarm]] = {  # by change: what could have said so
 }
 ORDERS: dict[str, Callable[[CertifiedCase], float]] = {  # 0 to 1, the surest first
     "likelihood": lambda row: row.likelihood or 0.0,
-    "certificate, then likelihood": lambda row: (len(RULINGS) - 1 - RULINGS.index(row.ruling) + (row.likelihood or 0.0)) / len(RULINGS),  # type: ignore[arg-type]
+    "certificate, then likelihood": lambda row: (len(RULINGS) - 1 - RULINGS.index(row.ruling) + (row.likelihood or 0.0)) / len(RULINGS),
 }
 
 
@@ -130,7 +130,8 @@ def _risks(rows: Sequence[CertifiedCase], of: str) -> Grid:
 
 def _ordered(rows: Sequence[CertifiedCase]) -> list[tuple[str, str, list[float], list[float]]]:
     """Each change, and all cases, by each order: how sure each answer is, and whether it is right."""
-    groups = {**{change: [row for row in rows if row.change == change] for change in CASE_CHANGES}, "all cases": list(rows)}
+    groups: dict[str, list[CertifiedCase]] = {change: [row for row in rows if row.change == change] for change in CASE_CHANGES}
+    groups["all cases"] = list(rows)
     return [
         (name, order, [sure(row) for row in some], [row.em for row in some])
         for name, some in groups.items()

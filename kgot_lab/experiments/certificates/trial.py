@@ -54,9 +54,9 @@ class CertifiedCase:
     made: str = ""  # the text of the passage that was made
 
     @property
-    def states(self) -> set[str]:
+    def states(self) -> frozenset[str]:
         """The states of its facts; an answer that needs no fact has a missing one."""
-        return {state for *_, state in self.facts} or {"missing"}
+        return frozenset(state for *_, state in self.facts) or frozenset(["missing"])
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ def folder(tmp_path_factory):
 def test_without_errors_every_certificate_says_what_was_changed(folder):
     rows = certified_cases(folder)
     assert [(row.change, row.ruling, row.em) for row in rows] == [
-        ("whole", "passes", 1), ("without", "withheld", 0), ("contradicted", "hedged", 1), ("whole", "passes", 1), ("without", "withheld", 0),
+        ("whole", "passes", 1), ("without", "withheld", 0), ("contradicted", "hedged", 1),
+        ("whole", "passes", 1), ("without", "withheld", 0),
     ]  # fmt: skip
     assert all(row.named for row in rows if row.change != "whole") and "contested" in rows[2].states
     assert rows[2].made and not rows[1].made
