@@ -74,14 +74,17 @@ def main() -> None:
     if options.table:
         need_files(f"python benchmarks/certificates.py --model {options.model} makes it", folder / "certificates.json")
     else:
+        from kgot_lab.experiments.questions.batch import alone_in
+
         if options.model == "local":
             need_local_model()
         if not simulated:
             need_embeddings()
         need_sandbox()
         trial = simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
-        for row in trial.answers(options.minutes):
-            print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
+        with alone_in(folder):
+            for row in trial.answers(options.minutes):
+                print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
     show(folder)
 
 

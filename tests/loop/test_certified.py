@@ -141,6 +141,13 @@ def test_what_is_said_of_another_or_of_another_kind_contests_nothing(other):
     assert "contested" not in states(certificate)
 
 
+def test_what_a_passage_says_of_its_own_subject_contests_nothing():
+    asked = "What landlocked country is in Southern Africa?"
+    places = [Document(name, f"{name} is a landlocked country located in Southern Africa.", name) for name in ("Botswana", "Zambia")]
+    certificate = certificate_of_run(told_run("Botswana", places, places[:1], question=asked))
+    assert states(certificate) == ["one source"]
+
+
 def test_the_value_in_the_same_place_is_found_whole():
     assert value_instead("She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851") == "20 March 852"
     assert value_instead("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork") == "New York City"

@@ -82,7 +82,7 @@ class CertificateTrial:
     def answers(self, minutes: float | None = None) -> Iterator[CertifiedCase]:
         """Answer and certify what is missing, each as it is on file; no case is begun once the minutes are over.
 
-        Raises BadInput for another plan in the folder, and LLMError where five answers in a row end in an error.
+        Raises BadInput for another plan in the folder or a trace that is gone, and LLMError where five answers in a row end in an error.
         """
         self.keep_plan()
         rows = list(certified_cases(self.folder))
@@ -112,7 +112,9 @@ class CertificateTrial:
         plan = json.loads(json.dumps(told))
         if not path.exists():
             write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
-            write_whole(self.folder / ".gitignore", f"{TRACES}/\n", "what git ignores")  # receipts are for keeping, traces are large
+            write_whole(
+                self.folder / ".gitignore", f"{TRACES}/\n.lock*\n", "what git ignores"
+            )  # receipts are for keeping, traces are large
         elif differences := plan_differences(trial_plan(self.folder), plan):
             raise BadInput(f"{self.folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
 
@@ -121,8 +123,10 @@ class CertificateTrial:
         place = self.folder / case.set / case.change
         tools = [self._tool(case)]
         run = QuestionRun(place, QuestionSet([], [case.question], case.set), "loop", Equipment(self.llm, self.limits, lambda _: tools))
-        if not (place / TRACES / trace_name(case.question.id)).exists() and case.question.id in run.receipts:
-            (place / "receipts.jsonl").rename(place / "receipts_without_traces.jsonl")  # a certificate needs the trace: all are asked again
+        if case.question.id in run.receipts and not (place / TRACES / trace_name(case.question.id)).exists():
+            raise BadInput(
+                f"{place} has an answer to {case.question.id} without its trace, and a certificate needs that: name another folder"
+            )
         for receipt in run.answers():
             return receipt, place
         return run.receipts[case.question.id], place

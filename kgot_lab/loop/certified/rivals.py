@@ -28,7 +28,8 @@ def rival_values(
         for other in known:
             if other.source == each.source or stands_in(value, other.text) or not (names(other, about) or other.title == each.title):
                 continue
-            if rival := value_instead(each.text, other.text, value):
+            rival = value_instead(each.text, other.text, value)
+            if rival and (other.title == each.title or not stands_in(rival, other.title)):  # else it says that of its own subject
                 found.setdefault(rival, []).append(other)
     return found
 

@@ -166,7 +166,7 @@ def hedged(answer: str, certificate: Certificate) -> str:
     """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only why there is none."""
     require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
-        return f"No answer is given: {'; '.join(certificate.reasons) or 'there is none'}."
+        return f"No answer is given: {'; '.join(certificate.reasons).rstrip('.') or 'there is none'}."
     return f"{answer} (not certain: {'; '.join(certificate.reasons)})" if certificate.ruling == "hedged" else answer
 
 
