@@ -29,7 +29,7 @@ ALARMS: dict[str, dict[str, Alarm]] = {  # by change: what could have said so
         f"likelihood below {SURE}": lambda row: (row.likelihood or 0.0) < SURE,
     },
 }
-ORDERS: dict[str, Callable[[CertifiedCase], float]] = {  # 0 to 1, the surest first
+CASE_ORDERS: dict[str, Callable[[CertifiedCase], float]] = {  # 0 to 1, the surest first
     "likelihood": lambda row: row.likelihood or 0.0,
     "certificate, then likelihood": lambda row: (len(RULINGS) - 1 - RULINGS.index(row.ruling) + (row.likelihood or 0.0)) / len(RULINGS),
 }
@@ -135,7 +135,7 @@ def _ordered(rows: Sequence[CertifiedCase]) -> list[tuple[str, str, list[float],
     return [
         (name, order, [sure(row) for row in some], [row.em for row in some])
         for name, some in groups.items()
-        for order, sure in ORDERS.items()
+        for order, sure in CASE_ORDERS.items()
         if some
     ]
 

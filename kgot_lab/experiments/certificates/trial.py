@@ -82,7 +82,7 @@ class CertificateTrial:
     def answers(self, minutes: float | None = None) -> Iterator[CertifiedCase]:
         """Answer and certify what is missing, each as it is on file; no case is begun once the minutes are over.
 
-        Raises BadInput for another plan in the folder or a trace that is gone, and LLMError where five answers in a row end in an error.
+        Raises BadInput for another plan in the folder, or a trace that is gone, LLMError where five answers in a row end in an error.
         """
         self.keep_plan()
         rows = list(certified_cases(self.folder))
@@ -112,9 +112,8 @@ class CertificateTrial:
         plan = json.loads(json.dumps(told))
         if not path.exists():
             write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
-            write_whole(
-                self.folder / ".gitignore", f"{TRACES}/\n.lock*\n", "what git ignores"
-            )  # receipts are for keeping, traces are large
+            left_out = f"{TRACES}/\n.lock*\n"  # receipts are for keeping, traces are large
+            write_whole(self.folder / ".gitignore", left_out, "what git ignores")
         elif differences := plan_differences(trial_plan(self.folder), plan):
             raise BadInput(f"{self.folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kgot_lab.graph.supports import noted
 from kgot_lab.loop.certified.material import PathReading, RunMaterial
-from kgot_lab.loop.certified.rivals import names, rival_values, stands_in
+from kgot_lab.loop.certified.rivals import rival_values, speaks_of, stands_in
 from kgot_lab.memory.claims.certificate import OpenFact
 from kgot_lab.memory.grounded import SourcedSentence
 from kgot_lab.paths.compare import compared, comparison_of, questions_of_each
@@ -111,7 +111,7 @@ def _title(reading: PathReading) -> str:
 
 def _saying(run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str) -> tuple[SourcedSentence, ...]:
     """Sentences that were shown, and all that name a subject and hold a value."""
-    others = (each for each in run.known if stands_in(value, each.text) and names(each, subject))
+    others = (each for each in run.known if stands_in(value, each.text) and speaks_of(each, subject))
     return tuple(dict.fromkeys([*shown, *others]))
 
 
@@ -133,8 +133,14 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
     if not answer or not any(stands_in(answer, each.text) for each in run.path):
         return [*_unnamed(run), RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing"))]
     named = {compared_name(name): name for name in question_names(run.question, run.titles())}
+    unnamed = _unnamed(run)
+    if any(_same_name(name, answer) for name in named.values()):  # one of the things that the question names: each must be told of
+        return [
+            *unnamed,
+            *(_told_of(run, name) for name in named.values() if OpenFact(NAMED, name) not in [each.needed for each in unnamed]),
+        ]
     links = [*_typed(run, named, answer), *_spoken(run, named, answer)]
-    facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in _unnamed(run)}
+    facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in unnamed}
     for key, name in named.items():
         if OpenFact(NAMED, name) in facts:
             continue
@@ -164,14 +170,22 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 def _unnamed(run: RunMaterial) -> list[RunFact]:
     """The names of the question that no sentence of the path mentions."""
     asked = question_names(run.question, run.titles())
-    return [RunFact(OpenFact(NAMED, name)) for name in asked if not any(names(each, name.split("(")[0]) for each in run.path)]
+    return [RunFact(OpenFact(NAMED, name)) for name in asked if not any(speaks_of(each, name.split("(")[0]) for each in run.path)]
+
+
+def _told_of(run: RunMaterial, name: str) -> RunFact:
+    """That sentences of the path speak of a name."""
+    said = tuple(each for each in run.path if speaks_of(each, name.split("(")[0]))
+    return RunFact(Triple(name, NAMED, said[0].title or said[0].source or name), said)
+
+
+def _same_name(name: str, answer: str) -> bool:
+    return compared_name(answer) in (compared_name(name), compared_name(name.split("(")[0]))
 
 
 def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
     """The facts on the shortest way from a name to the answer; where there is none, that the link is missing."""
     answer = run.answered.text.strip()
-    if compared_name(answer) == key:
-        return [RunFact(Triple(name, NAMED, each.title or name), (each,)) for each in run.path if names(each, name)][:1]
     back: dict[str, tuple[str, _PathLink]] = {}
     queue, seen = [key], {key}
     for node in queue:
@@ -214,7 +228,7 @@ def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator
     known = Titles(Document(title, "", title) for title in run.titles())
     for each in run.path:
         nodes = {compared_name(each.title): each.title} if each.title else {}
-        nodes |= {key: name for key, name in named.items() if names(each, name.split("(")[0])}
+        nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
         nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}
         nodes |= {key: key.title() for key in capitalised(each.text) if key not in nodes and not stands_in(key, answer)}
         nodes |= {_ANSWER: answer} if stands_in(answer, each.text) else {}

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from kgot_lab.memory.grounded import SourcedSentence
 from kgot_lab.text.words import named_words
 
-ALIKE = 0.7  # the least share of a sentence's words, beside the value, that another says in the same order
+SAME_WORDS = 0.7  # the least share of a sentence's words, beside the value, that another says in the same order
 _LONGER = 4  # words that another value may have more
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
@@ -19,14 +19,14 @@ def rival_values(
 ) -> dict[str, list[SourcedSentence]]:
     """What sentences of other documents give in the place of a value, with those sentences; they or their title name what it is about.
 
-    A contradiction in other words is not found: a sentence counts that says at least ALIKE of the words, with something of the same kind
+    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words, with something of the same kind
     in the place of the value.
     """
     known = list(known)
     found: dict[str, list[SourcedSentence]] = {}
     for each in said:
         for other in known:
-            if other.source == each.source or stands_in(value, other.text) or not (names(other, about) or other.title == each.title):
+            if other.source == each.source or stands_in(value, other.text) or not (speaks_of(other, about) or other.title == each.title):
                 continue
             rival = value_instead(each.text, other.text, value)
             if rival and (other.title == each.title or not stands_in(rival, other.title)):  # else it says that of its own subject
@@ -50,13 +50,13 @@ def value_instead(said: str, other: str, value: str) -> str:
         after = min(after, block.b + block.size - tail) if tail else after
     around = len(ours) - len(wanted)
     instead = theirs[before:after]
-    if around < 2 or alike < ALIKE * around or not 0 < len(instead) <= len(wanted) + _LONGER:
+    if around < 2 or alike < SAME_WORDS * around or not 0 < len(instead) <= len(wanted) + _LONGER:
         return ""
     rival = " ".join(instead)
     return rival if _kind(rival) == _kind(value) and not (set(named_words(rival)) <= set(named_words(value))) else ""
 
 
-def names(sentence: SourcedSentence, name: str) -> bool:
+def speaks_of(sentence: SourcedSentence, name: str) -> bool:
     """Whether a sentence with its title names something: all words of the name stand there."""
     wanted = set(named_words(name))
     return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
