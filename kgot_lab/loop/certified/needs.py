@@ -155,7 +155,7 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
     """The names in a question, as they are spelled there: titles that it mentions, and runs of capitalised words beside those."""
     known = Titles(Document(title, "", title) for title in titles)
-    found = {name: known[name][0] for name in known.mentioned(question, cased=False)}
+    found = {name: known[name][0] for name in known.mentioned(question)}
     for run in CAPITALISED.finditer(question):
         words = run.group().split()
         while words and compared_name(words[0]) in _ASKING:
@@ -227,7 +227,8 @@ def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator
     """The sentences of the path as links between the names in them and their title."""
     known = Titles(Document(title, "", title) for title in run.titles())
     for each in run.path:
-        nodes = {compared_name(each.title): each.title} if each.title else {}
+        short = each.title.split("(")[0].split(",")[0].strip()  # West Chicago, Illinois is called West Chicago
+        nodes = {compared_name(title): title for title in (each.title, short) if title}
         nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
         nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}
         nodes |= {key: key.title() for key in capitalised(each.text) if key not in nodes and not stands_in(key, answer)}

@@ -19,8 +19,8 @@ def rival_values(
 ) -> dict[str, list[SourcedSentence]]:
     """What sentences of other documents give in the place of a value, with those sentences; they or their title name what it is about.
 
-    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words, with something of the same kind
-    in the place of the value.
+    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words, with something of the same
+    kind in the place of the value.
     """
     known = list(known)
     found: dict[str, list[SourcedSentence]] = {}
