@@ -88,6 +88,20 @@ def test_a_guess_never_passes_even_where_a_sentence_holds_it():
     assert certificate_of_run(told_run("Cork", [], [], forced=True)).ruling == "withheld"
 
 
+def test_of_two_things_that_are_named_each_must_be_told_of():
+    asked, other = "Which film is older, Silver Lane or Copper Lane?", Document("d3", "Copper Lane is a film of 1961.", "Copper Lane")
+    both = certificate_of_run(told_run("Silver Lane", [LANE, other], [LANE, other], question=asked))
+    assert states(both) == ["one source", "one source"] and both.ruling == "passes"
+    assert certificate_of_run(told_run("Silver Lane", [LANE], [LANE], question=asked)).ruling == "withheld"
+
+
+def test_a_title_goes_by_its_part_before_a_comma():
+    born = Document("a", "Harris Fawell was born in West Chicago.", "Harris Fawell")
+    place = Document("b", "It is a city in DuPage County.", "West Chicago, Illinois")
+    run = told_run("DuPage County", [born, place], [born, place], question="In what county was Harris Fawell born?")
+    assert certificate_of_run(run).ruling == "passes"
+
+
 def test_an_answer_without_any_facts_is_withheld():
     certificate = certificate_of_run([Started(question=""), Answered(text="Cork", forced=False)])
     assert certificate.ruling == "withheld"
@@ -159,6 +173,7 @@ def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
     asked = "Whose teacher wrote about Harrow Brewing Company's founder, and who is Mira Tolland?"
     assert question_names(asked, ["Mira Tolland (politician)"]) == ["Mira Tolland (politician)", "Harrow Brewing Company"]
     assert question_names("When did it end?", []) == []
+    assert question_names("What is the place of birth of Jo Marsh?", ["Place of birth"]) == ["Jo Marsh"]
 
 
 # --- hops and comparisons, with a simulated model ---------------------------------------------------------------------
