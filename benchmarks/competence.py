@@ -80,7 +80,10 @@ def bent() -> list[tuple[str, LoopSetting]]:
         *(("missed", LoopSetting(f"{n} steps", REFERENCE.but(steps=n), partial(solved_despite_misses, LONGER, n))) for n in (3, 5, 7, 10)),
         *(("broken", LoopSetting(counted(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
         *(("read", LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n))) for n in (1, 3, 5)),
-        *(("read", LoopSetting(counted(n, "forced read"), few.but(forced_reads=n), partial(solved_despite_forced_reads, n))) for n in (1, 3, 5)),
+        *(
+            ("read", LoopSetting(counted(n, "forced read"), few.but(forced_reads=n), partial(solved_despite_forced_reads, n)))
+            for n in (1, 3, 5)
+        ),
     ]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.claim import Claim, Span, digest, plain_text, plain_triple, triple_key
-from kgot_lab.memory.claims.holding import Held, InForce, combined_confidence, holding
+from kgot_lab.memory.claims.holding import Held, InForce, combined_confidence, holding, sole_sources
 from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, deciding
 from kgot_lab.memory.claims.periods import periods
 from kgot_lab.memory.claims.reports import Cardinality, Period, Suggested
@@ -33,6 +33,20 @@ class Beliefs:
             change = min(change, self.storage.rows(sql.LAST_UNTIL, {"at": instant(known, "known")})[0][0])
         at = self._valid if valid is None else instant(valid, "valid")
         return Beliefs(self.storage, change, at, now=self.now)
+
+    def at_any_time(self) -> Beliefs:
+        """The same beliefs of what is true at any time."""
+        return Beliefs(self.storage, self._known, now=self.now)
+
+    def time_asked(self, at: datetime | None = None) -> datetime:
+        """The time that a question is about: a given one, or that of these beliefs, or now. Raises BadInput for a naive one."""
+        if at is None and self._valid is not None:
+            return moment(self._valid)
+        return moment(instant(self.now() if at is None else at, "now" if at is None else "at"))
+
+    def read(self, fact: Triple) -> Triple:
+        """A fact by the names that it goes by."""
+        return self._aliases().read(plain_triple(fact, "a fact"))
 
     def facts(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> tuple[Triple, ...]:
         """The facts that hold, those with these parts where some are given, in alphabetical order."""
@@ -71,13 +85,23 @@ class Beliefs:
             confidence = {claim.id: claim.confidence for claim in self._claims_of(fact)}
             return claims_by_id(self.storage, confidence, confidence)
 
+    def sole_sources(self, fact: Triple) -> tuple[str, ...]:
+        """The sources any one of which would take a fact with it if it were retracted; none where others carry it, or it does not hold.
+
+        A derivation counts by what its premises rest on, not by who derived it.
+        """
+        with self.storage.reading():
+            names = self._aliases()
+            read = names.read(plain_triple(fact, "a fact"))
+            return sole_sources(read, deciding(self.storage, names, [read], self._known), self._valid)
+
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
         """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and since when.
 
         In a relation declared "single" that is the fact valid then with the latest beginning; one that is as late is returned as well,
         and marks the answer as contested.
         """
-        then = instant(at, "at") if at is not None else self._valid if self._valid is not None else instant(self.now(), "now")
+        then = instant(self.time_asked(at), "at")
         for period in self.changes_of(subject, relation):
             since, until = open_instant(period.since, "since"), open_instant(period.until, "until")
             if (since is None or since <= then) and (until is None or then < until):
@@ -88,7 +112,7 @@ class Beliefs:
         """What answered for a subject and a relation from when until when, as the sources state it, in order."""
         with self.storage.reading():
             names = self._aliases()
-            asked = Beliefs(self.storage, self._known, now=self.now).facts(subject, relation)
+            asked = self.at_any_time().facts(subject, relation)
             claims = deciding(self.storage, names, asked, self._known)
             single = self.cardinality(relation) == "single"
             return tuple(

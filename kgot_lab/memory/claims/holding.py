@@ -75,6 +75,23 @@ def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InFor
     return list(risen)
 
 
+def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None) -> tuple[str, ...]:
+    """The sources any one of which would take a fact with it, of the claims that decide about it; none where it does not hold.
+
+    A derivation counts by what its premises rest on, not by who derived it.
+    """
+    held = holding(claims, at).get(fact, ())
+    stated = {claim.source for claim in held if claim.kind == "stated"}
+    if not held or len(stated) > 1:
+        return ()
+    sources = stated or {claim.source for claim in claims if claim.kind == "stated"}
+    return tuple(
+        source
+        for source in sorted(sources)
+        if fact not in holding([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
+    )
+
+
 def combined_confidence(claims: Iterable[InForce]) -> float:
     """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each by its best claim.
 

@@ -1,0 +1,92 @@
+"""Does a certificate say so? A gold passage taken away from 100 questions, a contradicting one put in for 50, and the same untouched.
+
+python benchmarks/certificates.py                                # a simulated model on a few made-up questions
+python benchmarks/certificates.py --model local --minutes 60     # the real questions; goes on where it stopped
+python benchmarks/certificates.py --model local --table          # only the tables, from what is on file
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgot_lab.cli.needs import need_embeddings, need_files, need_local_model, need_sandbox
+
+if TYPE_CHECKING:
+    from kgot_lab.experiments.certificates.trial import CertificateTrial
+
+RESULTS = Path(__file__).parent / "results" / "certificates"
+SIMULATED = Path(__file__).parent.parent / "runs" / "certificates_simulated"
+READ_WRONG, LOOKS_SURE = 0.3, 0.5  # how often the simulated model misreads, and how many of those it holds likely
+
+
+def simulated_trial(folder: Path, questions: int) -> CertificateTrial:
+    """The trial of a simulated model on made-up questions of two and three hops and of two things compared."""
+    from kgot_lab.experiments.certificates.cases import TriedSet, certificate_cases
+    from kgot_lab.experiments.certificates.trial import CertificateTrial
+    from kgot_lab.experiments.competence.gold import GoldSet
+    from kgot_lab.experiments.competence.simulated import Competence, Simulated
+    from kgot_lab.experiments.competence.worlds import chain_world, comparing_world
+    from kgot_lab.retrieval.bm25 import bm25
+
+    worlds = {"2-hops": chain_world(questions, 2), "3-hops": chain_world(questions, 3), "compared": comparing_world(questions, 1)}
+    sets = {name: TriedSet.of_world(world, name) for name, world in worlds.items()}
+    gold = GoldSet(tuple(chain for world in worlds.values() for chain in world.gold.chains))
+    llm = Simulated(gold, Competence(read=READ_WRONG, assured=LOOKS_SURE))
+    return CertificateTrial(sets, certificate_cases(sets, without=questions, contradicted=questions // 2), folder, llm, retriever=bm25)
+
+
+def real_trial(folder: Path, model: str) -> CertificateTrial:
+    """The trial of a model on questions of 2WikiMultiHopQA and MuSiQue."""
+    from kgot_lab.experiments.certificates.cases import certificate_cases, tried_sets
+    from kgot_lab.experiments.certificates.trial import CertificateTrial
+    from kgot_lab.llm import connect
+
+    sets = tried_sets()
+    return CertificateTrial(sets, certificate_cases(sets), folder, connect(model))
+
+
+def show(folder: Path) -> None:
+    """Print the tables, and keep them with their figures."""
+    from kgot_lab.experiments.certificates.results import certificate_figures, certificate_grids
+    from kgot_lab.experiments.certificates.trial import certified_cases, trial_plan
+
+    rows, model = certified_cases(folder), trial_plan(folder)["model"]["name"]
+    text = "\n\n".join(grid.markdown for grid in certificate_grids(rows, model))
+    (folder / "results.md").write_text(f"{text}\n")
+    (folder / "results.json").write_text(json.dumps(certificate_figures(rows, model), indent=1) + "\n")
+    print(text)
+
+
+def main() -> None:
+    """Answer and certify what is missing, then print the tables."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--model", default="simulated", help='"simulated", "local", or any other that connect() takes (%(default)s)')
+    arguments.add_argument("--questions", type=int, default=12, help="of the simulated model (%(default)s)")
+    arguments.add_argument("--minutes", type=float, help="begin no further question after so many minutes")
+    arguments.add_argument("--folder", type=Path, help="where answers and certificates are kept")
+    arguments.add_argument("--table", action="store_true", help="only the tables, from what is on file")
+    options = arguments.parse_args()
+    simulated = options.model == "simulated"
+    folder = options.folder or (SIMULATED if simulated else RESULTS / options.model.replace(":", "_").replace("/", "_"))
+    if options.table:
+        need_files(f"python benchmarks/certificates.py --model {options.model} makes it", folder / "certificates.json")
+    else:
+        from kgot_lab.experiments.questions.batch import alone_in
+
+        if options.model == "local":
+            need_local_model()
+        if not simulated:
+            need_embeddings()
+        need_sandbox()
+        trial = simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
+        with alone_in(folder):
+            for row in trial.answers(options.minutes):
+                print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
+    show(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""What an answer needs, fact by fact: whether each holds at the time asked about and by what, and what a reader may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.claim import Claim, plain_text, plain_triple, triple_key
+from kgot_lab.memory.claims.reports import Period
+from kgot_lab.types import Triple
+
+FactState = Literal["holds", "one source", "contested", "out of date", "missing"]
+FACT_STATES: tuple[FactState, ...] = get_args(FactState)  # from firm to weak
+Ruling = Literal["passes", "hedged", "withheld"]
+RULINGS: tuple[Ruling, ...] = get_args(Ruling)
+
+
+@dataclass(frozen=True)
+class OpenFact:
+    """A fact that is needed and whose object is not known; a blank subject is what the fact before it in the chain gives."""
+
+    relation: str
+    subject: str = ""
+
+    def __post_init__(self) -> None:
+        plain_text(self.relation, "the relation of an open fact")
+        plain_text(self.subject, "the subject of an open fact", blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.subject or '?'} --[{self.relation}]--> ?"
+
+
+@dataclass(frozen=True)
+class CertificateRules:
+    """What becomes of an answer by the weakest of the facts that it needs; a missing fact never passes. Raises BadInput."""
+
+    one_source: Ruling = "passes"
+    contested: Ruling = "hedged"
+    out_of_date: Ruling = "hedged"
+    missing: Ruling = "withheld"
+
+    def __post_init__(self) -> None:
+        for name in ("one_source", "contested", "out_of_date", "missing"):
+            if (ruling := getattr(self, name)) not in RULINGS:
+                raise UnknownName("ruling", str(ruling), RULINGS)
+        if self.missing == "passes":
+            raise BadInput('an answer that needs a missing fact cannot pass: missing is "hedged" or "withheld"')
+
+    def ruling(self, states: Iterable[FactState]) -> Ruling:
+        """The strictest ruling for some states; that for a missing fact where there is none."""
+        rulings = [self._ruling(state) for state in states]
+        return max(rulings or [self.missing], key=RULINGS.index)
+
+    def _ruling(self, state: FactState) -> Ruling:
+        return "passes" if state == "holds" else getattr(self, state.replace(" ", "_"))
+
+
+STANDARD_RULES = CertificateRules()
+
+
+@dataclass(frozen=True)
+class CertifiedFact:
+    """A needed fact and how it stands at the time asked about.
+
+    `fact` is what answers for it, by the names it goes by; None where it is missing. `rivals` are other objects of a relation with a
+    single one: those that hold as well, or those that came in its place. `sole_sources` are the sources any one of which would take it
+    with it; `since` and `until` the time in which it answers, or did or will where it is out of date, None for open.
+    """
+
+    needed: Triple | OpenFact
+    state: FactState
+    fact: Triple | None = None
+    supports: tuple[Claim, ...] = ()
+    rivals: tuple[Triple, ...] = ()
+    sole_sources: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of its supports, each once."""
+        return tuple(dict.fromkeys(claim.source for claim in self.supports))
+
+    @property
+    def needed_parts(self) -> tuple[str, str, str]:
+        """Subject, relation and object of what is needed, "" for an open one."""
+        return self.needed.subject, self.needed.relation, self.needed.object if isinstance(self.needed, Triple) else ""
+
+    @property
+    def told(self) -> str:
+        """How it stands, for people; "" for one that holds."""
+        if self.fact is None:
+            object = self.needed.object if isinstance(self.needed, Triple) else ""
+            subject = self.needed.subject or "what is not known"
+            return f"nothing says: {subject} – {self.needed.relation} – {object or '?'}"
+        said = _in_words(self.fact)
+        if self.state == "contested":
+            return f"{said} is contested: others say {', '.join(rival.object for rival in self.rivals)}"
+        if self.state == "out of date":
+            ends = [f"{word} {time.date()}" for word, time in (("from", self.since), ("until", self.until)) if time]
+            instead = f", in its place {', '.join(rival.object for rival in self.rivals)}" if self.rivals else ""
+            return f"{said} holds at another time{' (' if ends else ''}{' '.join(ends)}{')' if ends else ''}{instead}"
+        return f"{said} rests on one source ({', '.join(self.sole_sources)})" if self.state == "one source" else ""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The facts that an answer needs, in their order, as they stand at a time, and the rules that say what becomes of the answer."""
+
+    facts: tuple[CertifiedFact, ...]
+    at: datetime
+    rules: CertificateRules = STANDARD_RULES
+
+    @property
+    def ruling(self) -> Ruling:
+        """What becomes of the answer: it passes, is hedged or is withheld. An answer that needs no fact is not certified."""
+        return self.rules.ruling(fact.state for fact in self.facts)
+
+    @property
+    def states(self) -> frozenset[FactState]:
+        """The states that its facts are in."""
+        return frozenset(fact.state for fact in self.facts)
+
+    @property
+    def weak(self) -> tuple[CertifiedFact, ...]:
+        """The facts that do not simply hold."""
+        return tuple(fact for fact in self.facts if fact.state != "holds")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the answer does not pass, in words, each once; none where it does."""
+        if self.ruling == "passes":
+            return ()
+        told = (fact.told for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
+        return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
+
+    def __str__(self) -> str:
+        lines = (f"  {fact.state}: {_in_words(fact.fact) if fact.fact else fact.needed}" for fact in self.facts)
+        return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
+
+
+def certify(
+    beliefs: Beliefs, needed: Iterable[Triple | OpenFact], *, at: datetime | None = None, rules: CertificateRules = STANDARD_RULES
+) -> Certificate:
+    """How the facts that an answer needs stand at a time (None: that of the beliefs, or now); an open one is filled with the surest fact.
+
+    Raises BadInput for what is no fact, and for a naive time.
+    """
+    if isinstance(needed, Triple | OpenFact | str):
+        raise BadInput("certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]")
+    chain = [_checked(each) for each in needed]
+    then = beliefs.time_asked(at)
+    facts: list[CertifiedFact] = []
+    with beliefs.storage.reading():
+        for each in chain:
+            before = facts[-1].fact.object if facts and facts[-1].fact else ""
+            facts.append(_certified(beliefs, each, before, then))
+    return Certificate(tuple(facts), then, rules)
+
+
+def hedged(answer: str, certificate: Certificate) -> str:
+    """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only why there is none."""
+    require(answer, str, "an answer is a text")
+    if certificate.ruling == "withheld" or not answer.strip():
+        return f"No answer is given: {'; '.join(certificate.reasons).rstrip('.') or 'there is none'}."
+    return f"{answer} (not certain: {'; '.join(certificate.reasons)})" if certificate.ruling == "hedged" else answer
+
+
+# --- one fact ---------------------------------------------------------------------------------------------------------
+
+
+def _checked(needed: Triple | OpenFact) -> Triple | OpenFact:
+    require(needed, (Triple, OpenFact), "what an answer needs is a Triple or an OpenFact")
+    return needed if isinstance(needed, OpenFact) else plain_triple(needed, "a fact that an answer needs")
+
+
+def _certified(beliefs: Beliefs, needed: Triple | OpenFact, before: str, then: datetime) -> CertifiedFact:
+    subject = needed.subject or before
+    if not subject:
+        return CertifiedFact(needed, "missing")
+    if isinstance(needed, OpenFact):
+        needed = OpenFact(needed.relation, subject)
+    periods = beliefs.changes_of(subject, needed.relation)
+    now = next((period for period in periods if _covers(period, then)), Period(()))
+    valid = beliefs.as_of(valid=then)
+    fact = beliefs.read(needed) if isinstance(needed, Triple) else _surest(valid, now, periods, then)
+    if fact is None or not beliefs.at_any_time().holds(fact):
+        return CertifiedFact(needed, "missing")
+    others = tuple(each for each in now.facts if each != fact)
+    if fact not in now.facts:
+        single = beliefs.cardinality(fact.relation) == "single"
+        since, until = _nearest(list(_stretches(fact, periods)), then)
+        supports = beliefs.at_any_time().supports_of(fact)
+        return CertifiedFact(needed, "out of date", fact, supports, others if single else (), since=since, until=until)
+    sole = valid.sole_sources(fact)
+    rivals = others if now.contested else ()
+    since, until = next((ends for ends in _stretches(fact, periods) if _covers(Period((), *ends), then)), (None, None))
+    state: FactState = "contested" if rivals else "one source" if sole else "holds"
+    return CertifiedFact(needed, state, fact, valid.supports_of(fact), rivals, sole, since, until)
+
+
+def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: datetime) -> Triple | None:
+    """The fact that fills an open end: the surest of those that answer at the time, else of those that answered last or will first."""
+    if now.facts:
+        return min(now.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
+    near = _nearest([(period.since, period.until) for period in periods], then)
+    return next((period.facts[0] for period in periods if (period.since, period.until) == near), None)
+
+
+def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[datetime | None, datetime | None]]:
+    """From when until when a fact answers, whatever answers beside it."""
+    begun: tuple[datetime | None, datetime | None] | None = None
+    for period in periods:
+        if begun and fact in period.facts and begun[1] == period.since:
+            begun = begun[0], period.until
+            continue
+        if begun:
+            yield begun
+        begun = (period.since, period.until) if fact in period.facts else None
+    if begun:
+        yield begun
+
+
+def _nearest(stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime) -> tuple[datetime | None, datetime | None]:
+    """The last stretch that ended by a time, or else the first that comes after it."""
+    ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= then]
+    return ended[-1] if ended else next(iter(stretches), (None, None))
+
+
+def _covers(period: Period, then: datetime) -> bool:
+    return (period.since is None or period.since <= then) and (period.until is None or then < period.until)
+
+
+def _in_words(fact: Triple) -> str:
+    return f"{fact.subject} – {fact.relation} – {fact.object}"

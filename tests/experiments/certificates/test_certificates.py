@@ -1,0 +1,155 @@
+"""The trial of certificates: which cases there are, that a simulated model goes through it and on after a stop, and what the tables say."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from kgot_lab.errors import BadInput, TooLittle
+from kgot_lab.experiments.certificates.cases import MADE, CertificateCase, TriedSet, certificate_cases, contradicting, tried_sets
+from kgot_lab.experiments.certificates.results import alarm_rows, certificate_figures, certificate_grids
+from kgot_lab.experiments.certificates.trial import CertificateTrial, CertifiedCase, certified_cases, hiding, trial_plan
+from kgot_lab.experiments.competence.gold import GoldStep
+from kgot_lab.experiments.competence.simulated import Competence, Simulated
+from kgot_lab.experiments.competence.worlds import chain_world
+from kgot_lab.experiments.questions.question import Question
+from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.types import Triple
+
+WORLD = chain_world(4, 2)
+SETS = {"made-up": TriedSet.of_world(WORLD, "made-up")}
+CASES = certificate_cases(SETS, without=2, contradicted=1)
+
+
+def trial(folder, cases=CASES, competence=None) -> CertificateTrial:
+    return CertificateTrial(SETS, cases, folder, Simulated(WORLD.gold, competence or Competence()), retriever=bm25)
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_question_is_asked_whole_and_changed_one_after_the_other():
+    assert [case.change for case in CASES] == ["whole", "without", "contradicted", "whole", "without"]
+    assert certificate_cases(SETS, without=2, contradicted=1) == CASES
+    whole, without, contradicted = CASES[:3]
+    step = next(step for chain in WORLD.gold.chains for step in chain.steps if step.fact == without.about)
+    hidden = next(document for document in WORLD.documents if document.id == without.hidden)
+    assert step.sentence in hidden.text and without.hidden in whole.question.gold
+    assert contradicted.made.id.startswith(MADE) and contradicted.made.title == step.title
+
+
+def test_a_contradiction_is_the_sentence_with_another_object_of_the_same_kind():
+    step = GoldStep(Triple("Jo", "born", "1901"), "Jo was born in 1901 in Cork.", "Jo")
+    others = [GoldStep(Triple("Al", "born", object), "…") for object in ("Cork", "1901", "1950s", "12 May 1960", "1877")]
+    made = contradicting(step, Question("q", "When was Jo born?", "1901"), others, random.Random(0))
+    assert (made.id, made.title, made.text) == ("made:q", "Jo", "Jo was born in 1877 in Cork.")
+    assert contradicting(step, Question("q", "When?", "1901"), others[:2], random.Random(0)) is None
+
+
+def test_too_few_questions_are_told():
+    with pytest.raises(TooLittle, match="4 questions of 5"):
+        certificate_cases(SETS, without=5, contradicted=0)
+    with pytest.raises(BadInput):
+        certificate_cases(SETS, without=0)
+
+
+def test_the_real_sets_give_a_hundred_questions_with_a_contradiction_for_fifty():
+    sets = tried_sets()
+    cases = certificate_cases(sets)
+    by_change = {change: [case for case in cases if case.change == change] for change in ("whole", "without", "contradicted")}
+    assert {change: len(some) for change, some in by_change.items()} == {"whole": 100, "without": 100, "contradicted": 50}
+    assert {case.set for case in cases} == {"2wiki", "musique-498"} and len({case.key for case in cases}) == 250
+    assert all(case.hidden in case.question.gold for case in by_change["without"])
+    texts = {document.text for tried in sets.values() for document in tried.questions.documents}
+    assert not any(case.made.text in texts or case.about.object in case.made.text for case in by_change["contradicted"])
+
+
+# --- answering --------------------------------------------------------------------------------------------------------
+
+
+def test_a_hidden_document_is_not_found():
+    documents = list(WORLD.documents)
+    name = documents[0].title
+    assert documents[0].id in bm25(documents).search(name).ids
+    assert documents[0].id not in hiding(bm25(documents), {documents[0].id}).search(name).ids
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A trial that was stopped after a case, and went on."""
+    place = tmp_path_factory.mktemp("trial")
+    first = trial(place).answers()
+    assert next(first).change == "whole"
+    first.close()
+    assert len(certified_cases(place)) == 1 and [case.key for case in trial(place).missing()] == [case.key for case in CASES[1:]]
+    assert [row.change for row in trial(place).answers()] == [case.change for case in CASES[1:]]
+    assert list(trial(place).answers()) == []
+    return place
+
+
+def test_without_errors_every_certificate_says_what_was_changed(folder):
+    rows = certified_cases(folder)
+    assert [(row.change, row.ruling, row.em) for row in rows] == [
+        ("whole", "passes", 1), ("without", "withheld", 0), ("contradicted", "hedged", 1),
+        ("whole", "passes", 1), ("without", "withheld", 0),
+    ]  # fmt: skip
+    assert all(row.named for row in rows if row.change != "whole") and "contested" in rows[2].states
+    assert rows[2].made and not rows[1].made
+
+
+def test_the_tables_say_that_they_are_of_a_simulation_and_count_pairs(folder):
+    rows, model = certified_cases(folder), trial_plan(folder)["model"]["name"]
+    assert all(grid.title.startswith("Simulated model: ") for grid in certificate_grids(rows, model))
+    alarms = {(row.change, row.alarm, row.questions): row for row in alarm_rows(rows)}
+    missing = alarms["without", "certificate: a fact is missing", "all"]
+    assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == (1.0, 2, 0.0, 1.0)
+    assert missing.recall.low < 1
+    figures = certificate_figures(rows, model)
+    assert json.loads(json.dumps(figures)) == figures and figures["cases"] == 5
+
+
+def test_another_plan_or_another_file_in_the_folder_is_refused(folder, tmp_path):
+    with pytest.raises(BadInput, match=r"another plan: .*cases is 5 there and 2 now"):
+        next(trial(folder, CASES[:2]).answers())
+    with pytest.raises(BadInput, match="no plan of certificates"):
+        trial_plan(tmp_path)
+    (tmp_path / "certificates.json").write_text('[{"id": 1}]')
+    with pytest.raises(BadInput, match="does not hold certificates"):
+        certified_cases(tmp_path)
+
+
+def test_no_case_is_begun_once_the_minutes_are_over(tmp_path):
+    times = iter((0.0, 120.0))
+    assert list(replace(trial(tmp_path), clock=lambda: next(times)).answers(minutes=1)) == []
+
+
+# --- measures ---------------------------------------------------------------------------------------------------------
+
+
+def answered(id: str, change: str, ruling: str, state: str, *, right: bool, likelihood: float) -> CertifiedCase:
+    return CertifiedCase("s", change, id, "a", float(right), float(right), likelihood, ruling, (("a", "b", "c", state),))
+
+
+def test_recall_precision_and_what_the_likelihood_says_are_counted_by_hand():
+    rows = [
+        answered("1", "whole", "passes", "holds", right=True, likelihood=0.9),
+        answered("2", "whole", "withheld", "missing", right=False, likelihood=0.9),
+        answered("1", "without", "withheld", "missing", right=False, likelihood=0.9),
+        answered("2", "without", "passes", "one source", right=False, likelihood=0.2),
+        answered("3", "without", "withheld", "missing", right=False, likelihood=0.2),  # not asked untouched: counts nowhere
+    ]
+    by = {(row.alarm, row.questions): row for row in alarm_rows(rows)}
+    missing, likely = by["certificate: a fact is missing", "all"], by["likelihood below 0.6", "all"]
+    assert (missing.recall.mean, missing.untouched.mean, missing.precision.mean) == (0.5, 0.5, 0.5)
+    assert (likely.recall.mean, likely.untouched.mean, likely.precision.mean) == (0.5, 0.0, 1.0)
+    assert by["certificate: a fact is missing", "right when untouched"].recall.n == 1
+    risk = {(row["cases"], row["order"]): row["area"] for row in certificate_figures(rows, "a model")["risk"]}
+    assert risk["whole", "likelihood"] == 0.5 and risk["whole", "certificate, then likelihood"] == 0.25
+
+
+def test_a_case_that_needs_no_fact_counts_as_missing_one():
+    assert CertifiedCase("s", "whole", "1", "", 0.0, 0.0, None, "withheld", ()).states == {"missing"}
+    assert CertificateCase("s", "whole", Question("1", "?", "a")).key == "s/whole/1"
