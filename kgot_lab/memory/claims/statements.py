@@ -55,6 +55,8 @@ QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_ST
 CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
+RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
+  WHERE d.kind = 'drop' AND d.value = 'source' AND {_THEN.format("d")} ORDER BY c.source"""
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
   AND s.value IN ('accepted', 'rejected')"""
 
