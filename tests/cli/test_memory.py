@@ -36,7 +36,7 @@ def test_the_second_question_reads_what_the_first_one_taught_and_says_what_is_ol
     assert old["sources"] == ["ada.md#1"] and old["object"] == "London" and not told["memory"]["new"]
     assert told["memory"]["learnt"]["new"] == 0 and told["memory"]["facts"] == 1
     with openai_server(*replies(*KNOWING)) as server:
-        ran = kgot_lab("ask", QUESTION, "--model", f"{server.url}#m", "--memory", "memory.db")
+        ran = kgot_lab(*asking(server, "--memory", "memory.db"))
     assert "Answer: London" in ran.out and "known since 20" in ran.out and "from ada.md#1" in ran.out, ran.err
 
 

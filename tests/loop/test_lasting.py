@@ -20,7 +20,7 @@ from kgot_lab.loop.lasting.asked import asked_memory
 from kgot_lab.loop.lasting.begun import graph_of_claims, nearest_facts, remembered_near
 from kgot_lab.loop.lasting.learning import learn_run
 from kgot_lab.loop.lasting.retracted import without_retracted
-from kgot_lab.loop.limits import PATHS
+from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
@@ -44,7 +44,7 @@ def asked(path, world: World, number: int = 0, **more) -> Trace:
     """A question of a world, asked with a memory."""
     with PlainFacts() as store:
         question, model = world.gold.chains[number].question, more.pop("model", Simulated(world.gold))
-        return lab.ask(question, looking(world), model, preset=PATHS, store=store, memory=path, **more)
+        return lab.ask(question, looking(world), model, preset=more.pop("limits", PATHS), store=store, memory=path, **more)
 
 
 def of(kind: type[Event], run: Trace) -> list[Event]:
@@ -59,12 +59,13 @@ def remembered(path) -> str:
 # --- the second time ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("limits", [PATHS, LOCAL, REFERENCE], ids=lambda limits: limits.preset)
 @pytest.mark.parametrize("world", [ONE, TWO], ids=["one hop", "two hops"])
-def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_same_memory(tmp_path, world):
+def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_same_memory(tmp_path, world, limits):
     path = tmp_path / "memory.db"
-    first = asked(path, world)
+    first = asked(path, world, limits=limits)
     kept = remembered(path)
-    second = asked(path, world)
+    second = asked(path, world, limits=limits)
     assert first.answer == second.answer == world.gold.chains[0].answer
     assert len(of(Asked, second)) < len(of(Asked, first)) and not of(ToolReturned, second) and of(ToolReturned, first)
     assert remembered(path) == kept and second.about["memory"]["learnt"]["new"] == 0
@@ -117,6 +118,15 @@ def test_another_question_begins_with_what_the_first_one_taught(tmp_path):
     assert of(Started, run)[0].start and run.answer == ONE.gold.chains[1].answer
 
 
+def test_a_memory_answers_without_documents(tmp_path):
+    first = asked(tmp_path / "memory.db", ONE)
+    with PlainFacts() as store:
+        run = lab.ask(first.question, None, Simulated(ONE.gold), preset=PATHS, store=store, memory=tmp_path / "memory.db")
+    assert run.answer == first.answer
+    with pytest.raises(BadInput, match="nothing to take facts from"):
+        lab.ask(first.question, None, Scripted(_never), memory=tmp_path / "empty.db")
+
+
 # --- two at once, and stops -------------------------------------------------------------------------------------------------
 
 
@@ -146,6 +156,10 @@ def test_a_run_that_is_stopped_leaves_nothing_and_the_same_call_goes_on_and_lear
     gone_on = asked(path, ONE, trace=trace)
     assert gone_on.answer == ONE.gold.chains[0].answer and gone_on.about["memory"]["learnt"]["new"]
     assert load_run(trace).finished
+
+
+def _never(_):
+    raise AssertionError("no model is asked")
 
 
 class _Failing:
@@ -271,10 +285,6 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------------
-
-
-def _never(_):
-    raise AssertionError("no model is asked")
 
 
 @pytest.mark.parametrize(

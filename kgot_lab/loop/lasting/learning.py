@@ -59,17 +59,18 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
     """
     require(run, Trace, "what is learnt is a run, as load_run(path) gives it")
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
+    written = _WrittenFacts(run.events)
+    new_claims = list(written.claims())  # before another process has to wait
+    rests_on = written.rested_on(answered.evidence if answered is not None else ())
     by = f"run {run.run}"
     with claims.storage.changing() if looking is None else claims.storage.reading():
         if answered is None or any(change.by == by for change in claims.log()):
             return LearntRun(Learnt(None), held=len(claims.facts()))
-        written = _WrittenFacts(run.events)
-        rests_on = written.rested_on(answered.evidence)
         before = (looking or claims).claims_of(rests_on)
-        learnt = claims.learn(written.claims(), by=by, back=False) if looking is None else Learnt(None)
+        learnt = claims.learn(new_claims, by=by, back=False) if looking is None else Learnt(None)
         if rests_on and looking is None:
             claims.note_answer(plain(run.question), plain(answered.text), rests_on)
-        old = tuple(_known(claims, fact, by) for fact, by in before.items())
+        old = tuple(_known(claims, fact, claimed) for fact, claimed in before.items())
         new = tuple(fact for fact in rests_on if fact not in before)
         return LearntRun(learnt, old, new, len((looking or claims).facts()))
 
@@ -79,9 +80,9 @@ def plain(text: str) -> str:
     return text.replace("\0", " ")
 
 
-def _known(claims: Claims, fact: Triple, by: Sequence[Claim]) -> KnownFact:
-    since = min(claims.history(claim.id)[0].known_from for claim in by)
-    return KnownFact(fact, since, tuple(dict.fromkeys(claim.source for claim in by)))
+def _known(claims: Claims, fact: Triple, claimed: Sequence[Claim]) -> KnownFact:
+    since = min(claims.history(claim.id)[0].known_from for claim in claimed)
+    return KnownFact(fact, since, tuple(dict.fromkeys(claim.source for claim in claimed)))
 
 
 def _spelled(fact: Triple) -> dict[str, Json]:
