@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.claims.reports import Fallen
 
-BY = "command line"
+BY_COMMAND = "command line"
 _ID = re.compile(r"[0-9a-f]{6,32}")
 _SHOWN = 8  # letters of the id of a fact, which name it where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
@@ -139,9 +139,9 @@ def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with _opened(context) as claims:
         if source is not None:
-            told = claims.retract_source(as_typed(source, "the source"), by=BY)
+            told = claims.retract_source(as_typed(source, "the source"), by=BY_COMMAND)
         else:
-            told = claims.retract_fact(_fact_named(claims, fact or ""), by=BY)
+            told = claims.retract_fact(_fact_named(claims, fact or ""), by=BY_COMMAND)
     if told.change is None:
         terminal.say("nothing was changed: nothing is known of that, or it is retracted already")
     _tell_fallen(told, as_json)
@@ -153,7 +153,7 @@ def undo_one(
 ) -> None:
     """Take a change back, an undo too."""
     with _opened(context) as claims:
-        told = claims.undo(number, by=BY)
+        told = claims.undo(number, by=BY_COMMAND)
     _tell_fallen(told, as_json)
 
 
@@ -193,10 +193,15 @@ def erase_for_good(
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
     with _opened(context) as claims:
         meant = None if fact is None else _fact_named(claims, fact)
-        what = f"the fact {meant}" if meant is not None else f"the source {as_typed(source or '', 'the source')}"
+        named = as_typed(source or "", "the source")
+        what = f"the fact {meant}" if meant is not None else f"the source {named}"
         if not yes and not typer.confirm(harmless(f"Erase {what} from {context.obj} for good?"), err=True):
             raise BadInput("nothing was erased")
-        told = claims.erase_source(as_typed(source or "", "the source"), by=BY) if meant is None else claims.erase_fact(meant, by=BY)
+        told = (
+            claims.erase_source(as_typed(source or "", "the source"), by=BY_COMMAND)
+            if meant is None
+            else claims.erase_fact(meant, by=BY_COMMAND)
+        )
     result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers}
     said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else said if told.change is not None else "nothing is known of that, so nothing was erased")

@@ -53,11 +53,11 @@ def new_sentences(documents: Iterable[Document], store: Store) -> list[PlacedSen
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))
                 taken[title] += 1
-                found.append(PlacedSentence(place_of(title, taken[title]), title, text, document.id, number))
+                found.append(PlacedSentence(place_under(title, taken[title]), title, text, document.id, number))
     return found
 
 
-def place_of(title: str, number: int) -> str:
+def place_under(title: str, number: int) -> str:
     """The node of a sentence under a title: number 1 for the first that the graph got."""
     return f"{title} §{number}"
 

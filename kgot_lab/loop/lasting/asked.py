@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.lasting.begun import MOST, Remembered, remembered_near
+from kgot_lab.loop.lasting.begun import MOST_REMEMBERED, BegunWith, remembered_near
 from kgot_lab.loop.lasting.learning import LearntRun, learn_run
 from kgot_lab.loop.lasting.retracted import without_retracted
 from kgot_lab.loop.trace import Trace
@@ -26,7 +26,7 @@ class AskedMemory:
 
     claims: Claims
     beliefs: Beliefs
-    begun: Remembered
+    begun: BegunWith
     looks_only: bool  # a question about an earlier time learns nothing
 
     def fill(self, store: Store) -> None:
@@ -46,7 +46,9 @@ class AskedMemory:
 
 
 @contextmanager
-def asked_memory(where: str | Path | Claims, question: str, *, at: datetime | None = None, most: int = MOST) -> Iterator[AskedMemory]:
+def asked_memory(
+    where: str | Path | Claims, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
+) -> Iterator[AskedMemory]:
     """A memory for a question: a file of claims, made if there is none, or open claims, which stay open.
 
     With `at` it is what was believed at that time of what is true at it, and nothing is learnt. Raises what `open_claims` raises.

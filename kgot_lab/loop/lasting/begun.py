@@ -13,19 +13,19 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.supports import Support, note
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.paths.mentions import place_of
+from kgot_lab.paths.mentions import place_under
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import named_words, telling_words
 from kgot_lab.types import Edge, Triple
 
-MOST = 2000  # facts that a question begins with; a prompt is cut to far fewer
+MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
 _NAMED = 3.0  # what a name in the question counts beside its words
 _FURTHER = 0.5  # what a fact counts of the worth of one that it shares a name with
 _CROWD = 20  # facts of one name from which on each counts less for it
 
 
 @dataclass(frozen=True)
-class Remembered:
+class BegunWith:
     """What a question begins with: a graph, how many facts of the memory are in it, and how many hold in all."""
 
     graph: PropertyGraph = field(repr=False)
@@ -36,7 +36,7 @@ class Remembered:
         return f"{self.facts:,} of {self.held:,} facts" if self.facts < self.held else f"{self.held:,} fact{'s' * (self.held != 1)}"
 
 
-def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST) -> Remembered:
+def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> BegunWith:
     """What a memory holds, as a graph to begin with; of more facts than `most` those near the question. Raises BadInput.
 
     Near are facts that share words with the question, most of all names, and then those that share a name with such facts.
@@ -47,7 +47,7 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST) -> Rem
         held = beliefs.facts()
         chosen = held if len(held) <= most else nearest_facts(held, question, most)
         claims = beliefs.claims_of(chosen)
-    return Remembered(graph_of_claims(claims), len(chosen), len(held))
+    return BegunWith(graph_of_claims(claims), len(chosen), len(held))
 
 
 def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
@@ -102,7 +102,7 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for title, sentences in said.items():
         for number, (source, _, sentence) in enumerate(sorted(set(sentences)), start=1):
-            place = place_of(title, number)
+            place = place_under(title, number)
             places[source, sentence].append(place)
             edges.append(Edge(title, SAYS_SENTENCE, place, note([Support(source, sentence)])))
     for fact, claim in mentions:
