@@ -23,7 +23,7 @@ from kgot_lab.loop.lasting.asked import asked_memory
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
 from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.loop.walk import think
-from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, store_again
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
@@ -43,8 +43,7 @@ def ask(
     store: str | Path | Store = "in_memory",
     attachments: Sequence[str | Path] = (),
     trace: str | Path | None = None,
-    memory: str | Path | Claims | None = None,
-    as_of: datetime | None = None,
+    memory: str | Path | Beliefs | None = None,
 ) -> Trace:
     """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
 
@@ -58,8 +57,8 @@ def ask(
     `connect`, `open_store` and `think` raise.
 
     A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before it searches, and what it
-    writes is learnt there once it has its answer; `about["memory"]` of what is returned says which facts it knew before. With `as_of` it
-    is the memory as it was at that time, and nothing is learnt. Raises what `open_claims` raises, before a model is asked.
+    writes is learnt there once it has its answer; `about["memory"]` of what is returned says which facts it knew before. Beliefs of an
+    earlier time, as `Claims.as_of` gives them, learn nothing. Raises what `open_claims` raises, before a model is asked.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -67,9 +66,7 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    if as_of is not None and memory is None:
-        raise BadInput("as_of is a time of a memory: give the memory, or leave as_of out")
-    with asked_memory(memory, question, at=as_of) if memory is not None else nullcontext() as asked:
+    with asked_memory(memory, question) if memory is not None else nullcontext() as asked:
         if documents is None and not attachments and not _holds_graph(store) and not (asked and asked.begun.facts):
             more = "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
             raise BadInput(f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}")

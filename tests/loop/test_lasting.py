@@ -262,7 +262,8 @@ def test_at_an_earlier_time_a_question_sees_what_was_believed_then_and_teaches_n
         for page in ONE.documents:
             claims.retract_source(page.id)
         kept = claims.graph_hash(claims=True)
-    run = asked(path, ONE, as_of=then + timedelta(hours=1))
+    with open_claims(path) as claims:
+        run = asked(claims.as_of(then, then), ONE)
     assert run.answer == ONE.gold.chains[0].answer and run.about["memory"]["old"] and not of(ToolReturned, run)
     assert remembered(path) == kept
     with open_claims(path) as claims:
@@ -306,13 +307,11 @@ def test_what_is_no_memory_is_refused_before_a_model_is_asked(tmp_path, name, wh
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == held
 
 
-def test_a_time_without_a_memory_and_a_store_that_holds_a_graph_beside_one_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="give the memory"):
-        lab.ask("Who?", looking(ONE), Scripted(_never), as_of=datetime.now(UTC))
+def test_a_store_that_holds_a_graph_beside_a_memory_and_a_time_before_there_is_one_are_refused(tmp_path):
     asked(tmp_path / "memory.db", ONE)
     with PlainFacts() as store:
         store.write(store.dialect.add([(Triple("a", "b", "c"), {})]))
         with pytest.raises(BadInput, match="holds a graph"):
             lab.ask("Who?", looking(ONE), Scripted(_never), preset=PATHS, store=store, memory=tmp_path / "memory.db")
-    with pytest.raises(BadInput, match="no memory at"):
-        asked(tmp_path / "none.db", ONE, as_of=datetime.now(UTC))
+    with pytest.raises(BadInput, match="no memory at"), asked_memory(tmp_path / "none.db", "Who?", at=datetime.now(UTC)):
+        pass

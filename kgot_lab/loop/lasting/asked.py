@@ -47,16 +47,19 @@ class AskedMemory:
 
 @contextmanager
 def asked_memory(
-    where: str | Path | Claims, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
+    where: str | Path | Beliefs, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
 ) -> Iterator[AskedMemory]:
-    """A memory for a question: a file of claims, made if there is none, or open claims, which stay open.
+    """A memory for a question: a file of claims, made if there is none, or Claims, which stay open.
 
-    With `at` it is what was believed at that time of what is true at it, and nothing is learnt. Raises what `open_claims` raises.
+    Beliefs, as `Claims.as_of` gives them, and a file `at` a time are what was believed then of what was true then, and learn nothing.
+    Raises what `open_claims` raises.
     """
-    claims = where if isinstance(where, Claims) else open_claims(where, new=at is None)
+    looked_at = where if isinstance(where, Beliefs) else open_claims(where, new=at is None)
+    claims = looked_at if isinstance(looked_at, Claims) else Claims(looked_at.storage, now=looked_at.now)
     try:
-        beliefs = claims.as_of(at, at if at is not None else claims.now())
-        yield AskedMemory(claims, beliefs, remembered_near(beliefs, question, most=most), looks_only=at is not None)
+        beliefs = claims.as_of(at, at if at is not None else claims.now()) if looked_at is claims else looked_at
+        looks_only = at is not None or looked_at is not claims
+        yield AskedMemory(claims, beliefs, remembered_near(beliefs, question, most=most), looks_only)
     finally:
-        if claims is not where:
+        if looked_at is not where:
             claims.close()
