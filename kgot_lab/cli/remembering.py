@@ -111,7 +111,7 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
     """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers rest on it."""
     with _opened(context) as claims:
         meant = _fact_named(claims, fact)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "claim": claim.id, "source": claim.source, "sentence": claim.span.text if claim.span else "",
                 "start": claim.span.start if claim.span else None, "end": claim.span.end if claim.span else None,
@@ -224,7 +224,7 @@ def _fact_named(claims: Claims, text: str) -> Triple:
 
     text = as_typed(text, "the fact").strip()
     if drawn := _DRAWN.fullmatch(text):
-        return Triple(*drawn.groups())
+        return Triple(drawn[1], drawn[2], drawn[3])
     parts = [part.strip() for part in text.split("|")]
     if len(parts) == 3 and all(parts):
         return Triple(parts[0], parts[1], parts[2])
