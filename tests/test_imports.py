@@ -27,7 +27,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"tools"}],
     [{"paths"}],
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
-    [{"loop.again"}, {"loop.certified"}],
+    [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.pays"}],  # answers as questions does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them

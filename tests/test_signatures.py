@@ -16,6 +16,7 @@ ALLOWED = {
     "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
     "cli/forking.py: fork_run": "each parameter is an option on the command line",
     "cli/questions.py: answer_questions": "each parameter is an option on the command line",
+    "front/ask.py: ask": "a question and all that it may be asked with, once each, most of it left out",
     "loop/walk.py: think": "a question and all that a run may use, once each; a store that runs no Python is given what does",
     "stores/sparql/server.py: SparqlServer": "two addresses with their key, and what every store that runs statements in a sandbox takes",
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli import asking, saving, terminal
+from kgot_lab.cli import asking, remembering, saving, terminal
 from kgot_lab.cli.going_on import GoOn, command, finish, made_again
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kgot_lab.cli.saving import SavedGraph
     from kgot_lab.loop.again.replay import Resources
     from kgot_lab.loop.events import Event
+    from kgot_lab.loop.lasting.asked import AskedMemory
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
 
@@ -48,13 +49,20 @@ class QuestionTask:
 
 def answer_question(question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs) -> None:
     """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
+    with remembering.memory_of(configuration, question) as memory:
+        _answer_with(memory, question, configuration, attached, outputs)
+
+
+def _answer_with(
+    memory: AskedMemory | None, question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
+) -> None:
     from kgot_lab.loop.again.replay import Resources
 
     documents = Path(configuration.documents) if configuration.documents else None
     choice, chosen = configuration.store, configuration.tools
-    begins = choice.graph is not None or choice.keep
+    begins = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or begins or chosen.web or chosen.mirror or chosen.names != "auto"):
-        more = "begin with a graph (--graph FILE), or allow more tools (--web, --tool NAME)"
+        more = "begin with a graph (--graph FILE, --memory FILE), or allow more tools (--web, --tool NAME)"
         raise BadInput(f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}")
     if outputs.tape is not None and configuration.execution_model:
         raise BadInput(_ONE_MODEL)
@@ -62,7 +70,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     saved = Path(choice.save) if choice.save else None
     terminal.check_apart(
         trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
-        execution_model=configuration.execution_model, graph=choice.graph,
+        execution_model=configuration.execution_model, graph=choice.graph, memory=configuration.memory,
         save_graph=saved if choice.graph is None or saved != Path(choice.graph) else None,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
@@ -82,6 +90,9 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
     if alone and graph is not None and not len(graph):
         raise BadInput(f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR")
     tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
+    if memory is not None:
+        tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
+        remembering.told_beginning(memory, configuration.memory)
     store = asking.begun_store(choice, graph)
     if named := getattr(store, "namespace", None):
         configuration = configuration.with_flags({"store.namespace": named})
@@ -94,6 +105,7 @@ def answer_question(question: str, configuration: Configuration, attached: Seque
         GoOn("resume", path, _given_again(configuration, attached, outputs)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=place),
         configuration,
+        memory,
     )
 
 
@@ -111,7 +123,14 @@ def _given_again(configuration: Configuration, attached: Sequence[Path], outputs
     }  # fmt: skip
 
 
-def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, configuration: Configuration | None = None) -> None:
+def walked(
+    task: QuestionTask,
+    store: Store,
+    again: GoOn,
+    outputs: Outputs,
+    configuration: Configuration | None = None,
+    memory: AskedMemory | None = None,
+) -> None:
     """Walk the loop, on file and on screen; the store is closed in the end."""
     from kgot_lab.loop.trace import made_by, record
     from kgot_lab.loop.walk import think
@@ -125,7 +144,7 @@ def walked(task: QuestionTask, store: Store, again: GoOn, outputs: Outputs, conf
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
             kept = saving.with_snapshots(kept, configuration.snapshots, outputs.trace)
-        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json)
+        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory)
         if configuration is not None:
             _kept_in_the_end(opened, configuration.store, outputs, seen)
 
@@ -149,6 +168,21 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Go on with a run on file, by the models it names unless others are given."""
+    run, _ = terminal.run_of(trace)
+    with remembering.memory_of(configuration, run.question) as memory:
+        _go_on_with(memory, trace, configuration, attached, outputs, model=model, execution=execution)
+
+
+def _go_on_with(
+    memory: AskedMemory | None,
+    trace: Path,
+    configuration: Configuration,
+    attached: Sequence[Path],
+    outputs: Outputs,
+    *,
+    model: str | None,
+    execution: str | None,
+) -> None:
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.again.forks import by_hand
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
@@ -171,7 +205,7 @@ def go_on(
     if run.finished:
         idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
-        terminal.show_end(run.events, trace, as_json=outputs.as_json)
+        terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=None if memory is None else memory.learn(run))
         terminal.write_page(run.events, outputs.html)
         saving.check_snapshots(configuration.snapshots, begins=False)
         for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
@@ -202,6 +236,7 @@ def go_on(
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, executing, at_hand.vision)
     tools = asking.tools_again(at_hand, configuration, begun)
+    tools = tools if memory is None else memory.tools(tools)
     saved = saving.place_again(choice, begun.start)
     saving.check_snapshots(configuration.snapshots, begins=False)
     place = (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None) if choice.kind or choice.at else None
@@ -216,5 +251,5 @@ def go_on(
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
             raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
         kept = saving.with_snapshots(walk, configuration.snapshots, trace)
-        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json)
+        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory)
         _kept_in_the_end(store, choice, replace(outputs, trace=trace, saved=saved), seen)

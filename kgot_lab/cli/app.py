@@ -1,4 +1,4 @@
-"""The command line: ask, demo, extract, resume, show, verify, bench, model, doctor."""
+"""The command line: ask, demo, extract, resume, show, verify, memory, bench, model, doctor."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.questions import answer_questions
+from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.env_file import load_env
@@ -144,6 +145,8 @@ def ask(
     engine: options.EngineName = None,
     vision: options.Vision = None,
     graph: options.BeginWith = None,
+    memory: options.MemoryFile = None,
+    as_of: options.AsOf = None,
     save_graph: options.SaveGraph = None,
     snapshots: options.Snapshots = None,
     trace: options.TraceFile = None,
@@ -172,6 +175,7 @@ def ask(
     configuration = read_configuration(config).with_flags({
         "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
         "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": snapshots,
+        "memory": memory, "as_of": as_of,
         "tools.names": _named(tools), "tools.web": web, "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision,
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
         "store.graph": graph, "store.save": save_graph, **budget,
@@ -329,6 +333,7 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 
 app.add_typer(benchmarks, name="bench")
+app.add_typer(memories, name="memory")
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

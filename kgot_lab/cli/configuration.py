@@ -66,6 +66,8 @@ class Configuration(_Part):
     tools: ToolChoice = ToolChoice()
     budget: Spend = Spend()
     snapshots: str | None = None  # a folder for a snapshot after every write
+    memory: str | None = None  # a file of claims
+    as_of: str | None = None  # a time of it
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
         """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given. Raises BadInput."""

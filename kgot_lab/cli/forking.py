@@ -105,7 +105,9 @@ def fork_run(
 def _grown_here(configuration: Configuration, model: str | None) -> Configuration:
     """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of the run it was made from."""
     changed = {"model": model, "execution_model": None} if model else {}
-    return configuration.model_copy(update={**changed, "store": type(configuration.store)(), "snapshots": None})
+    return configuration.model_copy(
+        update={**changed, "store": type(configuration.store)(), "snapshots": None, "memory": None, "as_of": None}
+    )
 
 
 def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:

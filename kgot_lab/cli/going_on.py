@@ -28,6 +28,7 @@ from kgot_lab.errors import (
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
+    from kgot_lab.loop.lasting.asked import AskedMemory
 
 
 def command(name: str, *arguments: object, **options: object) -> str:
@@ -97,15 +98,25 @@ def _kept(path: Path) -> str:
     return f"Everything so far is in {path}." if path.exists() else "Nothing is on file: the same command begins anew."
 
 
-def finish(events: Iterator[Event], path: Path, again: GoOn, *, html: Path | None = None, as_json: bool = False) -> list[Event]:
-    """Show events as they happen, then the answer with what it rests on; all of them, in the end."""
+def finish(
+    events: Iterator[Event],
+    path: Path,
+    again: GoOn,
+    *,
+    html: Path | None = None,
+    as_json: bool = False,
+    memory: AskedMemory | None = None,
+) -> list[Event]:
+    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of them, in the end."""
+    from kgot_lab.loop.trace import load_run
+
     seen: list[Event] = []
     begun = time.perf_counter()
     with told_how(path, again):
         for event in events:
             seen.append(event)
             show_event(event, begun, to_stderr=as_json)
-        show_end(seen, path, as_json=as_json)
+        show_end(seen, path, as_json=as_json, learnt=None if memory is None else memory.learn(load_run(path)))
     with made_again(path, command("resume", path, html=html)):
         write_page(seen, html)
     return seen

@@ -18,12 +18,14 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, UnknownName, without_secrets
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
+    from kgot_lab.loop.lasting.learning import LearntRun
     from kgot_lab.loop.trace import Trace
     from kgot_lab.stores.protocol import Store
     from kgot_lab.tools.tool import Tool
@@ -305,8 +307,8 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
-def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> None:
-    """Print the answer of a whole run, what it rests on and what it cost, as text or as one JSON object."""
+def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False, learnt: LearntRun | None = None) -> None:
+    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as one JSON object."""
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
@@ -326,7 +328,7 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
             "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
-        typer.echo(json.dumps(result))
+        typer.echo(json.dumps(result if learnt is None else result | {"memory": learnt.as_json()}))
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + ("   (a guess: no read gave rows)" if final.forced else ""))
@@ -342,6 +344,8 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         typer.echo(
             "taken from:\n" + "\n".join(f"  {harmless(document.title or document.id)} [{harmless(document.id)}]" for document in passages)
         )
+    for told in [] if learnt is None else learnt_lines(learnt):
+        typer.echo(harmless(told))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
     if costs.untold:
         told = f"{tokens} and those" if total.prompt_tokens else "tokens"
@@ -349,6 +353,17 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False) -> N
         dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
+
+
+def learnt_lines(learnt: LearntRun) -> Iterator[str]:
+    """What a run knew before of what its answer rests on, what is new, and what the memory learnt."""
+    for each in learnt.old:
+        yield f"known since {each.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(each.sources)}: {each.fact}"
+    yield from (f"new: {fact}" for fact in learnt.new)
+    told = learnt.learnt
+    more = ((told.known, "known"), (told.queued, "to review"), (told.left, "left out, as retracted"))
+    said = ", ".join(f"{number} {what}" for number, what in more if number)
+    yield f"memory: {counted(told.new, 'new claim')}{f' ({said})' if said else ''}; {counted(learnt.held, 'fact')} in all"
 
 
 def write_page(events: Sequence[Event], html: Path | None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -18,9 +19,11 @@ from kgot_lab.llm.recorded import Recorded, asked_in
 from kgot_lab.loop.again.replay import Resources, resume, started
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
+from kgot_lab.loop.lasting.asked import asked_memory
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
 from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.loop.walk import think
+from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, store_again
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
@@ -40,6 +43,7 @@ def ask(
     store: str | Path | Store = "in_memory",
     attachments: Sequence[str | Path] = (),
     trace: str | Path | None = None,
+    memory: str | Path | Beliefs | None = None,
 ) -> Trace:
     """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and `show` steps through it.
 
@@ -51,6 +55,10 @@ def ask(
     is fetched: without its file the local model raises ModelMissing, which says what to do. In a notebook the cell shows the events as
     they happen. Raises BadInput, TraceError for a file that holds anything else than this question without its answer, and what
     `connect`, `open_store` and `think` raise.
+
+    A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before it searches, and what it
+    writes is learnt there once it has its answer; `about["memory"]` of what is returned says which facts it knew before. Beliefs of an
+    earlier time, as `Claims.as_of` gives them, learn nothing. Raises what `open_claims` raises, before a model is asked.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -58,26 +66,48 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    if documents is None and not attachments and not _holds_graph(store):
-        more = "attachments=[FILE], or an open store that holds a graph"
-        raise BadInput(f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}")
-    llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
-    require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
-    limits = limits_for(llm.name, preset)
-    names = [Path(file).name for file in attachments]
-    before = None if trace is None or not Path(trace).exists() else _stopped(trace, question, limits if preset != "auto" else None, names)
-    if isinstance(llm, Recorded):
-        llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
-    tools = _tools(documents, attachments, follow=limits.reading == "paths")
-    with _store(store, before) as opened:
-        if trace is not None and before and before.events:
-            return _on_file(resume(trace, opened, Resources(tools, llm)), trace, _head(llm, limits))
-        walk = think(question, llm, opened, tools, limits, attachments=names)
-        if trace is not None:
-            kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
-            return _on_file(kept, trace, _head(llm, limits))
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, _head(llm, limits))), made_by(llm))
+    with asked_memory(memory, question) if memory is not None else nullcontext() as asked:
+        if documents is None and not attachments and not _holds_graph(store) and not (asked and asked.begun.facts):
+            more = "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
+            raise BadInput(f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}")
+        llm = connect(model) if isinstance(model, str) else model  # first, since an index is made in vain where no model is
+        require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
+        limits = limits_for(llm.name, preset)
+        names = [Path(file).name for file in attachments]
+        before = (
+            None if trace is None or not Path(trace).exists() else _stopped(trace, question, limits if preset != "auto" else None, names)
+        )
+        if isinstance(llm, Recorded):
+            llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
+        tools = _tools(documents, attachments, follow=limits.reading == "paths")
+        tools = asked.tools(tools) if asked else tools
+        with _store(store, before) as opened:
+            goes_on = before is not None and bool(before.events)
+            if asked and not goes_on:
+                asked.fill(opened)
+            run = _run(question, llm, opened, tools, limits, names, trace, before)
+        return replace(run, about={**run.about, "memory": asked.learn(run).as_json()}) if asked else run
+
+
+def _run(
+    question: str,
+    llm: LLM,
+    store: Store,
+    tools: list[Tool],
+    limits: Limits,
+    names: Sequence[str],
+    trace: str | Path | None,
+    before: Trace | None,
+) -> Trace:
+    """The run of a question to its answer, on file where a trace is named, from where it was stopped before."""
+    if trace is not None and before and before.events:
+        return _on_file(resume(trace, store, Resources(tools, llm)), trace, _head(llm, limits))
+    walk = think(question, llm, store, tools, limits, attachments=names)
+    if trace is not None:
+        kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
+        return _on_file(kept, trace, _head(llm, limits))
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, _head(llm, limits))), made_by(llm))
 
 
 def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from kgot_lab.types import Edge, Json
+from kgot_lab.types import Diff, Edge, Json
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
 
@@ -40,6 +40,35 @@ def sentence_of(properties: Mapping[str, Json]) -> str:
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
     """Every sentence that some facts were taken from."""
     return frozenset(support.sentence for edge in edges for support in noted(edge.properties) if support.sentence)
+
+
+def with_supports_kept(diff: Diff) -> Diff:
+    """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
+
+    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is taken for what it was.
+    """
+    kept = [(before, after, _keeping(before, after)) for before, after in diff.changed_edges]
+    return replace(diff, changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before))
+
+
+def _keeping(before: Edge, after: Edge) -> Edge:
+    had = noted(before.properties)
+    if set(had) <= set(noted(after.properties)):
+        return after
+    return replace(after, properties={**after.properties, **note((*had, *_gained(had, after.properties)))})
+
+
+def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
+    """The supports that came to some, which may have been written over, or be mixed among the new ones."""
+    sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
+    if not {support.source for support in had} <= set(sources) or not {support.sentence for support in had} <= set(said):
+        return noted(now)
+    one = sources[0] if len(set(sources)) == 1 else ""
+    for support in had:
+        for texts, text in ((sources, support.source), (said, support.sentence)):
+            if text in texts:
+                texts.remove(text)
+    return noted({"source": sources or [one] * len(said), "sentence": said})
 
 
 def _texts(value: Json) -> list[str]:

@@ -12,7 +12,7 @@ from kgot_lab.graph.supports import HIDDEN, sentence_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.cut import fit, joined_lines
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
-from kgot_lab.loop.evidence import evidence_of, passages_of, supports_of
+from kgot_lab.loop.evidence import FoundSupports, evidence_of, passages_of
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.render import by_sentence
 from kgot_lab.loop.run import Loop, Steps, ask_for, distinct, situation
@@ -42,7 +42,7 @@ def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
         return
     chosen = yield from _choose(run, joined_lines(distinct(texts)), parsed)
     evidence = evidence_of(run, found, chosen)
-    supports = tuple(supports_of(run, edge) for edge in evidence)
+    supports = tuple(map(FoundSupports(run.state).of, evidence))
     yield run.happened(
         Answered,
         text=chosen,

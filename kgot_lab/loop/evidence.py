@@ -13,10 +13,11 @@ from urllib.parse import unquote
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.supports import Support, note, noted
 from kgot_lab.loop.cut import relevance
-from kgot_lab.loop.events import Event, ToolReturned, Wrote
+from kgot_lab.loop.events import Event
 from kgot_lab.loop.grounding import scalars
 from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.run import Loop
+from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import named_words, telling_words
@@ -42,41 +43,56 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
     return [edges[number] for number in order[:most]]
 
 
-def supports_of(run: Loop, edge: Edge) -> tuple[Support, ...]:
-    """The documents and sentences that say a fact: those noted on its edge, or else the sentences of what its tool call returned.
+class FoundSupports:
+    """The documents and sentences that say the facts of a run, as it is now.
 
-    A note that names no document of this run, nor stood in the graph it began with, is a model's own and counts for nothing.
+    They are those noted on a fact's edge, or else the sentences of what its tool calls returned. A note that names no document of the run,
+    nor stood in the graph it began with, is a model's own and counts for nothing. Where a model writes the statements, one that writes a
+    fact which is there already changes nothing, and what it was made from supports the fact all the same.
     """
-    known = {document.id for returned in run.state.returns for document in returned.sources}
-    plain = [returned.text for returned in run.state.returns if not returned.sources]  # texts that have no document
-    begun = {support for other in _began_with(run, edge) for support in noted(other.properties)}
 
-    def is_known(support: Support) -> bool:
-        return support.source in known or support in begun or (not support.source and any(support.sentence in text for text in plain))
+    def __init__(self, state: State) -> None:
+        self._start, self._spelled = state.start, state.spelled
+        self._documents: dict[str, list[Document]] = defaultdict(list)
+        for returned in state.returns:
+            self._documents[str(returned.call)] += returned.sources
+        self._known = {document.id for returned in state.returns for document in returned.sources}
+        self._plain = [returned.text for returned in state.returns if not returned.sources]  # texts that have no document
+        self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)  # the calls that a fact was written from
+        for write in state.writes:
+            for edge in _written(write.diff):
+                self._writing[edge.identity][write.source] = None
+        self._telling = [(write.source, set(map(_folded, _said(write.statement)))) for write in state.writes] if state.spelled else []
 
-    if noted_here := tuple(filter(is_known, noted(edge.properties))):
-        return noted_here
-    calls = {write.source for write in run.state.writes if any(edge.identity == other.identity for other in _written(write.diff))}
-    documents = [document for returned in run.state.returns if str(returned.call) in calls for document in returned.sources]
-    return saying(edge, documents)
+    def of(self, edge: Edge) -> tuple[Support, ...]:
+        """The supports of a fact."""
+        began = {support for other in _began_with(self._start, edge) for support in noted(other.properties)}
+        here = tuple(support for support in noted(edge.properties) if self._is_known(support) or support in began)
+        calls = set(() if here else self.calls(edge))
+        if self._spelled:
+            sources, told = {support.source for support in here}, {_folded(edge.source), _folded(edge.type), _folded(edge.target)}
+            calls |= {call for call, words in self._telling if told <= words and not self._sources(call) & sources}
+        documents = (document for call, returned in self._documents.items() if call in calls for document in returned)
+        return tuple(dict.fromkeys((*here, *saying(edge, documents))))
+
+    def calls(self, edge: Edge) -> tuple[str, ...]:
+        """The tool calls from whose texts a fact was written."""
+        return tuple(self._writing.get(edge.identity, ()))
+
+    def _is_known(self, support: Support) -> bool:
+        return support.source in self._known or (not support.source and any(support.sentence in text for text in self._plain))
+
+    def _sources(self, call: str) -> set[str]:
+        return {document.id for document in self._documents.get(call, ())}
 
 
 def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
     """A graph that a run made, where each edge that notes no support has those of its tool calls, for whoever asks the graph later."""
-    calls: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    documents: dict[str, list[Document]] = defaultdict(list)
-    for event in events:
-        if isinstance(event, Wrote):
-            for edge in _written(event.diff):
-                calls[edge.identity].append(event.source)
-        if isinstance(event, ToolReturned):
-            documents[str(event.call)] += event.sources
+    found = FoundSupports(state_after(events))
 
     def with_supports(edge: Edge) -> Edge:
-        if noted(edge.properties):
-            return edge
-        found = saying(edge, (document for call in dict.fromkeys(calls[edge.identity]) for document in documents[call]))
-        return replace(edge, properties={**edge.properties, **note(found)}) if found else edge
+        supports = () if noted(edge.properties) else found.of(edge)
+        return replace(edge, properties={**edge.properties, **note(supports)}) if supports else edge
 
     return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 
@@ -304,8 +320,7 @@ def _stands_in(part: Sequence[str], whole: Sequence[str]) -> bool:
     return bool(part) and any(tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1))
 
 
-def _began_with(run: Loop, edge: Edge) -> list[Edge]:
-    start = run.state.start
+def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:
     return [other for other in start.neighbours(edge.source) if other.identity == edge.identity] if edge.source in start else []
 
 

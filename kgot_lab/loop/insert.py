@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import sleep
 
 from kgot_lab.errors import BadInput, BadReply, LabError, LLMError, OutOfMemory, QueryFailed, ToolFailed, wants_memory, words_of
-from kgot_lab.graph.supports import Support, noted, sentence_of
+from kgot_lab.graph.supports import Support, noted, sentence_of, with_supports_kept
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
@@ -18,13 +19,14 @@ from kgot_lab.loop.events import LOST_CALL, Asked, Chose, Cut, Merged, Refused, 
 from kgot_lab.loop.run import How, Loop, Steps, TooLong, ask_for, ask_text, distinct, repairing, situation
 from kgot_lab.loop.shapes import Calls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts, sentences_of_documents
+from kgot_lab.stores.protocol import Store
 from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import telling_words
 from kgot_lab.tools.metered import costs_told
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
-from kgot_lab.types import Document, Edge, Message, Prompt, Triple, Usage
+from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
 _FEW = 400  # edges of the graph that a run began with up to which their names are looked at
@@ -232,12 +234,23 @@ def readable_text(text: str) -> str:
     return without_known_keys(whole(text))
 
 
+def written(store: Store, statement: str) -> Diff:
+    """Run a statement, and give back the supports that facts lost by it: what was learnt again has gained one. Raises QueryFailed."""
+    diff = store.write(statement)
+    kept = with_supports_kept(diff)
+    now = {after.identity: after for _, after in kept.changed_edges}
+    again = [(after, now.get(after.identity, before)) for before, after in diff.changed_edges]
+    if again := [(after, final) for after, final in again if final != after]:
+        store.apply(Diff(changed_edges=tuple(again)))
+    return kept
+
+
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
     """Turn what a tool returned into statements and run them; one that cannot be mended is given up, visibly."""
     statements = (yield from _triples(run, returned)) if run.limits.writing == "operations" else (yield from _statements(run, returned))
     for statement in statements:
         try:
-            final, diff = yield from repairing(run, run.store.write, statement, writing=True)
+            final, diff = yield from repairing(run, partial(written, run.store), statement, writing=True)
         except QueryFailed as error:
             yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=True)
         else:

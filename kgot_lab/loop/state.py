@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kgot_lab.graph import PropertyGraph
@@ -17,6 +18,7 @@ class State:
     question: str = ""
     attachments: tuple[str, ...] = ()
     start: PropertyGraph = EMPTY  # the graph that the run began with
+    spelled: bool = False  # whether a model spells the statements that write
     step: int = 0
     calls: tuple[ToolCall, ...] = ()
     returns: tuple[ToolReturned, ...] = ()
@@ -30,8 +32,9 @@ class State:
         """The state once this event has happened."""
         now = replace(self, step=event.step)
         match event:
-            case Started(question=question, attachments=attachments, start=start):
-                return replace(now, question=question, attachments=attachments, start=start)
+            case Started(question=question, attachments=attachments, start=start, limits=limits):
+                spelled = limits.get("writing") == "statements"
+                return replace(now, question=question, attachments=attachments, start=start, spelled=spelled)
             case Asked(usage=usage):
                 return replace(now, usage=self.usage + usage)
             case Voted(choice=choice):
@@ -69,3 +72,11 @@ class State:
     def forced(self) -> bool:
         """True when no read of the present graph has given rows."""
         return not any(read.grounded for read in self.reads)
+
+
+def state_after(events: Iterable[Event]) -> State:
+    """What a run knew in the end."""
+    state = State()
+    for event in events:
+        state = state.after(event)
+    return state

@@ -47,13 +47,29 @@ def new_sentences(documents: Iterable[Document], store: Store) -> list[PlacedSen
         title = title_of(document)
         if title not in there:
             edges = said_under(title, store)
-            there[title], taken[title] = {support for edge in edges for support in noted(edge.properties)}, len(edges)
+            there[title] = {support for edge in edges for support in noted(edge.properties)}
+            taken[title] = max((_number_of(edge.target) for edge in edges), default=0)  # some before it may have been retracted
         for number, text in enumerate(sentences(" ".join(document.text.split()))):
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))
                 taken[title] += 1
-                found.append(PlacedSentence(f"{title} §{taken[title]}", title, text, document.id, number))
+                found.append(PlacedSentence(place_under(title, taken[title]), title, text, document.id, number))
     return found
+
+
+def place_under(title: str, number: int) -> str:
+    """The node of a sentence under a title: number 1 for the first that the graph got."""
+    return f"{title} §{number}"
+
+
+def is_place(node: str) -> bool:
+    """Whether a node stands for a sentence under a title."""
+    return bool(_number_of(node))
+
+
+def _number_of(place: str) -> int:
+    _, sign, number = place.rpartition(" §")
+    return int(number) if sign and number.isdecimal() else 0
 
 
 def said_under(title: str, store: Store) -> tuple[Edge, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.loop.along.gather import fetch
+from kgot_lab.loop.along.gather import fetch, recall_name
 from kgot_lab.loop.along.met import PathAnswer, PathWalk, weakest
 from kgot_lab.loop.along.reading import paths_read, read_along
 from kgot_lab.loop.events import Chose, Parsed
@@ -71,7 +71,7 @@ def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
     """What the sentences under a name answer; a name that the graph does not hold is looked up."""
-    title = walk.title_for(name)
+    title = walk.title_for(name) or recall_name(run, walk, name)
     if title is None and (look := search_tool(run)) is not None:
         call = lookup(look, name)
         if call not in run.state.calls:

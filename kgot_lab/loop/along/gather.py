@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.graph.supports import noted
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import lookup, search_tool, use
+from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
 from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
@@ -22,6 +23,7 @@ from kgot_lab.types import Document
 
 _RECALLED = 12  # names that the graph finds for a question
 _READ_FOR_FACTS = 4  # sentences
+_NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
@@ -33,6 +35,19 @@ def recall(run: Loop, walk: PathWalk) -> None:
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
         know(run, walk, title)
+
+
+def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
+    """The title that a name stands for in a graph that the run began with, whose sentences are then known; None where there is none."""
+    if not run.state.start:
+        return None
+    near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
+    same = (title for title in near if compared_name(title) == compared_name(name) and said_under(title, run.store))
+    title = next(same, None)
+    if title is not None:
+        walk.standing[title] = _NAMED_LATER
+        know(run, walk, title)
+    return title
 
 
 def know(run: Loop, walk: PathWalk, title: str) -> None:
@@ -90,7 +105,7 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
 def _write(run: Loop, statement: str, source: str) -> Steps[None]:
     """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
     try:
-        diff = run.store.write(statement)
+        diff = written(run.store, statement)
     except QueryFailed as error:
         yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
     else:
@@ -104,6 +119,8 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     }
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
     shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
+    if _were_read(run, shown):
+        return
     how = How("facts", temperature=run.limits.temperature)
     text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text
     said, invented = grounded_and_not(text, shown)
@@ -113,3 +130,13 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
+
+
+def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
+    """Whether the graph that the run began with holds sentences and facts that a model took from them: an earlier run has read them."""
+    sentences: set[str] = set()
+    read: set[str] = set()
+    for edge in run.state.start.edges:
+        (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(support.sentence for support in noted(edge.properties))
+    texts = {piece.text for piece in shown}
+    return texts <= sentences and bool(texts & read)

@@ -95,6 +95,20 @@ class Beliefs:
             read = names.read(plain_triple(fact, "a fact"))
             return sole_sources(read, deciding(self.storage, names, [read], self._known), self._valid)
 
+    def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
+        """The claims that each of some facts holds by, as in `supports_of`; what does not hold is left out."""
+        with self.storage.reading():
+            names = self._aliases()
+            wanted = dict.fromkeys(names.read(plain_triple(fact, "a fact")) for fact in facts)
+            held = self._held(wanted)
+            confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
+            by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}
+            return {fact: tuple(by_id[id] for id in sorted(claim.id for claim in held[fact])) for fact in wanted if fact in held}
+
+    def retracted_sources(self) -> frozenset[str]:
+        """The sources that were retracted whole, and not taken back by an undo."""
+        return frozenset(source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known}))
+
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
         """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and since when.
 

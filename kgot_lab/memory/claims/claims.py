@@ -13,7 +13,7 @@ from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_tripl
 from kgot_lab.memory.claims.entities import merge_proposals
 from kgot_lab.memory.claims.erasing import erase_claims
 from kgot_lab.memory.claims.network import fact_ids
-from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Learnt, Logged, MergeProposal, Stood
+from kgot_lab.memory.claims.reports import Cardinality, Erased, Fallen, Learnt, Logged, MergeProposal, NotedAnswer, Stood
 from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.undoing import undo_change
@@ -43,8 +43,11 @@ class Claims(Beliefs):
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
-    def learn(self, claims: Claim | Iterable[Claim], *, by: str = "") -> Learnt:
-        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted, and stays rejected."""
+    def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
+        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted, and stays rejected.
+
+        Without `back` what was retracted stays so, and nothing new is learnt from a source that was: to read it again is to learn nothing.
+        """
         given = [claims] if isinstance(claims, Claim) else claims
         if not isinstance(given, Iterable) or isinstance(given, str | bytes):
             raise BadInput("learn(claims) takes a Claim or several")
@@ -52,10 +55,14 @@ class Claims(Beliefs):
         for claim in given:
             require(claim, Claim, "what is learnt is a Claim")
             once.setdefault(claim.id, claim)
-        count = {"new": 0, "known": 0, "back": 0, "queued": 0}
+        count = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
         with making(self.storage, "learn", by, self.now) as change:
+            retracted = frozenset() if back else self.retracted_sources()
             for claim in once.values():
-                self._learn(claim, change, count)
+                if not back and (claim.source in retracted or open_versions(self.storage, "drop", claim.id)):
+                    count["left"] += 1
+                else:
+                    self._learn(claim, change, count)
             return Learnt(change.number, **count)
 
     def _learn(self, claim: Claim, change: ClaimChange, count: dict[str, int]) -> None:
@@ -179,6 +186,15 @@ class Claims(Beliefs):
         """Every claim of a source as it was learnt, whether it counts or not, in the order of their ids."""
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
+
+    def noted_facts(self) -> tuple[Triple, ...]:
+        """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or not."""
+        return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
+
+    def answers_on(self, fact: Triple) -> tuple[NotedAnswer, ...]:
+        """The answers that rest on a fact, whether it holds or not."""
+        rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
+        return tuple(NotedAnswer(id, text, moment(at)) for id, text, at in rows)
 
     def history(self, claim: str) -> tuple[Stood, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""

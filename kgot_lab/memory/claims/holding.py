@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.types import Triple
+
+if TYPE_CHECKING:
+    from kgot_lab.memory.claims.claim import Claim
 
 
 class InForce(NamedTuple):
@@ -92,7 +95,7 @@ def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None)
     )
 
 
-def combined_confidence(claims: Iterable[InForce]) -> float:
+def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
     """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each by its best claim.
 
     The noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems (1988), which takes sources to err independently: claims of one

@@ -16,13 +16,14 @@ Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]  # take
 
 @dataclass(frozen=True)
 class Learnt:
-    """What learning brought: the number of the change (None: nothing was new), and how many claims were new, known, back, to review."""
+    """What learning brought: the number of the change (None: nothing was new), and how many claims were new, known and so on."""
 
     change: int | None
     new: int = 0
     known: int = 0
     back: int = 0  # retracted before, and now learnt again
     queued: int = 0  # of the new ones
+    left: int = 0  # retracted before, and left so
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""`kgot-lab ask --memory FILE` and `kgot-lab memory FILE`: a second question knows what the first one taught, until it is retracted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command_line import FIRST, QUESTION, REST, RETRIEVE, asking, replies
+from support.openai_server import openai_server
+
+from kgot_lab.memory.claims.opening import open_claims
+
+pytestmark = pytest.mark.usefixtures("here")
+KNOWING = [RETRIEVE, RETRIEVE, RETRIEVE, *REST[-3:]]  # what the reference preset asks where its graph answers at once
+FACT = "Ada Lovelace | born in | London"
+
+
+@pytest.fixture
+def asked_once(kgot_lab):
+    """A memory that one question has taught."""
+    with openai_server(*replies(*FIRST, *REST)) as server:
+        ran = kgot_lab(*asking(server, "--memory", "memory.db", "--trace", "first.jsonl"))
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def test_the_second_question_reads_what_the_first_one_taught_and_says_what_is_old(kgot_lab, asked_once):
+    assert "new: Ada Lovelace --[born in]--> London" in asked_once.out and "memory: 1 new claim; 1 fact in all" in asked_once.out
+    with openai_server(*replies(*KNOWING)) as server:
+        ran = kgot_lab(*asking(server, "--memory", "memory.db", "--json"))
+        assert ran.code == 0 and len(server.bodies) == len(KNOWING) < len([*FIRST, *REST]), ran.err
+    told = json.loads(ran.out)
+    assert told["answer"] == "London" and "the question begins with 1 fact" in ran.err
+    (old,) = told["memory"]["old"]
+    assert old["sources"] == ["ada.md#1"] and old["object"] == "London" and not told["memory"]["new"]
+    assert told["memory"]["learnt"]["new"] == 0 and told["memory"]["facts"] == 1
+    with openai_server(*replies(*KNOWING)) as server:
+        ran = kgot_lab(*asking(server, "--memory", "memory.db"))
+    assert "Answer: London" in ran.out and "known since 20" in ran.out and "from ada.md#1" in ran.out, ran.err
+
+
+def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
+    (row,) = json.loads(kgot_lab("memory", "memory.db", "facts", "--json").out)
+    assert row["sources"] == ["ada.md#1"] and 0 < row["confidence"] < 1
+    assert row["id"][:8] in kgot_lab("memory", "memory.db", "facts", "--about", "London").out
+    assert kgot_lab("memory", "memory.db", "facts", "--about", "Paris", "--json").out == "[]\n"
+    why = json.loads(kgot_lab("memory", "memory.db", "why", row["id"][:8], "--json").out)
+    assert why["holds"] and why["claims"][0]["sentence"] == "Ada Lovelace was born in London in 1815." and why["claims"][0]["said_by"]
+    assert [(each["question"], each["answer"]) for each in why["answers"]] == [(QUESTION, "London")]
+    assert "ada.md#1 “Ada Lovelace was born in London in 1815.”" in kgot_lab("memory", "memory.db", "why", FACT).out
+    retracted = kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1")
+    assert "change 2: 1 fact fell" in retracted.out and f"an answer rested on it: {QUESTION} London" in retracted.out
+    assert "does not hold" in kgot_lab("memory", "memory.db", "why", FACT).out
+    undone = json.loads(kgot_lab("memory", "memory.db", "undo", 2, "--json").out)
+    assert undone["risen"] == [{"subject": "Ada Lovelace", "relation": "born in", "object": "London"}] and undone["change"] == 3
+    log = json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)
+    assert [(each["action"], each["by"]) for each in log[1:]] == [("retract source", "command line"), ("undo", "command line")]
+    assert log[0]["by"].startswith("run ") and "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
+    then = log[1]["at"]
+    assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
+
+
+def test_a_retracted_source_is_not_read_by_the_next_question(kgot_lab, asked_once):
+    kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1")
+    with openai_server(*replies(*FIRST, {"statements": ["add('Charles Babbage', 'designed', 'Analytical Engine')"]}, *REST[1:])) as server:
+        ran = kgot_lab(*asking(server, "--memory", "memory.db"))
+        asked = "".join(json.dumps(body) for body in server.bodies)
+    assert ran.code == 0 and "the question begins with 0 facts" in ran.err, ran.err
+    assert "born in London in 1815" not in asked and "Analytical Engine" in asked
+
+
+def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
+    refused = kgot_lab("memory", "memory.db", "erase", "--fact", FACT)
+    assert refused.code == 1 and "1815" in Path("memory.db").read_bytes().decode("latin-1")
+    assert "erased: 1 fact, 1 claim, 1 answer" in kgot_lab("memory", "memory.db", "erase", "--fact", FACT, "--yes").out
+    assert "1815" not in Path("memory.db").read_bytes().decode("latin-1")
+    assert "nothing was erased" in kgot_lab("memory", "memory.db", "erase", "--source", "nowhere", "--yes").out
+
+
+def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
+    with openai_server(*replies(*FIRST, *REST)) as server:
+        ran = kgot_lab(*asking(server, "--memory", "memory.db", "--trace", "run.jsonl", "--max-calls", 5))
+        assert ran.code == 1
+        with open_claims("memory.db", new=False) as claims:
+            assert not claims.log()
+        resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
+        assert "Answer: London" in resumed.out and "memory: 1 new claim" in resumed.out, resumed.err
+        again = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m")
+    assert "memory: 0 new claims; 1 fact in all" in again.out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["ask", QUESTION, "--memory", "my papers"], "is a folder"),
+        (["ask", QUESTION, "--memory", "my papers/ada.md"], "not an SQLite file"),
+        (["ask", QUESTION, "--memory", "new.db"], "nothing to take facts from"),
+        (["ask", QUESTION, "--memory", "new.db", "--as-of", "yesterday"], "a time is a date"),
+        (["ask", QUESTION, "--memory", "new.db", "--keep"], "leave one of them out"),
+        (["ask", QUESTION, "--as-of", "2026-11-23"], "name it with --memory"),
+        (["memory", "none.db", "facts"], "there is no memory at none.db"),
+        (["memory", "my papers/ada.md", "log"], "not an SQLite file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_before_a_model_is_asked(kgot_lab, words, why):
+    ran = kgot_lab(*words)
+    assert ran.code == 1 and why in ran.err and ran.err.startswith("error: ") and ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["why", "abcdef"], "no fact is called 'abcdef'"),
+        (["retract"], "--source ID or --fact FACT"),
+        (["erase", "--source", "a", "--fact", "b"], "one of them"),
+        (["undo", 9], "there is no change 9"),
+    ],
+)
+def test_what_a_memory_does_not_know_is_said(kgot_lab, asked_once, words, why):
+    ran = kgot_lab("memory", "memory.db", *words)
+    assert ran.code == 1 and why in ran.err
