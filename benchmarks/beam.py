@@ -49,12 +49,12 @@ def main() -> None:
             measure(wanted.beam, wanted.vectors, wanted.results, locked=wanted.locked)
         from kgot_lab.experiments.beam.results import chat_grids, chat_report
 
-        report = chat_report(wanted.results)
-        for grid in chat_grids(wanted.results):
-            print(grid.text, end="\n\n")
+        grids = chat_grids(wanted.results)
     except LabError as error:
         need(False, " ".join(str(error).split()))
-    (wanted.results / "report.md").write_text(report, encoding="utf-8")
+    for grid in grids:
+        print(grid.text, end="\n\n")
+    (wanted.results / "report.md").write_text(chat_report(grids) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from kgot_lab.evaluation.runs import Run
 from kgot_lab.experiments.beam import remarks
 from kgot_lab.experiments.beam.chats import data_digest, read_chats
 from kgot_lab.experiments.beam.measuring import chat_receipt, measure_chats, plan_of_chats, system_names
-from kgot_lab.experiments.beam.results import chat_findings, chat_report
+from kgot_lab.experiments.beam.results import chat_findings, chat_grids, chat_report
 from kgot_lab.experiments.beam.systems import chat_systems
 from kgot_lab.experiments.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.types import Hit
@@ -242,7 +242,8 @@ def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
     quiet = lambda done, total, what: None  # noqa: E731
     two = (chats[0], replace(chats[0], id="c3", questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[0].questions)))
     measure_chats(results, two, embedder, plan, locked=False, progress=quiet)
-    assert "open chats" in chat_report(results) and "locked chats" not in chat_report(results)
+    told = chat_report(chat_grids(results))
+    assert "open chats" in told and "locked chats" not in told
     twin = replace(chats[1], questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[1].questions))
     measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
     kept = chat_receipt(results, "locked", "memory").read_bytes()

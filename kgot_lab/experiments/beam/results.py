@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +72,10 @@ class ChatFindings:
         values = self.scores[system].per_query(measure)
         return interval([values[query] for query in self.of_ability(ability)])
 
+    def share(self, system: str, ability: str, measure: str) -> float:
+        """The mean alone."""
+        return self.scores[system].only(self.of_ability(ability)).mean(measure)
+
     def gaps(self, control: str, measure: str) -> list[AbilityGap]:
         """The memory less a control on each ability and on all; Holm over the two that are aimed at, and apart over the others."""
         own, other = (self.scores[name].per_query(measure) for name in (TURN_MEMORY, control))
@@ -129,9 +133,9 @@ def chat_grids(folder: Path) -> list[Grid]:
     return [*grids, *(_abstention_grid(part) for part in found)]
 
 
-def chat_report(folder: Path) -> str:
-    """All tables as a page in Markdown."""
-    return "\n\n".join(["# Turns of long chats (BEAM)", *(grid.markdown for grid in chat_grids(folder))]) + "\n"
+def chat_report(grids: Sequence[Grid]) -> str:
+    """The tables as a page in Markdown."""
+    return "\n\n".join(["# Turns of long chats (BEAM)", *(grid.markdown for grid in grids)])
 
 
 def _gaps_grid(found: ChatFindings, control: str) -> Grid:
@@ -153,7 +157,7 @@ def _recall_grid(found: ChatFindings, measure: str) -> Grid:
     names = [f"{name}{of}" for of in ("", OF_USER) for name in CHAT_CONTROLS]
     systems = [*names, *(name for name in system_names() if name not in names)]
     rows = [
-        (Cell(system, system == TURN_MEMORY), *(Cell(decimal(found.mean(system, ability, measure).mean)) for ability in shown))
+        (Cell(system, system == TURN_MEMORY), *(Cell(decimal(found.share(system, ability, measure))) for ability in shown))
         for system in systems
     ]
     counted = tuple(f"{ability} ({len(found.of_ability(ability))})" for ability in shown)
