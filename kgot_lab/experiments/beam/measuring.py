@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import kgot_lab
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.receipts import circumstances, save_receipt
@@ -20,11 +19,12 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
-OPEN, LOCKED = "open", "locked"
-CHAT_PARTS = (OPEN, LOCKED)
+OPEN_CHATS, LOCKED_CHATS = "open", "locked"
+CHAT_PARTS = (OPEN_CHATS, LOCKED_CHATS)
 BEST_CONTROL = "convex, user turns"  # by recall@5 over the questions of the open chats
 AIMED_AT = ("knowledge_update", "contradiction_resolution")  # where the memory is to be above the best control
 PLAN_OF_CHATS, EVIDENCE_FILE = "plan.json", "evidence.json"
+_PACKAGE = Path(__file__).parents[2]
 _KEPT = 10  # hits of a question, as deep as is measured
 _CODE = (
     "experiments/beam/chats.py", "experiments/beam/remarks.py", "experiments/beam/turn_memory.py", "experiments/beam/systems.py",
@@ -36,12 +36,11 @@ ChatProgress = Callable[[int, int, str], object]  # done, total, what is next
 
 def plan_of_chats(data: str, embedder: Embedder) -> dict[str, Json]:
     """What is compared and how, as plain values, with digests of the data, the embedder and the code that ranks."""
-    package = Path(kgot_lab.__file__).parent
-    code = hashlib.sha256(b"\0".join((package / name).read_bytes() for name in _CODE)).hexdigest()
+    code = hashlib.sha256(b"\0".join((_PACKAGE / name).read_bytes() for name in _CODE)).hexdigest()
     return {
         "kind": "turns of long chats", "data": data, "embedder": f"{embedder.name} {embedder.digest}", "code": code,
         "systems": system_names(), "rules": asdict(TurnRules()), "best control": BEST_CONTROL, "aimed at": list(AIMED_AT),
-        "measures": ["recall@5", "recall@10"], "primary": "recall@5", "part that decides": LOCKED,
+        "measures": ["recall@5", "recall@10"], "primary": "recall@5", "part that decides": LOCKED_CHATS,
     }  # fmt: skip
 
 
@@ -58,18 +57,18 @@ def measure_chats(
     The open chats may be measured as often as one likes until the locked ones were opened; those only by one plan, whose receipts
     stay. Raises BadInput where the locked chats were opened by another plan, or there are none.
     """
-    opened = any((folder / LOCKED).glob("*.jsonl.gz"))
+    opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
     if opened:
         check_same_plan(folder, plan)
         if locked:
             return
     chosen = [chat for chat in chats if chat.locked == locked]
     if not chosen:
-        raise BadInput(f"there are no {LOCKED if locked else OPEN} chats in the data")
+        raise BadInput(f"there are no {LOCKED_CHATS if locked else OPEN_CHATS} chats in the data")
     write_whole(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
     runs = _runs(chosen, embedder, progress)
     for name, made in runs.items():
-        save_receipt(made, chat_receipt(folder, LOCKED if locked else OPEN, name), _KEPT)
+        save_receipt(made, chat_receipt(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
     _write_evidence(folder, chosen)
 
 

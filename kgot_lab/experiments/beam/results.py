@@ -21,8 +21,8 @@ from kgot_lab.experiments.beam.measuring import (
     BEST_CONTROL,
     CHAT_PARTS,
     EVIDENCE_FILE,
-    LOCKED,
-    OPEN,
+    LOCKED_CHATS,
+    OPEN_CHATS,
     chat_receipt,
     system_names,
 )
@@ -123,8 +123,8 @@ def _together(runs: list[Run]) -> Run:
 
 def chat_grids(folder: Path) -> list[Grid]:
     """All tables of what a folder holds; the locked chats come first once they were opened."""
-    opened = any((folder / LOCKED).glob("*.jsonl.gz"))
-    found = [chat_findings(folder, part) for part in ((LOCKED, _ALL, OPEN) if opened else (OPEN,))]
+    opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
+    found = [chat_findings(folder, part) for part in ((LOCKED_CHATS, _ALL, OPEN_CHATS) if opened else (OPEN_CHATS,))]
     grids = []
     for part in found:
         grids += [_gaps_grid(part, control) for control in (BEST_CONTROL, f"bm25{OF_USER}")]
