@@ -114,6 +114,7 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/stores.py --table
 	$(BIN)/python benchmarks/durability.py --table
 	$(BIN)/python benchmarks/where_lost.py --split test --table
+	$(BIN)/python benchmarks/beam.py --table
 	$(BIN)/python benchmarks/readme_table.py
 	$(BIN)/python benchmarks/readme_picture.py
 

@@ -17,6 +17,7 @@ from question_answering import receipt, table
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.experiments.beam.results import chat_grids, chat_report
 from kgot_lab.experiments.questions.lost import STAGES
 from kgot_lab.experiments.recall.claims import verdicts
 from kgot_lab.experiments.recall.datasets import load_dataset
@@ -77,11 +78,17 @@ def engines_report() -> str:
     return "\n\n".join(["# Embedded Cypher engines", trial_table(trials)])
 
 
+def beam_report() -> str:
+    """Which turns of long chats are found, by ability."""
+    return chat_report(chat_grids(RESULTS / "beam"))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "questions/report.md": questions_report,
     "recall/summary.md": recall_summary,
     "structure/summary.md": structure_summary,
     "views/report.md": views_report,
+    "beam/report.md": beam_report,
     "stores/report.md": stores_report,
     "engines/report.md": engines_report,
 }

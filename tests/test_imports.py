@@ -29,7 +29,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
     [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
-    [{"experiments.pays"}],  # answers as questions does
+    [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.competence"}],  # makes its names as recall does
     [{"experiments.certificates"}],  # changes what pays asks, and simulates as competence does

@@ -100,7 +100,10 @@ def test_about_half_of_the_answers_that_the_loop_lost_are_misread():
     assert len(stages) == 30 and 0.4 < lost.count("misread") / len(lost) < 0.6
 
 
-REPORTS = ("questions/report.md", "recall/summary.md", "structure/summary.md", "views/report.md", "stores/report.md", "engines/report.md")
+REPORTS = (
+    "questions/report.md", "recall/summary.md", "structure/summary.md", "views/report.md", "stores/report.md", "engines/report.md",
+    "beam/report.md",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -1,4 +1,4 @@
-"""Is a model right as often as it is sure? Reliability, expected calibration error, and the risk taken for each share of answers kept."""
+"""Is a model right as often as it is sure? Reliability, expected calibration error, the risk of each share of answers kept, ROC area."""
 
 from __future__ import annotations
 
@@ -60,6 +60,16 @@ def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
     for coverage, risk in risk_curve(confidence, right):
         area, before = area + (coverage - before) * risk, coverage
     return area
+
+
+def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
+    """The area under the ROC curve: how often one of those that should be higher is, a tie counting half (Hanley and McNeil 1982).
+
+    Raises BadInput where either side has none.
+    """
+    if not higher or not lower:
+        raise BadInput("the area under a curve needs one value or more on either side")
+    return fmean((one > other) + (one == other) / 2 for one in higher for other in lower)
 
 
 def _checked(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
