@@ -24,7 +24,9 @@ KNOWS = said("Ada knows Mary", "novel", confidence=0.4)
 @pytest.fixture
 def claims():
     with Claims(SQLiteClaims()) as memory:
-        memory.learn([LONDON, PARIS, KNOWS, inferred("Ada lives_in England", "Ada lives_in London"), inferred("x is y", "a is b", confidence=0.2)])
+        memory.learn(
+            [LONDON, PARIS, KNOWS, inferred("Ada lives_in England", "Ada lives_in London"), inferred("x is y", "a is b", confidence=0.2)]
+        )
         yield memory
 
 
@@ -175,8 +177,21 @@ def test_an_undo_is_shown_with_what_holds_again(claims):
 
 def test_only_what_stands_around_the_change_is_drawn(claims):
     claims.learn([said(f"n{number} is far") for number in range(30)])
-    before, after = before_and_after(claims, claims.retract_source("novel")).pictured
+    fallen = claims.retract_source("novel")
+    before, after = before_and_after(claims, fallen).pictured
     assert before.nodes == 2 and after.nodes == 0
+    claims.undo(fallen.change)
+    claims.learn(
+        [said(f"Ada knows n{number}", "list") for number in range(9)]
+        + [said(f"Bob{number} knows n{number}", "list") for number in range(3)]
+    )
+    shown = before_and_after(claims, claims.retract_source("list"), limit=4)
+    assert "Drawn: 4 of 12 that changed, 1 of 1 beside them" in repr(shown)
+    assert (
+        shown.pictured[0].edges == 5
+        and "and" not in str(shown.pictured[0].nodes)
+        and shown._repr_html_().index("Bob2") < shown._repr_html_().index("n1")
+    )
 
 
 def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
@@ -212,7 +227,7 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
         "before the first change", "from 1990-01-01", "from 1995-01-01", "from 2000-01-01", "from 2005-01-01",
     ]  # fmt: skip
     assert shown.moments[0].facts == (fact("Ada is human"), fact("Eve is human"))
-    assert shown.moments[3].caption == "4 facts valid. began: Ada – lives_in – Paris. ended: Ada – lives_in – London."
+    assert shown.moments[3].caption == "4 facts valid. Began: Ada – lives_in – Paris. Ended: Ada – lives_in – London."
     assert shown.moments[4].ended == (fact("Ada knows Bob"),)
     places = [each.picture.positions["Ada"] for each in shown.moments]
     assert len(set(places)) == 1 and "OverTime: 5 moments" in repr(shown)

@@ -20,7 +20,7 @@ function reviewView(root, data, tell) {
   buttons["?"].setAttribute("aria-expanded", "false");
   const object = make("input", { type: "text", size: 24 });
   const confidence = make("input", { type: "number", min: "0", max: "1", step: "any", style: "width: 7em" });
-  const form = make("form", { class: "kl-review-change", hidden: true, "aria-label": "Override", onsubmit: (event) => { event.preventDefault(); override(); } },
+  const form = make("form", { class: "kl-review-change", hidden: true, "aria-label": "Override", novalidate: true, onsubmit: (event) => { event.preventDefault(); override(); } },
     make("div", { class: "kl-bar" }, labelled("Object", object), make("span", {}, "or"), labelled("Confidence, from 0 to 1", confidence),
       make("button", { type: "submit", class: "kl-button" }, "Accept it so"), button("Cancel", () => closeForm())),
     make("div", { class: "kl-note" }, "Change one of the two. Another object rejects this claim and lets the same claim of that object count. Enter accepts, Escape cancels."));

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.draw.graph.svg import Picture, svg
@@ -15,7 +16,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
-from kgot_lab.viz.claims.written import fact_said, time_said
+from kgot_lab.viz.claims.written import fact_said
 from kgot_lab.viz.side_by_side import in_columns
 
 _LISTED = 12  # facts or answers in a cell
@@ -31,36 +32,40 @@ class BeforeAfter:
     held: tuple[int, int]  # how many facts held before it and after
     pictured: tuple[Picture, Picture] = field(repr=False)
 
-    def table(self) -> Table:
-        """What fell, what began to hold and which answers rested on what fell, each in full."""
+    def table(self, *, limit: int = 200) -> Table:
+        """What fell, what began to hold and which answers rested on what fell, at most `limit` of each."""
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
-        sheets = [Sheet(("fact",), tuple((fact_said(each),) for each in facts), len(facts), name) for name, facts in lists.items() if facts]
-        told = tuple((answer.id, answer.text, time_said(answer.at)) for answer in self.fallen.answers)
-        sheets += [Sheet(("answer", "text", "given"), told, len(told), "rested on what fell")] if told else []
+        sheets = [
+            Sheet(("fact",), tuple((fact_said(each),) for each in facts[:limit]), len(facts), name)
+            for name, facts in lists.items()
+            if facts
+        ]
+        answers = self.fallen.answers
+        told = tuple((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
+        sheets += [Sheet(("answer", "text", "given (UTC)"), told, len(answers), "rested on what fell")] if told else []
         return Table(tuple(sheets) or (Sheet(("in words",), ((str(self.fallen),),), 1, self.said),))
 
     def _repr_html_(self) -> str:
-        before, after = self.fallen.facts, self.fallen.risen
+        told = self.fallen
+        answers = [f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in told.answers]
+        rose = _listed(f"{counted(len(told.risen), 'fact')} began to hold", _facts(told.risen))
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
-            ("facts held", [Markup(f"{count:,}") for count in self.held]),
-            ("changed", [_listed("fell", map(fact_said, before)), _listed("began to hold", map(fact_said, after))]),
+            ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
+            ("what changed", [_listed(f"{counted(len(told.facts), 'fact')} fell", _facts(told.facts)), rose]),
+            ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
+            ("answers", [_listed("rested on what fell", answers), Markup()]),
         ]
-        if self.fallen.entities:
-            rows.append(("entities", [_listed("named by no fact after it", self.fallen.entities), Markup()]))
-        if self.fallen.answers:
-            answers = (f"{answer.text} ({answer.id}, {time_said(answer.at)})" for answer in self.fallen.answers)
-            rows.append(("answers", [_listed("rested on what fell", answers), Markup()]))
-        return in_columns(self.said, ["before", "after"], rows)
+        return in_columns(self.said, ["before", "after"], [(name, cells) for name, cells in rows if any(cells)])
 
     def __repr__(self) -> str:
-        return f"{self.said}\n{self.fallen}\n\n{self.table()!r}"
+        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_LISTED)!r}"
 
 
-def before_and_after(claims: Claims, change: Fallen, *, limit: int = 40) -> BeforeAfter:
+def before_and_after(claims: Claims, change: Fallen, *, limit: int = 16) -> BeforeAfter:
     """The graph before and after a retraction, its undo or a decision, by the report that it returned.
 
-    At most `limit` nodes are drawn: the ends of what changed, then what stands next to them. Raises BadInput for a report of nothing.
+    Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput for a report of nothing.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
     require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
@@ -70,44 +75,64 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 40) -> Befo
     logged = next((each for each in claims.log() if each.id == change.change), None)
     if logged is None:
         raise BadInput(f"these claims have no change {change.change}: give the memory that returned the report")
-    then = [Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id)]
+    before, after = (Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id))
     who = f" by {logged.by}" * bool(logged.by)
     undone = f" of change {logged.undoes}" if logged.undoes else ""
-    said = f"Change {logged.id}: {logged.action}{undone}{who}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}."
-    return BeforeAfter(change, said, (len(then[0]), len(then[1])), _pictured(change, *then, limit))
+    pictured, drawn = _pictured(change, {*before} & {*after}, limit)
+    said = f"Change {logged.id}: {logged.action}{undone}{who}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn}"
+    return BeforeAfter(change, said, (len(before), len(after)), pictured)
 
 
-def _pictured(change: Fallen, before: Sequence[Triple], after: Sequence[Triple], limit: int) -> tuple[Picture, Picture]:
-    """What changed with what stands around it, drawn twice in the same places."""
-    fell, rose = change.facts, change.risen
+def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
+    """What changed with what stands beside it, drawn twice in the same places; and how much of it is not drawn."""
+    fell, rose = _varied(change.facts)[:limit], _varied(change.risen)[:limit]
     ends = {end for fact in (*fell, *rose) for end in (fact.subject, fact.object)}
-    kept = sorted({*before} & {*after}, key=lambda fact: (-len(ends & {fact.subject, fact.object}), fact.identity))
-    near = [fact for fact in kept if ends & {fact.subject, fact.object}]
-    common = PropertyGraph.from_triples(near)
-    with_risen = PropertyGraph.from_triples([*near, *rose])
-    gone = Diff(removed_nodes=_bare(fell, common), removed_edges=_edges(fell))
-    come = Diff(added_nodes=_bare(rose, common), added_edges=_edges(rose))
-    union = svg(PropertyGraph.from_triples([*fell, *rose, *near]), width=_WIDTH, height=_HEIGHT, limit=10 * limit)
-    look = {"width": _WIDTH, "height": _HEIGHT, "limit": limit}
-    first = svg(common, highlight=gone if fell else None, positions=union.positions, **look)
-    return first, svg(with_risen, highlight=come if rose else None, positions=union.positions, **look)
+    near = _varied(sorted((fact for fact in kept if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity))
+    beside = sorted(near, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
+    lasting = ends & {end for fact in kept for end in (fact.subject, fact.object)}
+    common = PropertyGraph.of(map(Node, sorted(lasting)), _edges(beside), dangling="add")
+    gone = Diff(removed_nodes=_bare(fell, lasting), removed_edges=_edges(fell))
+    come = Diff(added_nodes=_bare(rose, lasting), added_edges=_edges(rose))
+    places = svg(PropertyGraph.from_triples([*fell, *rose, *beside]), width=_WIDTH, height=_HEIGHT).positions
+
+    def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
+        return svg(graph, highlight=mark if mark else None, positions=places, width=_WIDTH, height=_HEIGHT)
+
+    pictures = drawn(common, gone), drawn(PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add"), come)
+    all_changed, all_near = len(change.facts) + len(change.risen), len(near)
+    if len(fell) + len(rose) == all_changed and len(beside) == all_near:
+        return pictures, ""
+    return pictures, f" Drawn: {len(fell) + len(rose):,} of {all_changed:,} that changed, {len(beside):,} of {all_near:,} beside them."
 
 
-def _bare(facts: Sequence[Triple], graph: PropertyGraph) -> tuple[Node, ...]:
-    """The ends of some facts that are not in a graph."""
+def _varied(facts: Sequence[Triple]) -> list[Triple]:
+    """Some facts in another order: one of each subject, then a second of each that has one, and so on."""
+    turns: Counter[str] = Counter()
+    turn: dict[Triple, int] = {}
+    for fact in facts:
+        turn[fact] = turns[fact.subject]
+        turns[fact.subject] += 1
+    return sorted(facts, key=turn.__getitem__)
+
+
+def _bare(facts: Sequence[Triple], lasting: Collection[str]) -> tuple[Node, ...]:
+    """The ends of some facts but those that are in the graph before and after."""
     ends = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
-    return tuple(Node(end) for end in ends if end not in graph)
+    return tuple(Node(end) for end in ends if end not in lasting)
 
 
 def _edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
     return tuple(Edge(*fact.identity) for fact in facts)
 
 
-def _listed(what: str, items: object) -> Markup:
-    """Some lines under what they are, the rest counted."""
-    lines = list(items)  # type: ignore[call-overload]
+def _facts(facts: Sequence[Triple]) -> list[str]:
+    return list(map(fact_said, _varied(facts)))
+
+
+def _listed(what: str, lines: Sequence[str]) -> Markup:
+    """Some lines under what they are, the rest counted; nothing where there are none."""
     if not lines:
         return Markup()
     shown = [element("li", line) for line in lines[:_LISTED]]
     more = [element("li", f"and {len(lines) - _LISTED:,} more")] if len(lines) > _LISTED else []
-    return element("div", element("div", f"{counted(len(lines), 'of these', 'of these')} {what}"), element("ul", *shown, *more))
+    return element("div", element("div", what), element("ul", *shown, *more))

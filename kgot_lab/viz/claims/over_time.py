@@ -20,7 +20,7 @@ from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, page_script, place, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, page_head
 
-_WIDTH, _HEIGHT = 720, 420
+_SIZE, _SMALL = (720, 420), (360, 320)
 _LISTED = 8  # facts in a caption
 _STILL = 3  # pictures where nothing is live
 
@@ -34,6 +34,7 @@ class Moment:
     began: tuple[Triple, ...]
     ended: tuple[Triple, ...]
     picture: Picture = field(repr=False)
+    small: Picture = field(repr=False)  # for where several stand beside each other
 
     @property
     def name(self) -> str:
@@ -43,7 +44,7 @@ class Moment:
     @property
     def caption(self) -> str:
         """How many facts are valid, and what began and ended, in a sentence."""
-        changes = [f"{did}: {_few(facts)}" for did, facts in (("began", self.began), ("ended", self.ended)) if facts]
+        changes = [f"{did}: {_few(facts)}" for did, facts in (("Began", self.began), ("Ended", self.ended)) if facts]
         return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
 
 
@@ -70,10 +71,11 @@ class OverTime:
         return Page(title, f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n")
 
     def _still(self) -> WrittenDown:
-        """The first, a middle and the last moment as pictures, and all of them as a table: what stands where no live view draws."""
-        chosen = [self.moments[number] for number in _spread(len(self.moments), _STILL)]
+        """An early, a middle and the last moment as pictures, and all of them as a table: what stands where no live view draws."""
+        some = [each for each in self.moments if each.picture.nodes]
+        chosen = [some[number] for number in _spread(len(some), _STILL)]
         heads = element("tr", *(element("th", each.name, scope="col", style=LEFT) for each in chosen))
-        pictures = element("tr", *(element("td", Markup(each.picture._repr_html_()), style=LEFT) for each in chosen))
+        pictures = element("tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen))
         drawn = element("table", element("thead", heads), element("tbody", pictures), style="table-layout:fixed;width:100%")
         return written_down(self.table(), drawn, self.table().html)
 
@@ -107,7 +109,7 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
     shown: list[datetime | None] = [None, *(times[number] for number in _spread(len(times), most))]
     facts = [_valid(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
     everything = PropertyGraph.from_triples(sorted({fact for each in facts for fact in each}, key=lambda fact: fact.identity))
-    positions = svg(everything, width=_WIDTH, height=_HEIGHT, limit=10 * limit).positions
+    positions = svg(everything, width=_SIZE[0], height=_SIZE[1], limit=10 * limit).positions
     moments: list[Moment] = []
     for time, now in zip(shown, facts, strict=True):
         before = moments[-1].facts if moments else now
@@ -115,9 +117,11 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
             continue
         began, ended = (tuple(each for each in one if each not in set(other)) for one, other in ((now, before), (before, now)))
         diff = Diff(added_edges=tuple(map(_edge, began)), removed_edges=tuple(map(_edge, ended)))
-        graph = PropertyGraph.from_triples(now)
-        drawn = svg(graph, highlight=diff if diff else None, positions=positions, width=_WIDTH, height=_HEIGHT, limit=limit)
-        moments.append(Moment(time, now, began, ended, drawn))
+        graph, mark = PropertyGraph.from_triples(now), diff if diff else None
+        drawn, small = (
+            svg(graph, highlight=mark, positions=positions, width=width, height=height, limit=limit) for width, height in (_SIZE, _SMALL)
+        )
+        moments.append(Moment(time, now, began, ended, drawn, small))
     return OverTime(moments, len(times))
 
 

@@ -13,7 +13,7 @@ from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
-from kgot_lab.viz.claims.written import WrittenDown, fact_said, span_said, time_said, written_down
+from kgot_lab.viz.claims.written import WrittenDown, fact_said, span_said, written_down
 from kgot_lab.viz.live import Live
 
 _AROUND = 160  # letters of the source before and after what was said
@@ -70,7 +70,7 @@ class Review:
             wrong = f"{type(error).__name__}: {error}"
         try:
             self._look_again()
-            shown = self._shown(said, wrong)
+            shown = self._shown(f"{said} {self._next()}".strip(), wrong)
         except LabError as error:  # such as a file that another process keeps to itself: what stood there stays
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
@@ -98,12 +98,12 @@ class Review:
     def _decide(self, claim: str, did: str, decide: Callable[[], Fallen]) -> str:
         with self.claims.storage.changing():  # so that nobody decides between the look and the decision
             if not self.ledger.waits(claim):
-                raise BadInput(f"Not done: this claim no longer waits. {self._what_became_of(claim)}")
+                raise BadInput(f"Not done: {self._named(claim)} no longer waits. {self._what_became_of(claim)}")
             report = decide()
         if report.change is not None:
             self._mine.append((report.change, claim))
         effect = f" ({report})" if report.facts or report.risen else ""
-        return f"{did}: {shortened(fact_said(self.claims.claim(claim).fact), _FACT)}{effect}."
+        return f"{did}: {self._named(claim)}{effect}."
 
     def _undo(self) -> str:
         if not self._mine:
@@ -112,14 +112,17 @@ class Review:
         self.claims.undo(change, by=self.by)
         self._look_again()
         self._place = next((place for place, each in enumerate(self._queue) if each.claim.id == claim), self._place)
-        return f"Taken back: {shortened(fact_said(self.claims.claim(claim).fact), _FACT)} waits again."
+        return f"Taken back: {self._named(claim)} waits again."
+
+    def _named(self, claim: str) -> str:
+        return shortened(fact_said(self.claims.claim(claim).fact), _FACT)
 
     def _what_became_of(self, claim: str) -> str:
         last = self.claims.history(claim)[-1]
         who = f" by {last.by}" * bool(last.by)
         if last.known_until is not None:
-            return f"It was taken back on {time_said(last.known_until)}."
-        return f"It was {last.standing}{who} on {time_said(last.known_from)}."
+            return f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
+        return f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
 
     def _look_again(self) -> None:
         """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still waits."""
@@ -132,7 +135,6 @@ class Review:
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
         """What the browser shows: the claim in view, how many wait, the log, and what is said of what was done."""
         queued = self._queue[self._place] if self._queue else None
-        now = f"Next: {shortened(fact_said(queued.claim.fact), _FACT)}." if queued else "Nothing waits any more." if said else ""
         return {
             "claim": self._card(queued) if queued else None,
             "place": self._place + 1,
@@ -140,9 +142,13 @@ class Review:
             "empty": _EMPTY,
             "log": [list(row) for row in self._log()],
             "undoable": bool(self._mine),
-            "said": f"{said} {now}".strip(),
+            "said": said,
             "wrong": wrong,
         }
+
+    def _next(self) -> str:
+        """Which claim is in view now, for those who do not see it."""
+        return f"Next: {shortened(fact_said(self._queue[self._place].claim.fact), _FACT)}." if self._queue else "Nothing waits any more."
 
     def _card(self, queued: Queued) -> dict[str, Json]:
         claim = queued.claim
@@ -211,7 +217,10 @@ class Review:
         return (*said, f"{calibrated:.2f}" if calibrated != claim.confidence else "", f"{len(queued.starts):,}", told)
 
     def _log(self) -> list[tuple[str, str, str, str]]:
-        return [(time_said(each.at), each.by or "nobody named", _did(each), fact_said(each.fact)) for each in self.ledger.decided(_LOGGED)]
+        return [
+            (f"{each.at:%Y-%m-%d %H:%M:%S}", each.by or "nobody named", _did(each), fact_said(each.fact))
+            for each in self.ledger.decided(_LOGGED)
+        ]
 
 
 def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Review:
