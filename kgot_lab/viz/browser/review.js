@@ -31,6 +31,10 @@ function reviewView(root, data, tell) {
 
   function keyboard(event) {
     if (event.key === "Escape" && !form.hidden) return closeForm();
+    if (event.key === "Enter" && [object, confidence].includes(event.target)) { // JupyterLab keeps a form from being sent by Enter
+      event.preventDefault();
+      return override();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
     const act = acts[event.key.toLowerCase()];
     if (!act) return;
