@@ -62,7 +62,7 @@ class BeforeAfter:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_LISTED)!r}"
 
 
-def before_and_after(claims: Claims, change: Fallen, *, limit: int = 16) -> BeforeAfter:
+def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
     """The graph before and after a retraction, its undo or a decision, by the report that it returned.
 
     Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput for a report of nothing.

@@ -70,7 +70,8 @@ class Review:
             wrong = f"{type(error).__name__}: {error}"
         try:
             self._look_again()
-            shown = self._shown(f"{said} {self._next()}".strip(), wrong)
+            stayed = bool(wrong and self._queue and self._queue[self._place].claim.id == message.get("claim"))
+            shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
         except LabError as error:  # such as a file that another process keeps to itself: what stood there stays
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
