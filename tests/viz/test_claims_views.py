@@ -233,6 +233,7 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
 def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
     narrow = over_time(moving, about="Bob")
     assert [each.name for each in narrow.moments] == ["before the first change", "from 1995-01-01", "from 2005-01-01"]
+    assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
     few = over_time(moving, most=2)
     assert [each.name for each in few.moments] == ["before the first change", "from 1990-01-01", "from 2005-01-01"]
     assert few.note == "2 of 4 times at which something changes" and few.moments[2].began == (fact("Ada lives_in Paris"),)

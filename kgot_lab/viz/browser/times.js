@@ -1,6 +1,6 @@
 // A graph over time: a slider over the moments at which something changes; all of them are here, so that no Python is needed.
 
-/** The times view: `data.states` are the moments in order, each with its name, a caption and a picture that Python drew. */
+/** The times view: `data.states` are the moments in order, each with its name, a caption and a picture that Python drew; it begins at `data.start`. */
 function timesView(root, data, tell) {
   const last = data.states.length - 1;
   const said = announcer();
@@ -8,7 +8,6 @@ function timesView(root, data, tell) {
   const picture = make("div", { class: "kl-times-picture" });
   const slider = make("input", { type: "range", min: "0", max: String(last), step: "1", "aria-label": "Time: the arrow keys go from change to change",
     oninput: () => go(Number(slider.value)) });
-  slider.value = "0";
   const back = button("◀ Earlier", () => go(at - 1), { "aria-label": "Earlier" });
   const forward = button("Later ▶", () => go(at + 1), { "aria-label": "Later" });
   root.append(make("div", { class: "kl-bar" }, back, slider, forward), name, said, picture,
@@ -28,6 +27,6 @@ function timesView(root, data, tell) {
     tell?.({ at });
   }
 
-  go(0);
+  go(data.start);
   return { update() {}, destroy() {} };
 }

@@ -13,6 +13,7 @@ from kgot_lab.draw.table import LEFT, Sheet, Table
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.claim import triple_key
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
 from kgot_lab.viz.claims.written import WrittenDown, fact_said, time_said, written_down
@@ -52,10 +53,11 @@ class OverTime:
     """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a file of it."""
 
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
-        self.moments, self.at = tuple(moments), 0  # `at` is the moment that the reader looks at
+        self.moments = tuple(moments)
+        self.at = next((number for number, each in enumerate(moments) if each.facts), 0)  # the moment that the reader looks at
         self.note = f"{len(moments) - 1} of {all_times} times at which something changes" if len(moments) - 1 < all_times else ""
         shown = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
-        self.live = Live(self._still(), {"view": "times", "states": shown, "note": self.note}, self._heard)
+        self.live = Live(self._still(), {"view": "times", "states": shown, "start": self.at, "note": self.note}, self._heard)
 
     def table(self) -> Table:
         """The moments with what began and ended, a row each."""
@@ -108,7 +110,9 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         raise BadInput("no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do")
     shown: list[datetime | None] = [None, *(times[number] for number in _spread(len(times), most))]
     facts = [_valid(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
-    everything = PropertyGraph.from_triples(sorted({fact for each in facts for fact in each}, key=lambda fact: fact.identity))
+    ever: set[Triple] = {fact for each in facts for fact in each}
+    ordered = sorted(ever, key=triple_key)
+    everything = PropertyGraph.from_triples(ordered)
     positions = svg(everything, width=_SIZE[0], height=_SIZE[1], limit=10 * limit).positions
     moments: list[Moment] = []
     for time, now in zip(shown, facts, strict=True):
@@ -145,7 +149,7 @@ def _about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
     if not names:
         return beliefs.facts()
     found = {fact for name in names for fact in (*beliefs.facts(subject=name), *beliefs.facts(object=name))}
-    return tuple(sorted(found, key=lambda fact: fact.identity))
+    return tuple(sorted(found, key=triple_key))
 
 
 def _names(about: Iterable[str]) -> frozenset[str]:
