@@ -18,6 +18,7 @@ SECTIONS = (
     "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
 )  # fmt: skip
 ROOMS = dict.fromkeys(("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3)  # of all others: two
+ROOMS["60_when_a_source_is_wrong"] = 4  # a memory, what looks at it, and a model that repeats recorded replies
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 

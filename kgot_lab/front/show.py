@@ -19,6 +19,7 @@ from kgot_lab.graph.given import could_be_triple, is_frame, is_networkx
 from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
+from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Ranking
@@ -55,6 +56,10 @@ def _store(store: Any) -> object:
     return show_graph(store.graph())
 
 
+def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
+    return show_graph(PropertyGraph.from_triples(beliefs.facts()), height=height)
+
+
 def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None) -> object:
     return structure(edges, texts, aligner=aligner)
 
@@ -77,6 +82,7 @@ _VIEWS: Mapping[str, _View] = {
     "a NetworkX graph": _View(is_networkx, show_graph),
     "a pandas table of edges": _View(is_frame, show_graph),
     "a store": _View(_is_store, _store),
+    "a memory of claims": _View(_is(Beliefs), _beliefs),
     "a run": _View(_is(Trace), stepper),
     "a fork": _View(_is(Fork), _fork),
     "a ranking": _View(_is(Ranking), ranking_table),

@@ -16,7 +16,15 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
 
 _FOLDER = Path(__file__).parent / "browser"
-VIEWS = ("graph", "stepper", "explorer", "probe", "guesses")  # each a file NAME.js with a function NAMEView(root, data, tell)
+VIEWS = (
+    "graph",
+    "stepper",
+    "explorer",
+    "probe",
+    "guesses",
+    "review",
+    "times",
+)  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
 
@@ -27,10 +35,16 @@ class Drawable(Protocol):
     def _repr_svg_(self) -> str: ...
 
 
+class Readable(Protocol):
+    """The same in words, as HTML that needs nothing and carries its key in `data-picture` as a picture does."""
+
+    def _repr_html_(self) -> str: ...
+
+
 class Live:
     """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one cell."""
 
-    def __init__(self, picture: Drawable, data: Mapping[str, Json], heard: Heard) -> None:
+    def __init__(self, picture: Drawable | Readable, data: Mapping[str, Json], heard: Heard) -> None:
         self.picture, self.data, self._heard = picture, data, heard
         self.is_live = False  # whether a browser has said that it shows the view
         self._widgets: list[Any] = []
@@ -46,7 +60,9 @@ class Live:
 
     def widget(self) -> Any:
         """A new widget of this view; raises NotInstalled without anywidget."""
-        made = _widget_class()(data={**whole(self.data), "stands_for": key_of(self.picture._repr_svg_())})
+        shown: Any = self.picture
+        drawn = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
+        made = _widget_class()(data={**whole(self.data), "stands_for": key_of(drawn)})
         made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
         self._widgets.append(made)
         return made
@@ -93,7 +109,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """The style of every view."""
-    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer"))
+    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review"))
 
 
 def place(data: Mapping[str, Json]) -> Markup:

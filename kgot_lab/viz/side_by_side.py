@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.draw.graph.svg import Picture, svg
@@ -54,19 +54,15 @@ class SideBySide:
         return Table((Sheet(_NAMES, rows, len(rows), self.question),))
 
     def _repr_html_(self) -> str:
-        head = element("tr", element("td"), *(element("th", spoken.language, scope="col", style=LEFT) for spoken in self.spoken))
-        pictures = _row("graph", (Markup(spoken.pictured._repr_html_()) for spoken in self.spoken))
-        caption = element("caption", self.question, style=LEFT)
-        columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in self.spoken))
-        style = "table-layout:fixed;width:100%"
-        return element("table", caption, columns, element("thead", head), element("tbody", pictures, *self._words()), style=style)
+        pictures = ("graph", [Markup(spoken.pictured._repr_html_()) for spoken in self.spoken])
+        return in_columns(self.question, [spoken.language for spoken in self.spoken], [pictures, *self._words()])
 
     def __repr__(self) -> str:
         return repr(self.table())
 
-    def _words(self) -> Iterator[Markup]:
+    def _words(self) -> Iterator[tuple[str, list[Markup]]]:
         for number, name in enumerate(_NAMES[1:], start=1):
-            yield _row(name, (element("pre", _cut(spoken.texts[number]), style=_CODE) for spoken in self.spoken))
+            yield name, [element("pre", _cut(spoken.texts[number]), style=_CODE) for spoken in self.spoken]
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
@@ -118,6 +114,15 @@ def _cut(text: str) -> str:
     return "\n".join(shortened(line, CELL) for line in text.splitlines())
 
 
-def _row(name: str, cells: Iterator[Markup]) -> Markup:
+def in_columns(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]) -> Markup:
+    """A table of things to compare, of equal width beside each other, a named row for each trait."""
+    head = element("tr", element("td"), *(element("th", each, scope="col", style=LEFT) for each in heads))
+    columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
+    body = element("tbody", *(_row(name, cells) for name, cells in rows))
+    style = "table-layout:fixed;width:100%"
+    return element("table", element("caption", caption, style=LEFT), columns, element("thead", head), body, style=style)
+
+
+def _row(name: str, cells: Iterable[Markup]) -> Markup:
     style = f"{LEFT};vertical-align:top"
     return element("tr", element("th", name, scope="row", style=style), *(element("td", joined([each]), style=style) for each in cells))

@@ -24,6 +24,7 @@ from kgot_lab.draw.plots.deltas import bands
 from kgot_lab.draw.plots.figure import Plot
 from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
+from kgot_lab.draw.plots.review import review_reliability
 from kgot_lab.draw.plots.runs import ballots, growth, tool_use
 from kgot_lab.draw.plots.spans import cell_shares, lane_ranks, spans
 from kgot_lab.errors import BadInput, UnknownName, require
@@ -44,6 +45,7 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
         pace,
         paired_differences,
         recall_curves,
+        review_reliability,
         scatter,
         spans,
         speed,
@@ -72,6 +74,6 @@ def plot_named(name: str, *what: Any, **options: Any) -> Plot:
 
 __all__ = [
     "PLOTS", "Plot", "answer_scores", "ballots", "bands", "cell_shares", "costs", "evidence_scores", "growth", "lane_ranks",
-    "likelihood_trust", "outcomes", "pace", "paired_differences", "plot_named", "recall_curves", "scatter", "spans", "speed",
-    "stages_lost", "steps", "tool_use",
+    "likelihood_trust", "outcomes", "pace", "paired_differences", "plot_named", "recall_curves", "review_reliability", "scatter", "spans",
+    "speed", "stages_lost", "steps", "tool_use",
 ]  # fmt: skip

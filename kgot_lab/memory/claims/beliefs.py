@@ -134,6 +134,17 @@ class Beliefs:
                 for facts, since, until in periods(claims, frozenset(asked), single=single)
             )
 
+    def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
+        """The times at which a claim in force begins or ends to be valid, in order: between two of them the same facts hold.
+
+        With `facts`, only the claims that decide whether these hold.
+        """
+        with self.storage.reading():
+            names = self._aliases()
+            claims = all_in_force(self.storage, names, self._known) if facts is None else deciding(self.storage, names, facts, self._known)
+        times = {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
+        return tuple(map(moment, sorted(times)))
+
     def cardinality(self, relation: str) -> Cardinality:
         """How many objects a subject has in a relation at one time, as declared; "many" where nothing was."""
         return self.declared().get(plain_text(relation, "a relation"), "many")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from numpy import interp
 
@@ -16,7 +17,8 @@ from kgot_lab.memory.claims.claim import plain_text, probability
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.holding import InForce, holding, started_by
 from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, in_force
-from kgot_lab.memory.claims.reports import Fallen, Queued
+from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
+from kgot_lab.memory.claims.times import moment
 from kgot_lab.types import Triple
 
 
@@ -31,6 +33,14 @@ class Reviewed:
     def share(self) -> float:
         """The share that was accepted."""
         return self.accepted / self.decided
+
+
+class JudgedClaim(NamedTuple):
+    """How sure a claim of a relation was, and whether the person who decided on it accepted it."""
+
+    relation: str
+    confidence: float
+    accepted: bool
 
 
 class ReviewLedger:
@@ -76,12 +86,33 @@ class ReviewLedger:
         given = probability(confidence if confidence is not None else 0, "the confidence of a claim")
         return self._decide("override", claim, by, lambda change, _: _stand(change, claim, "accepted", given))
 
+    def decided(self, most: int = 20) -> tuple[Decided, ...]:
+        """The last decisions and undos, at most so many, the latest first: an override may be two, of what it rejects and what it takes."""
+        require_count(most, 1, "most")
+        return tuple(
+            Decided(change, moment(at), by, action, claim, Triple(subject, relation, object), standing, confidence)
+            for change, at, by, action, claim, subject, relation, object, standing, confidence in self.claims.storage.rows(
+                sql.DECIDED, {"most": most}
+            )
+        )
+
+    def waits(self, claim: str) -> bool:
+        """Whether a claim waits for review, by its id: nobody has decided on it, and it is not retracted."""
+        storage = self.claims.storage
+        with storage.reading():
+            return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(storage, "drop", claim)
+
     # --- what decisions teach -----------------------------------------------------------------------------------------
+
+    def judgements(self) -> list[JudgedClaim]:
+        """Every claim that a person decided on, as the decision stands now."""
+        rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
+        return [JudgedClaim(relation, confidence, standing == "accepted") for relation, confidence, standing in rows]
 
     def reliability(self) -> dict[str, Reviewed]:
         """How often claims of each relation were accepted, where any were decided on."""
         decisions: dict[str, list[bool]] = defaultdict(list)
-        for relation, _, accepted in self._decisions():
+        for relation, _, accepted in self.judgements():
             decisions[relation].append(accepted)
         return {relation: Reviewed(len(said), sum(said)) for relation, said in sorted(decisions.items())}
 
@@ -92,16 +123,12 @@ class ReviewLedger:
         """
         confidence = probability(confidence, "a confidence")
         require_count(least, 1, "least")
-        decisions = self._decisions()
+        decisions = self.judgements()
         own = [each for each in decisions if each[0] == relation]
         chosen = own if len(own) >= least else decisions
         if len(chosen) < least:
             return confidence
         return isotonic([(sure, float(accepted)) for _, sure, accepted in chosen])(confidence)
-
-    def _decisions(self) -> list[tuple[str, float, bool]]:
-        rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
-        return [(relation, confidence, standing == "accepted") for relation, confidence, standing in rows]
 
     # --- one decision -------------------------------------------------------------------------------------------------
 

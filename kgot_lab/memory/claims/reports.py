@@ -123,6 +123,20 @@ class Queued:
 
 
 @dataclass(frozen=True)
+class Decided:
+    """What a decision, or its undo, made of a claim: when, by whom, and how the claim stood after it."""
+
+    change: int
+    at: datetime
+    by: str
+    action: str
+    claim: str  # its id
+    fact: Triple
+    standing: Standing
+    confidence: float | None
+
+
+@dataclass(frozen=True)
 class Suggested:
     """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have several."""
 

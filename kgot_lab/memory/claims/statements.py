@@ -78,6 +78,10 @@ RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d O
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
   AND s.value IN ('accepted', 'rejected')"""
 
+DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.number FROM changes d
+  JOIN versions v ON v.opened = d.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE d.action IN ('accept', 'reject', 'override', 'undo') ORDER BY d.id DESC, c.id LIMIT :most"""
+
 
 def facts_where(*parts: str) -> str:
     """The statement that reads the facts with one of some names in each of these parts: subject, relation, object."""

@@ -4,7 +4,7 @@
 function takePlace(el, key) {
   const area = key && el.closest(".jp-OutputArea, .output_area, .output, .cell-output-container, .cell");
   if (!area) return () => {};
-  const drawings = [...area.querySelectorAll("svg, img")].filter((drawing) =>
+  const drawings = [...area.querySelectorAll("[data-picture], img")].filter((drawing) =>
     drawing.tagName === "IMG" ? decodedSource(drawing).includes(`data-picture="${key}"`) : drawing.getAttribute("data-picture") === key);
   const hidden = drawings.map((drawing) => drawing.closest(".jp-OutputArea-child") ?? drawing);
   for (const place of hidden) place.hidden = true, place.classList.add("kl-replaced"), place.style.setProperty("display", "none", "important");
