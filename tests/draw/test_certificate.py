@@ -10,7 +10,7 @@ from kgot_lab.draw.certificate import LINK_LOOKS, certificate_in_words, certific
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.types import Triple
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -22,9 +22,9 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import SQLiteTripleStore
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.types import Triple
 
 CANARY = "canary-71c0"

@@ -3,6 +3,6 @@
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
 
 __all__ = ["Claim", "Claims", "ReviewLedger", "SQLiteClaims", "Span"]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, triple_key
 from kgot_lab.memory.claims.holding import holding
 from kgot_lab.memory.claims.network import aliases, deciding, fact_ids, resting_on
 from kgot_lab.memory.claims.reports import Fallen, NotedAnswer
-from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.memory.claims.times import instant, moment
+from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.changing import making
 from kgot_lab.memory.claims.claim import fact_id
 from kgot_lab.memory.claims.network import aliases, fact_ids
 from kgot_lab.memory.claims.reports import Erased
-from kgot_lab.memory.claims.storage import ClaimStorage
+from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 

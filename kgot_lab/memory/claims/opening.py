@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.postgres import CLAIMS_NAMESPACE, PostgresClaims
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
-from kgot_lab.memory.claims.storage import ClaimStorage
 from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.tables.postgres import CLAIMS_NAMESPACE, PostgresClaims
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.stores.opening import resolved
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kgot_lab.errors import BadInput, require_count, shortly
-from kgot_lab.memory.claims import statements as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.changing import ClaimChange, making, open_versions, what_fell
 from kgot_lab.memory.claims.network import NOW
 from kgot_lab.memory.claims.reports import Fallen
-from kgot_lab.memory.claims.storage import ClaimRow
+from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.storage import ClaimRow
 
 
 def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:

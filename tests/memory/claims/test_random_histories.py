@@ -14,7 +14,7 @@ from support.saying import fact, inferred, said, year
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.sqlite import SQLiteClaims
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.types import Triple
 
 NAMES, SOURCES = "abcd", "123"

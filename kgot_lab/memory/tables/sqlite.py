@@ -15,10 +15,10 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.claims.file import opened_claims
-from kgot_lab.memory.claims.statements import SCRUBBED, TO_SCRUB
-from kgot_lab.memory.claims.storage import ClaimRow
 from kgot_lab.memory.files import LONGEST_WAIT, said_of_file
+from kgot_lab.memory.tables.file import opened_claims
+from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB
+from kgot_lab.memory.tables.storage import ClaimRow
 
 _ANY = re.compile(r"= ANY\((:\w+)\)")
 

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.statements import CLAIM_INDEXES, CLAIM_TABLES, SQLITE_INDEXES
 from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, SQLITE_INDEXES
 from kgot_lab.stores.log import holds_something, require_path
 
 CLAIMS_APPLICATION = 0x6B676C63  # "kglc": how a file of claims is told from any other

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.inherited import ELSEWHERE, tell_of_forks
-from kgot_lab.memory.claims.statements import CLAIM_INDEXES, CLAIM_TABLES, POSTGRES_INDEXES, SCRUBBED, STANDINGS, TO_SCRUB
-from kgot_lab.memory.claims.storage import ClaimRow
 from kgot_lab.memory.files import LONGEST_WAIT
+from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, POSTGRES_INDEXES, SCRUBBED, STANDINGS, TO_SCRUB
+from kgot_lab.memory.tables.storage import ClaimRow
 from kgot_lab.stores.postgres.link import Circle, PostgresLink, driver
 from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
 
