@@ -37,11 +37,13 @@ class Result:
     with_it: float
     gain: Estimate
     locked: Estimate | None = None
+    so_far: bool = False  # some of the planned questions are not answered yet, and who looks before the end may see what chance shows
 
     @property
     def said(self) -> str:
         """What the interval of all questions says."""
-        return "**yes**" if self.gain.low > 0 else "**no**" if self.gain.high < 0 else "**not shown**"
+        says = "yes" if self.gain.low > 0 else "no" if self.gain.high < 0 else "not shown"
+        return f"{says}, so far" if self.so_far else f"**{says}**"
 
     def __str__(self) -> str:
         locked = "" if self.locked is None else span(self.locked)
@@ -73,7 +75,7 @@ def along_paths(asked: str, rival: str) -> Result:
     planned = sum(each["questions"] for each in findings.plan["sets"].values())
     told = f"{len(both)} of {planned}" if len(both) < planned else str(planned)
     means = (mean([some[key].f1 for key in both]) for some in (theirs, ours))
-    return Result(asked, f"three sets, {told} questions: F1", *means, gain)
+    return Result(asked, f"three sets, {told} questions: F1", *means, gain, so_far=len(both) < planned)
 
 
 @cache
