@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.turns import Noted, TellsCopies, ToldTurn, TurnMemory
+from kgot_lab.memory.turns import LearningMemory, Noted, TellsCopies, ToldTurn
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -108,7 +108,7 @@ class AgentConfig:
     known before. A reply that is not in the shape asked for is mended by one call more if `repairs` is 1.
     """
 
-    knowledge_graph: TurnMemory | None = None
+    knowledge_graph: LearningMemory | None = None
     entity_memory: EntityMemory | None = None
     system: str = _SYSTEM
     own_turn: bool = True
@@ -199,7 +199,7 @@ class Agent:
         self._tell(told.turn, noted.learnt, memory, events)
         return noted
 
-    def _tell(self, run_id: str, learnt: tuple[Triple, ...], memory: TurnMemory, events: list[TurnEvent]) -> None:
+    def _tell(self, run_id: str, learnt: tuple[Triple, ...], memory: LearningMemory, events: list[TurnEvent]) -> None:
         total = memory.count() if self.config.observers else 0
         for observer in self.config.observers:
             try:

@@ -32,7 +32,7 @@ class Noted:
     waiting: tuple[Triple, ...] = ()
 
 
-class TurnMemory(Protocol):
+class LearningMemory(Protocol):
     """A memory that an agent notes its turns in and is reminded by: of triples (KnowledgeGraphMemory) or of claims (ClaimMemory)."""
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:

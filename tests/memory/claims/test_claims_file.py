@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.saying import said
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.memory.claims.opening import open_claims
 
 
@@ -28,7 +28,7 @@ def test_a_file_of_another_kind_a_newer_one_and_a_damaged_one_are_refused_untouc
         (foreign, BadInput, "something else made"),
         (newer, BadInput, "newer version of this package"),
         (broken, StoreDamaged, "damaged"),
-        (tmp_path, StoreUnavailable, "it is no file"),
+        (tmp_path, BadInput, "is a folder"),
         (Path("no\0path"), BadInput, "can be no path"),
     ):
         before = path.read_bytes() if path.is_file() else None
