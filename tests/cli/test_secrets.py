@@ -36,6 +36,13 @@ WRONG = [  # an address where none belongs
 ]  # fmt: skip
 
 
+def refused(words: list[str]) -> list[str]:
+    """Three addresses that a command refuses; each is refused by several commands."""
+    addresses = STORES if words in BY_STORE else MODELS if words in BY_MODEL else [*MODELS[:1], *STORES[:4]]
+    first = [*BY_MODEL, *BY_STORE, *WRONG].index(words)
+    return [addresses[(first + number) % len(addresses)] for number in range(3)]
+
+
 def shown(ran) -> str:
     """All that a command printed, without the line breaks of its frames, and all that lies in the folder now."""
     written = "".join(str(path) + path.read_text(errors="replace") for path in Path().rglob("*") if path.is_file())
@@ -56,7 +63,7 @@ def run(kgot_lab, here, server, monkeypatch):
 @pytest.mark.filterwarnings("ignore:The Query API")
 @pytest.mark.parametrize("words", [*BY_MODEL, *BY_STORE, *WRONG], ids=lambda words: " ".join(words)[:70])
 def test_an_address_that_is_refused_is_told_without_its_password(run, words):
-    for address in STORES if words in BY_STORE else MODELS if words in BY_MODEL else [*MODELS[:1], *STORES[:4]]:
+    for address in refused(words):
         asked = words not in BY_MODEL and words[:1] in (["ask"], ["questions"])
         model = ["--model", "http://127.0.0.1:9/v1#m", "--max-calls", 1] if asked else []
         ran = run(*words, address, *model)

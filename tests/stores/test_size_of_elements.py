@@ -11,7 +11,6 @@ from kgot_lab.types import Diff, Edge, Node
 
 ROOM = 1_000  # bytes for what names an element
 LARGE = {
-    "letters": Node("a", ("Text",), {"text": "x" * (MOST_KEPT - ROOM)}),
     "letters of two bytes": Node("a", ("Text",), {"text": "ä" * ((MOST_KEPT - ROOM) // 2)}),
     "letters that JSON escapes": Node("a", (), {"text": '"\n' * ((MOST_KEPT - ROOM) // 4)}),
     "many properties": Node("a", (), {f"p{number:04}": "x" * 15_900 for number in range(1_000)}),
