@@ -6,7 +6,7 @@ import pytest
 from support.store_kinds import opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.gate import MOST_KEPT
+from kgot_lab.graph.gate import MOST_KEPT, fit_diff
 from kgot_lab.types import Diff, Edge, Node
 
 ROOM = 1_000  # bytes for what names an element
@@ -70,7 +70,13 @@ def test_an_id_that_no_index_of_postgres_can_hold_is_refused_in_one_sentence(sto
 
 
 @pytest.mark.parametrize("node", TOO_LARGE.values(), ids=TOO_LARGE)
-def test_what_is_larger_is_refused_before_anything_happens(store, node):
+def test_what_is_larger_does_not_pass_the_gate_of_all_stores(node):
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
-        store.apply(Diff(added_nodes=(Node("before"), node)))
+        fit_diff(Diff(added_nodes=(Node("before"), node)))
+
+
+@pytest.mark.parametrize("name", ["letters that JSON escapes by six", "a long id"])  # no more than 16,000,000 letters each
+def test_every_store_asks_the_gate_before_anything_happens(store, name):
+    with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
+        store.apply(Diff(added_nodes=(Node("before"), TOO_LARGE[name])))
     assert not len(store.graph())

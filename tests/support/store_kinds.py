@@ -15,6 +15,7 @@ import pytest
 from kgot_lab.stores import open_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node
+from support.lent_engine import LentEngine
 
 NUMBERS = itertools.count(1)
 NEIGHBOUR = Diff(  # somebody else's graph on the same server
@@ -115,6 +116,10 @@ def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Ca
     return home
 
 
+def _cypher(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return lambda: open_store("cypher_embedded", path=folder / "graph.log", execute=LentEngine())
+
+
 def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:
     """Opens one namespace of a server whose other one holds things of the same names, which no test must meet."""
     namespace = f"contract {os.getpid()} {next(NUMBERS)}"
@@ -159,7 +164,7 @@ def _postgres(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Stor
 
 HERE = (
     Kind("in_memory", PYTHON, _here("in_memory", path="graph.log")),
-    Kind("cypher_embedded", CYPHER, _here("cypher_embedded", path="graph.log")),
+    Kind("cypher_embedded", CYPHER, _cypher),
     Kind("sparql_embedded", SPARQL, _here("sparql_embedded", path="graph.log")),
     Kind("sqlite", SQL, _here("sqlite", path="graph.db")),
     Kind("cypher_server", CYPHER, _bolt),  # ArcadeDB, which speaks Neo4j's protocol
