@@ -124,4 +124,4 @@ def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(
             continue
         assert other.stopped or other.answer
         assert other.first_difference >= at and other.asked == 0
-        assert all(same_event(was, now) for was, now in zip(events[:at], other.events, strict=False))
+        assert all(same_event(was, now) for was, now in zip(events[:at], other.events[:at], strict=True))
