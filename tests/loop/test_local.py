@@ -21,7 +21,6 @@ from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.walk import think
 from kgot_lab.memory.grounded import EXAMPLES, EXTRACT, SourcedSentence, grounded_facts, read_triples, says_fact
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
 from kgot_lab.text.surrogates import whole
@@ -38,18 +37,6 @@ FACTS = {
 }
 RETRIEVE = {"answer": "Analytical Engine", "choice": "RETRIEVE", "about": ["Charles Babbage"], "missing": ""}
 UNKNOWN = {"answer": "Unknown.", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": "what he designed"}
-
-
-@pytest.fixture(scope="module")
-def warm():
-    with InMemory() as store:
-        yield store
-
-
-@pytest.fixture
-def store(warm):
-    warm.write("G.clear()")
-    return warm
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.no_sandbox import no_sandbox
 from support.waiting import until
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, NoSandbox, TraceError
+from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
@@ -35,10 +36,6 @@ TOOL = search(ADA, bm25(ADA), k=2)
 def model(**changed):
     replies = {"vote": [*votes("I", "I", "I"), *votes("R", "R", "R")], "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
     return scripted(**{**replies, **changed})
-
-
-def no_sandbox():
-    raise NoSandbox("there is none in this test")
 
 
 @pytest.fixture

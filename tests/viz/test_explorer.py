@@ -6,6 +6,7 @@ from base64 import b64decode
 from dataclasses import replace
 
 import pytest
+from support.searching import const
 
 from kgot_lab.draw.outside import references
 from kgot_lab.errors import BadInput, UnknownName
@@ -19,7 +20,7 @@ from kgot_lab.retrieval.links import title_graph
 from kgot_lab.retrieval.neighbours import around
 from kgot_lab.retrieval.presets import WEIGHTS, Weights, hybrid
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
 from kgot_lab.viz.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.hits import excerpt, marked_words
@@ -40,10 +41,6 @@ QRELS = {"q1": {"engine": 1, "babbage": 1, "loom": 0}}
 WORDS, LETTERS = bm25(DOCUMENTS), like(DOCUMENTS)
 LANES = Lanes(text=WORDS, graph=around(title_graph(DOCUMENTS), LETTERS), intent=LETTERS)
 SMALL = explore(LANES, DOCUMENTS, queries=[QUESTION, "Who made cloth with cards?"], qrels=QRELS)
-
-
-def const(name: str, **scores: float) -> Stage:
-    return Stage(name, lambda ranking: ranked(ranking.query, scores))
 
 
 def wish(explorer, **changes):
