@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-import sqlite3
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kgot_lab.analogy.leaks import LeakCheck
-from kgot_lab.embedding.cache import TROUBLE, _cache_folder, is_broken, text_key
+from kgot_lab.embedding.cache import text_key
+from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.surrogates import whole
 
@@ -24,6 +22,7 @@ LABEL = re.compile(
     r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*", re.I
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
+_SKELETONS = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
 QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # what opens, and what closes it
 
 
@@ -137,59 +136,21 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
 
 
 class _Kept:
-    """Skeletons made earlier, in a SQLite file that several programs may share. It is never needed: trouble with it is a warning."""
+    """Skeletons made earlier."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-        self._told = set[str]()  # what was warned of
-
-    @property
-    def _path(self) -> Path:
-        return (self._folder or _cache_folder()) / "skeletons-1.sqlite"
+        self._file = CacheFile(folder, _SKELETONS, called="skeleton", without="skeletons are made anew")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Those of the skeletons with these keys that are kept."""
         known: dict[bytes, str] = {}
-        try:
-            if not self._path.exists():
-                return known
-            with closing(self._open()) as connection:
-                for start in range(0, len(keys), 500):
-                    some = keys[start : start + 500]
-                    marks = ",".join("?" * len(some))
-                    rows = connection.execute(f"SELECT key, skeleton FROM skeletons WHERE key IN ({marks})", some)
-                    known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
-        except TROUBLE as error:
-            self._give_up(error)
+        for rows in self._file.read(keys):
+            known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
         return known
 
     def write(self, fresh: Mapping[bytes, str]) -> None:
         """Keep some skeletons."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as connection, connection:
-                connection.executemany("INSERT OR REPLACE INTO skeletons VALUES (?, ?)", fresh.items())
-        except TROUBLE as error:
-            self._give_up(error)
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=30)
-        try:
-            connection.execute("CREATE TABLE IF NOT EXISTS skeletons (key BLOB PRIMARY KEY, skeleton TEXT)")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _give_up(self, error: Exception) -> None:
-        broken = is_broken(error)
-        what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; skeletons are made anew"
-        if broken:
-            with suppress(OSError):
-                self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # reading and writing meet the same trouble
-            self._told.add(what)
-            warnings.warn(f"the skeleton cache {what} ({error})", stacklevel=4)
+        self._file.write(fresh.items())
 
 
 def _checked(texts: Iterable[str]) -> list[str]:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable
 from kgot_lab.text.surrogates import whole
 
 CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
 VECTOR_CHECK = 8  # bytes
-TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)  # with the file of a cache; the last where SQLite's own word quotes the damage
+_VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS BLOB)")
 
 
 def vector_check(key: bytes, vector: bytes) -> bytes:
     """What is kept behind a vector: the first 8 bytes of the SHA-256 of its name and of itself."""
     return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
-
-
-def is_broken(error: Exception) -> bool:
-    """Whether trouble with the file of a cache says that it is damaged, and not only that it cannot be used now."""
-    return isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(error, sqlite3.OperationalError)
 
 
 def text_key(digest: str, text: str) -> bytes:
@@ -46,8 +39,8 @@ class Cached:
     _chunk = 256  # texts computed between two writes: what an interruption can lose
 
     def __init__(self, embedder: Embedder, folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> None:
-        self._embedder, self._folder, self._progress = embedder, folder, progress
-        self._told = set[str]()  # what was warned of
+        self._embedder, self._progress = embedder, progress
+        self._file = CacheFile(folder, _VECTORS, called="embedding", without="vectors are computed")
 
     @property
     def name(self) -> str:
@@ -82,16 +75,8 @@ class Cached:
 
     def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
         known: dict[bytes, Matrix] = {}
-        try:
-            if not self._path.exists():
-                return known
-            with closing(self._open()) as connection:
-                for some in _groups(keys, 500):
-                    marks = ",".join("?" * len(some))
-                    rows = connection.execute(f"SELECT key, CAST(vector AS BLOB) FROM vectors WHERE key IN ({marks})", some)
-                    known.update(self._sound(rows))
-        except TROUBLE as error:
-            self._give_up(error)
+        for rows in self._file.read(keys):
+            known.update(self._sound(rows))
         return known
 
     def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
@@ -104,53 +89,10 @@ class Cached:
 
     def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
         blobs = ((key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items())
-        rows = [(key, blob + vector_check(key, blob)) for key, blob in blobs]
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as connection, connection:
-                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-        except TROUBLE as error:
-            self._give_up(error)
-
-    @property
-    def _path(self) -> Path:
-        return (self._folder or _cache_folder()) / CACHE_NAME
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=30)
-        try:  # with row ids, two vectors share a page; without, each would spill over one of its own
-            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _give_up(self, error: Exception) -> None:
-        broken = is_broken(error)
-        what = "is broken; it was put aside and a new one is begun" if broken else "cannot be used now; vectors are computed"
-        if broken:
-            with suppress(OSError):
-                self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # a lot of texts after another meets the same trouble, in reading and in writing
-            self._told.add(what)
-            warnings.warn(f"the embedding cache {what} ({error})", stacklevel=4)
+        self._file.write([(key, blob + vector_check(key, blob)) for key, blob in blobs])
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, cached>"
-
-
-def _groups(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    yield from (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _cache_folder() -> Path:
-    """Where vectors are kept unless a folder is named; raises OSError for a user without a home."""
-    from platformdirs import user_cache_path
-
-    try:
-        return user_cache_path("kgot_lab")
-    except RuntimeError as error:
-        raise OSError(str(error)) from error
 
 
 class Remembered:

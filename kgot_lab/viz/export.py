@@ -67,7 +67,7 @@ def export_page(graph: PropertyGraph, *, title: str = "", positions: Mapping[str
     body = element(
         "main",
         element("h1", title),
-        element("p", _left_out(scene), class_="small"),
+        element("p", scene.left_out(", the best connected"), class_="small"),
         _moving(scene),
         element("div", svg(graph, limit=min(limit, _STILL), positions=stand).svg, class_="still"),
         element("details", element("summary", "The same as tables"), element("div", table(graph, limit=200).html, class_="wide")),
@@ -123,17 +123,6 @@ def _moving(scene: Scene) -> Markup:
         element("div", id="mynetwork"),
         element("div", element("p", hint, class_="small hint"), element("div", id="facts", aria_live="polite"), class_="moving"),
     )
-
-
-def _left_out(scene: Scene) -> str:
-    """What is not drawn, in words."""
-    nodes, edges = len(scene.nodes), len(scene.edges)
-    said = []
-    if nodes < scene.all_nodes:
-        said.append(f"Shows {nodes:,} of {scene.all_nodes:,} nodes, the best connected.")
-    if edges < scene.all_edges:
-        said.append(f"Shows {edges:,} of {scene.all_edges:,} edges.")
-    return " ".join(said)
 
 
 def _legend(scene: Scene) -> Markup:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from support.searching import const
 
 from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
 from kgot_lab.analogy.delta_edges import (
@@ -30,8 +31,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.pairs.bands import BANDS, Pair, Thresholds, band, cosines
 from kgot_lab.pairs.work import Effort
 from kgot_lab.retrieval.passthrough import Walk, traverse
-from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge, Node, ranked
+from kgot_lab.types import Edge, Node
 
 LOOSE = Thresholds(0.2, -0.1)
 LITTLE = 3_600_000  # bytes: blocks of a few dozen rows
@@ -125,10 +125,6 @@ def cosine(a: str, b: str) -> float:
 
 def pairs_of(found) -> dict[tuple[str, str], tuple[float, float, float]]:
     return {(e.source, e.target): tuple(e.properties[name] for name in ("raw", "skeleton", "weight")) for e in found}
-
-
-def const(**scores: float) -> Stage:
-    return Stage("const", lambda ranking: ranked(ranking.query, scores))
 
 
 # --- bands and thresholds ---------------------------------------------------------------------------------------------
@@ -363,7 +359,7 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
     graph = graph_of({"a": "ant bee gnu", "b": "hen bee ant", "c": "cow"}, ("b", "cites", "c"))
     grown = with_edges(graph, delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE))
     for start, other in (("a", "b"), ("b", "a")):
-        near = const(**{start: 3.0, "c": 0.1, other: 0.0})
+        near = const("const", **{start: 3.0, "c": 0.1, other: 0.0})
         usual = traverse(grown, near, walk=Walk(entry=1)).search("?")
         told = traverse(grown, near, walk=Walk(entry=1, types=["cites", DELTA])).search("?")
         assert other not in usual.ids and other in told.ids

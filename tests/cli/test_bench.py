@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
 
-from kgot_lab.cli.app import main
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation import receipts
 from kgot_lab.evaluation.own_data import to_beir
@@ -44,18 +44,9 @@ def here(monkeypatch, tmp_path, cache):
 
 
 @pytest.fixture
-def bench(monkeypatch, capsys):
+def bench(kgot_lab):
     """`kgot-lab bench`, run in this process: exit code, standard output, standard error."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["kgot-lab", "bench", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
+    return partial(kgot_lab, "bench")
 
 
 def refused(ran: tuple[int, str, str]) -> str:

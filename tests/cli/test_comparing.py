@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,18 +28,9 @@ def here(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def bench(monkeypatch, capsys):
+def bench(kgot_lab):
     """`kgot-lab bench questions`, run in this process: exit code, standard output, standard error."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["kgot-lab", "bench", "questions", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
+    return partial(kgot_lab, "bench", "questions")
 
 
 def receipts() -> list[dict[str, object]]:

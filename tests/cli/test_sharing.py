@@ -1,12 +1,10 @@
 """`kgot-lab export` and `kgot-lab pages` as a user types them."""
 
 import json
-import sys
 
 import pytest
 
 from kgot_lab.bundled import bundled
-from kgot_lab.cli.app import main
 from kgot_lab.cli.asking import graph_in
 from kgot_lab.draw.outside import references
 from kgot_lab.graph import PropertyGraph
@@ -14,20 +12,10 @@ from kgot_lab.stores import open_store
 from kgot_lab.types import Node
 
 
-@pytest.fixture
-def kgot_lab(monkeypatch, capsys, tmp_path):
-    """The command line in an empty folder, run in this process: exit code, standard output, standard error."""
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["kgot-lab", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.mark.parametrize("source", ["traces/hotpotqa_demo.jsonl", "kgot-snapshots/data_1.json"])

@@ -4,6 +4,7 @@ import pytest
 from support.saying import said
 
 from kgot_lab.draw.plots import plot_named
+from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, SQLiteClaims
 
 
@@ -20,6 +21,6 @@ def test_the_curve_shows_the_share_that_was_accepted_and_rises():
         rows = [(row["confidence"], row["share accepted"], row["isotonic"], row["n"]) for row in drawn.numbers]
         assert rows == [(0.25, 0.125, 0.125, 8), (0.45, 0.75, 0.625, 8), (0.65, 0.5, 0.625, 8)]
         assert "24 in all: 12% of 8 at about 0.25" in drawn.alt
-        with pytest.raises(Exception, match="relation"):
+        with pytest.raises(BadInput, match="relation"):
             plot_named("review_reliability", ledger, verb="is")
         assert "of knows is decided" in plot_named("review_reliability", ledger, relation="knows").alt

@@ -286,7 +286,7 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     opened = cells_of(name, Counts(), long_words, opened=True).choices
     away = {item.id for item in items(name) if item.locked}
     in_develop, in_opened = ({question.id.split()[0] for question in part.questions} for part in (develop, opened))
-    assert in_develop.isdisjoint(away) and in_opened <= away and in_opened
+    assert in_develop and in_develop.isdisjoint(away) and in_opened <= away and in_opened
     assert not develop.locked and len(opened.opened.questions) == len(opened.questions)
     texts_of_away = {item.analogue for item in items(name) if item.locked}
     known = {item.analogue for item in items(name) if not item.locked}

@@ -149,7 +149,7 @@ def test_what_was_denied_is_shown_with_what_was_told(memory):
 
 def test_a_session_is_preferred_only_where_a_question_asks_what_holds(memory):
     asked, told = "Have I ever kept bees in a hive?", "Tell me of bees in a hive"
-    assert all(number in (6, 8, 10, 12, 14) for number in found(memory, asked, 5, session=1.0))
+    assert set(found(memory, asked, 5, session=1.0)) == {6, 8, 10, 12, 14}
     assert found(memory, told, 10, session=1.0) == found(memory, told, 10, session=0.0)
 
 
@@ -172,7 +172,7 @@ def test_a_preference_counts_more_where_help_is_asked_for(memory):
 
 def test_a_turn_brings_its_reply_where_the_assistants_words_are_asked_for(memory):
     assert found(memory, "What did you recommend for oiling wood?", 2) == [4, 5]
-    assert all(number % 2 == 0 for number in found(memory, "What did I say of oiling wood?", 10))
+    assert sorted(found(memory, "What did I say of oiling wood?", 10)) == list(range(0, 20, 2))
 
 
 def test_a_summary_shows_replies_and_goes_through_the_sessions_in_turn(memory):

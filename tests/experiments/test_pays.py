@@ -245,8 +245,10 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     chosen = Slice(["rag", "follow-few"], ["first"])
     before = {(due.system, due.question.id): receipt for due, receipt in Sitting(TINY, tmp_path / "one", first).answers(chosen)}
     sitting = Sitting(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
-    for due, receipt in sitting.answers(chosen):
-        there = before[due.system, due.question.id]
+    again = {(due.system, due.question.id): receipt for due, receipt in sitting.answers(chosen)}
+    assert again.keys() == before.keys() and len(again) == 6
+    for asked, receipt in again.items():
+        there = before[asked]
         assert (receipt.predicted, receipt.likelihood, receipt.calls) == (there.predicted, there.likelihood, there.calls)
         assert receipt.seconds == there.model_seconds
     other = reader()

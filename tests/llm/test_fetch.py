@@ -3,15 +3,15 @@
 import hashlib
 import json
 import os
-import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from support.loopback import serving
 
 from kgot_lab.errors import ModelMissing
 from kgot_lab.llm.fetch import Say, download, fetch_model, from_hub, from_index
@@ -221,13 +221,8 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", ranges
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as address:
+        yield address, ranges
 
 
 def test_the_hub_is_asked_with_its_own_client(tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import InMemory
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
@@ -46,18 +45,6 @@ from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
-
-
-@pytest.fixture(scope="module")
-def warm():
-    with InMemory() as store:
-        yield store
-
-
-@pytest.fixture
-def store(warm):
-    warm.write("G.clear()")
-    return warm
 
 
 def model(name="scripted", **changed):
@@ -260,9 +247,9 @@ def test_rows_that_no_answer_can_be_made_of_end_in_a_guess_that_says_so(store):
 
 
 @pytest.fixture(scope="module")
-def rich(warm):
+def rich(shared):
     """A run with nearly every kind of event: failures, repairs, a refusal, a computation, an attachment."""
-    warm.write("G.clear()")
+    shared.write("G.clear()")
     broken = [{"choice": "RETRIEVE", "text": "result = factz()"}] * 3
     llm = model(
         vote=[{"choice": "INSERT", "text": "one"}, {"choice": "INSERT", "text": "two"}, *votes("I"), *broken],
@@ -271,7 +258,7 @@ def rich(warm):
         **{"arithmetic?": {"needed": True}},
     )
     limits, executor = FEW.but(arithmetic="always", repairs=2), scripted("executor", tools=call(), arithmetic={"code": "print(6 * 7)"})
-    events = tuple(think(QUESTION, llm, warm, [TOOL], limits, attachments=["note.txt"], execution=executor))
+    events = tuple(think(QUESTION, llm, shared, [TOOL], limits, attachments=["note.txt"], execution=executor))
     for kind in (Repaired, Refused, Failed, Computed, Wrote, Read):
         assert of(kind, list(events)), kind
     return events
@@ -283,13 +270,13 @@ def script(events):
     return lambda name: Scripted(lambda prompt: next(replies), name)
 
 
-def test_a_run_stopped_after_any_event_resumes_to_the_same_end(rich, warm, tmp_path):
+def test_a_run_stopped_after_any_event_resumes_to_the_same_end(rich, shared, tmp_path):
     for kept in range(1, len(rich) + 1):
         path = tmp_path / f"{kept}.jsonl"
         save_run(rich[:kept], path)
-        warm.write("G.clear()")
+        shared.write("G.clear()")
         left = script(rich[kept:])
-        events = list(resume(path, warm, Resources([TOOL], left("scripted"), left("executor"))))
+        events = list(resume(path, shared, Resources([TOOL], left("scripted"), left("executor"))))
         assert all(same_event(was, now) for was, now in zip(rich, events, strict=True)), kept
         assert all(same_event(was, now) for was, now in zip(rich, load_run(path).events, strict=True)), kept
 
@@ -348,12 +335,12 @@ def test_the_whole_graph_as_text_cannot_be_forked_as_if_it_were_a_statement(stor
         fork(events, at, "result = []", store)
 
 
-def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, warm):
+def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, shared):
     for at, event in enumerate(rich):
         if isinstance(event, Asked | ToolReturned):
             for change in ("", "lorem ipsum", "{}"):
-                warm.write("G.clear()")
-                other = fork(rich, at, change, warm)
+                shared.write("G.clear()")
+                other = fork(rich, at, change, shared)
                 assert other.stopped or other.answer
                 assert other.first_difference >= at and all(same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True))
 

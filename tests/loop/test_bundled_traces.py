@@ -6,10 +6,11 @@ import re
 from datetime import date
 
 import pytest
+from support.no_sandbox import no_sandbox
 
 from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.errors import BadInput, NoSandbox, ReplayMiss
+from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.loop.again.replay import again, fork, same_event, verify
@@ -25,10 +26,6 @@ TRACES = sorted(bundled("traces").glob("*.jsonl"))
 PATH = r"/(home|root|Users|tmp|work)/|[A-Z]:\\\\"
 KEY = r"\b(sk-|hf_|ghp_|AKIA|AIza)[\w-]{12}|Bearer |api[_-]?key"
 PRIVATE = re.compile(f"{PATH}|{KEY}", re.I)
-
-
-def no_sandbox():
-    raise NoSandbox("there is none in this test")
 
 
 @pytest.fixture(params=TRACES, ids=lambda path: path.stem)
@@ -124,4 +121,4 @@ def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(
             continue
         assert other.stopped or other.answer
         assert other.first_difference >= at and other.asked == 0
-        assert all(same_event(was, now) for was, now in zip(events[:at], other.events, strict=False))
+        assert all(same_event(was, now) for was, now in zip(events[:at], other.events[:at], strict=True))

@@ -122,11 +122,10 @@ def test_a_run_without_an_answer_is_refused():
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
     run = load_run(bundled(f"traces/{name}"))
-    if run.finished:
-        first = certificate_of_run(run)
-        assert first == certificate_of_run(run) and first.facts
-        path = " ".join(claim.span.text for fact in first.facts for claim in fact.supports)
-        assert first.ruling != "passes" or run.answer.split()[0].casefold() in path.casefold()
+    first = certificate_of_run(run)
+    assert first == certificate_of_run(run) and first.facts
+    path = " ".join(claim.span.text for fact in first.facts for claim in fact.supports)
+    assert first.ruling != "passes" or run.answer.split()[0].casefold() in path.casefold()
 
 
 # --- what contests ----------------------------------------------------------------------------------------------------
@@ -213,8 +212,8 @@ def test_two_things_that_are_compared_need_what_was_read_of_each(hops):
 
 def test_whatever_a_model_misreads_an_answer_that_passes_stands_in_a_sentence():
     world = chain_world(6, 2)
-    for seed in range(2):
-        for number in range(6):
-            run = simulated_run(world, number, world.documents, Competence(read=0.6, split=0.3, assured=0.5, seed=seed))
-            if certificate_of_run(run).ruling == "passes":
-                assert any(run[-1].text in document.text for document in world.documents)
+    errors = [Competence(read=0.6, split=0.3, assured=0.5, seed=seed) for seed in range(2)]
+    runs = [simulated_run(world, number, world.documents, error) for error in errors for number in range(6)]
+    passed = [run[-1].text for run in runs if certificate_of_run(run).ruling == "passes"]
+    assert 0 < len(passed) < len(runs)
+    assert all(text and any(text in document.text for document in world.documents) for text in passed)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+from support.no_sandbox import no_sandbox
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, NoSandbox, TraceError
+from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.again.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
 from kgot_lab.loop.again.replay import Resources, fork, same_event
@@ -67,10 +68,6 @@ def bundle(request):
 
 def first(trace, kind):
     return next(number for number, event in enumerate(trace.events) if isinstance(event, kind))
-
-
-def no_sandbox():
-    raise NoSandbox("there is none in this test")
 
 
 # --- on file ---

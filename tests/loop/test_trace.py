@@ -12,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.no_sandbox import no_sandbox
 from support.waiting import until
 
 from kgot_lab.bundled import bundled
-from kgot_lab.errors import BadInput, NoSandbox, TraceError
+from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.again.replay import Resources, again, fork, replay, resume, same_event, verify
@@ -36,10 +38,6 @@ def model(**changed):
     return scripted(**{**replies, **changed})
 
 
-def no_sandbox():
-    raise NoSandbox("there is none in this test")
-
-
 @pytest.fixture
 def empty():
     """A store whose sandbox must not be opened."""
@@ -54,15 +52,18 @@ def events():
         return tuple(think(QUESTION, llm, store, [TOOL], FEW))
 
 
-def test_every_kind_of_event_survives_the_file(events, tmp_path):
+def test_a_run_comes_back_from_its_file(events, tmp_path):
     save_run(events, tmp_path / "run.jsonl", run="r1")
     trace = load_run(tmp_path / "run.jsonl")
     assert trace.run == "r1" and trace.finished and trace.question == QUESTION
     assert all(same_event(was, now) for was, now in zip(events, trace.events, strict=True))
-    for kind in EVENTS.values():
-        example = next((event for event in events if type(event) is kind), None)
-        if example is not None:
-            assert same_event(from_json(json.loads(json.dumps(to_json(example), default=dict))), example)
+
+
+def test_every_kind_of_event_survives_the_file():
+    every = each_kind("something")
+    assert {type(event) for event in every} == set(EVENTS.values())
+    for event in every:
+        assert same_event(from_json(json.loads(json.dumps(to_json(event), default=dict))), event)
 
 
 def test_each_event_is_on_disk_before_the_next_one_is_made(tmp_path):

@@ -194,8 +194,8 @@ def test_reading_cannot_write_and_the_ballot_that_tried_is_refused(store, tool):
 def test_the_question_never_enters_the_graph(store, tool):
     llm = straight(vote=ONCE)
     events = list(think("Is the zyxwv canary in Ada's graph?", llm, store, [tool], FEW))
-    seen = str([store.graph().nodes, store.graph().edges])
-    assert "zyxwv" not in seen and all("zyxwv" not in str(wrote.diff) for wrote in of(Wrote, events))
+    written = [wrote.diff for wrote in of(Wrote, events)]
+    assert written and "zyxwv" not in repr([written, *store.graph().nodes, *store.graph().edges])
     assert any("zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events))  # it does inform the prompts
 
 

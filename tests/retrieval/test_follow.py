@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.searching import Letters, const
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
@@ -22,18 +23,6 @@ from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
-
-
-class Letters:
-    """An embedder that counts letters."""
-
-    name = digest = "letters"
-    dimension = 26
-
-    def embed(self, texts):
-        counts = np.array([[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts], np.float32).reshape(len(texts), 26)
-        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)
-
 
 # --- the formula, with loops and dictionaries -------------------------------------------------------------------------
 
@@ -202,12 +191,8 @@ class Alike:
         return rows
 
 
-def const(**scores: float) -> Stage:
-    return Stage("earlier", lambda ranking: ranked(ranking.query, scores))
-
-
 def test_one_passage_leads_to_the_next_by_its_title():
-    stage = const(a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), Reach(hops=3))
+    stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), Reach(hops=3))
     found = stage.search("where did her partner live?")
     # a has 2 / 2. It is linked by title to b, which it mentions, and to d, which mentions it: two passages, so each link by the root of 2.
     # d is not like the question: .4 + (1 + 0) / 2 / sqrt(2) = .75. b is half like it, and its name is held by 2 of 5:
@@ -223,15 +208,15 @@ def test_one_passage_leads_to_the_next_by_its_title():
 
 
 def test_a_title_in_the_question_moves_its_passage_up():
-    found = (const(a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what street is dorset street?")
+    found = (const("earlier", a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what street is dorset street?")
     assert found.ids[0] == "a" and dict(found.hits)["c"] == pytest.approx(0.5)
-    assert (const(a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what is pastry?").ids[0] == "e"
+    assert (const("earlier", a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search("what is pastry?").ids[0] == "e"
 
 
 def test_a_shared_name_counts_by_its_rarity_unless_the_question_holds_it():
     documents = [Document("x", "Ada met Zoe."), Document("y", "Zoe alone"), Document("z", "zero")]
     for question, strength in (("who is it?", 1), ("who is Zoe?", 0)):
-        found = (const(x=1) >> follow(documents, Letters(), Reach(hops=1))).search(question)
+        found = (const("earlier", x=1) >> follow(documents, Letters(), Reach(hops=1))).search(question)
         cosines = Letters().embed([full_text(document) for document in documents]) @ Letters().embed([question])[0]
         likeness = (cosines[1] - cosines.min()) / (cosines.max() - cosines.min())
         expected = 0.7 * math.log(3 / 2) / math.log(3) * likeness * strength
@@ -242,7 +227,7 @@ def test_a_name_in_too_many_passages_links_only_those_that_are_called_so():
     documents = [Document(f"d{n}", f"Ada went out {n}.", "Ada" if n == 3 else f"thing number {n}") for n in range(5)]
     documents.append(Document("other", "zzz"))
     for common, linked in ((5, {"d1", "d2", "d3", "d4"}), (4, {"d3"})):
-        found = (const(d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search("who went out?")
+        found = (const("earlier", d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search("who went out?")
         assert set(found.lanes[1][1].ids) == linked
 
 
@@ -287,7 +272,7 @@ def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa
 
 def test_equal_passages_are_chosen_by_id():
     documents = [Document(id, "same text") for id in "cab"]
-    assert (const(a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == ["a", "b", "c"]
+    assert (const("earlier", a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == ["a", "b", "c"]
 
 
 # --- odd input --------------------------------------------------------------------------------------------------------
@@ -299,12 +284,12 @@ def test_a_ranking_without_hits_stays_as_it_is():
 
 @pytest.mark.parametrize("documents", [[Document("x", "alone")], [Document("x", "Ada", "Ada")], [Document("x", "", ""), Document("y", "")]])
 def test_few_documents_without_names_can_be_followed(documents):
-    found = (const(x=1) >> follow(documents, Letters())).search("who?")
+    found = (const("earlier", x=1) >> follow(documents, Letters())).search("who?")
     assert found.ids == [document.id for document in documents] and not found.lanes[1][1].hits
 
 
 def test_hits_below_0_are_worth_nothing():
-    found = (const(e=-1, c=-2) >> follow(STORY, Letters(), Reach(hops=0))).search("who?")
+    found = (const("earlier", e=-1, c=-2) >> follow(STORY, Letters(), Reach(hops=0))).search("who?")
     assert found.hits == tuple(Hit(id, 0.0) for id in "abcde")
 
 

@@ -2,16 +2,13 @@ import math
 import random
 
 import pytest
+from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.presets import WEIGHTS, Weights, hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
-
-
-def const(name: str, **scores: float) -> Stage:
-    return Stage(name, lambda ranking: ranked(ranking.query, scores))
 
 
 def scores(stage: Stage) -> dict[str, float]:

@@ -1,8 +1,8 @@
 import re
 from collections import Counter
 
-import numpy as np
 import pytest
+from support.searching import Letters
 from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput
@@ -273,17 +273,6 @@ def test_documents_without_titles_or_names_have_no_edges(build):
 
 
 # --- what a language model took from them -----------------------------------------------------------------------------
-
-
-class Letters:
-    """An embedder that counts letters."""
-
-    name = digest = "letters"
-    dimension = 26
-
-    def embed(self, texts):
-        counts = np.array([[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts], np.float32).reshape(len(texts), 26)
-        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)
 
 
 def test_phrases_are_joined_by_the_triples_and_to_the_documents_that_say_them():

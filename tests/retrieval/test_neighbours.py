@@ -4,6 +4,7 @@ from collections import defaultdict
 import networkx as nx
 import numpy as np
 import pytest
+from support.searching import const
 from support.work import calls
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -11,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import normalised, weighted
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge, Node, Query, Triple, ranked
+from kgot_lab.types import Edge, Node, Query, Triple
 
 GRAPH = PropertyGraph.from_triples(
     [
@@ -21,10 +22,6 @@ GRAPH = PropertyGraph.from_triples(
         Triple("savings", "part of", "budget"),
     ]
 )
-
-
-def const(name: str, **scores: float) -> Stage:
-    return Stage(name, lambda ranking: ranked(ranking.query, scores))
 
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 160) -> PropertyGraph:

@@ -1,6 +1,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from support.searching import Letters, const
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experiments.recall.datasets import load_dataset
@@ -9,7 +10,6 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.links import phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.names import Titles
 from kgot_lab.retrieval.pagerank import RandomWalk, Seeds, first_hits, nearest_triples, pagerank, titles_in_question
-from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Node, Query, Ranking, Triple, ranked
 
 
@@ -109,17 +109,6 @@ def musique():
     return load_dataset("musique").develop
 
 
-class Letters:
-    """An embedder that counts letters."""
-
-    name = digest = "letters"
-    dimension = 26
-
-    def embed(self, texts):
-        counts = np.array([[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts], np.float32).reshape(len(texts), 26)
-        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)
-
-
 def seeds_of(seeds: list[Seeds], ranking: Ranking, graph: PropertyGraph) -> np.ndarray:
     start = np.zeros(len(graph))
     for part in seeds:
@@ -160,12 +149,8 @@ def at(**weights: float) -> Seeds:
     return Seeds("here", lambda ranking: weights)
 
 
-def const(**scores: float) -> Stage:
-    return Stage("earlier", lambda ranking: ranked(ranking.query, scores))
-
-
 def test_documents_that_are_not_reached_keep_their_order_behind_the_others():
-    found = (const(z=9, c=8, b=7, y=6, other=5) >> pagerank(GRAPH, at(a=1))).search("?")
+    found = (const("earlier", z=9, c=8, b=7, y=6, other=5) >> pagerank(GRAPH, at(a=1))).search("?")
     assert found.ids == ["a", "b", "z", "c", "y", "other"]
     assert [hit.score > 0 for hit in found.hits] == [True, True, False, False, False, False]
     assert all(-1 < hit.score < 0 for hit in found.hits[2:])
@@ -189,7 +174,7 @@ def test_the_weight_of_the_same_node_in_two_seeds_adds_up():
 
 @pytest.mark.parametrize("seeds", [(at(),), (at(a=0),), (first_hits(3, 0),), (titles_in_question(Titles([])),)])
 def test_a_ranking_without_seeds_stays_as_it_is(seeds):
-    earlier = const(z=9, a=8)
+    earlier = const("earlier", z=9, a=8)
     assert (earlier >> pagerank(GRAPH, *seeds)).search("?").hits == earlier.search("?").hits
     assert pagerank(GRAPH, *seeds).search("?").hits == ()
 
@@ -197,13 +182,13 @@ def test_a_ranking_without_seeds_stays_as_it_is(seeds):
 def test_a_hit_below_0_is_no_seed():
     assert first_hits(3).weights(ranked(Query("?"), {"a": 4, "b": 2, "c": -1})) == {"a": 1, "b": 0.5, "c": 0}
     assert first_hits(2, 3).weights(ranked(Query("?"), {"a": 4, "b": 2, "c": 1})) == {"a": 3, "b": 1.5}
-    earlier = const(z=-1, a=-2)
+    earlier = const("earlier", z=-1, a=-2)
     assert (earlier >> pagerank(GRAPH, first_hits(2))).search("?").hits == earlier.search("?").hits
 
 
 def test_a_seed_that_is_no_node_is_refused_by_name():
     with pytest.raises(BadInput, match=r"3 first hits: the seed 'other' is no node of <PropertyGraph: 7 nodes.*seeds are ids of its nodes"):
-        (const(a=2, other=1) >> pagerank(GRAPH, first_hits(3))).search("?")
+        (const("earlier", a=2, other=1) >> pagerank(GRAPH, first_hits(3))).search("?")
 
 
 @pytest.mark.parametrize("weight", [-1, float("nan"), float("inf")])
@@ -248,13 +233,13 @@ def test_triples_that_say_the_opposite_are_no_seeds():
 
 
 def test_the_stage_names_its_damping_and_its_seeds():
-    stage = const(a=1) >> pagerank(GRAPH, first_hits(5), titles_in_question(Titles([])), damping=0.85)
+    stage = const("earlier", a=1) >> pagerank(GRAPH, first_hits(5), titles_in_question(Titles([])), damping=0.85)
     assert repr(stage) == "<earlier >> pagerank(0.85, 5 first hits, titles in the question x3)>"
     assert repr(pagerank(GRAPH, first_hits(1000, 0.3))) == "<pagerank(0.5, 1000 first hits x0.3)>"
 
 
 def test_a_hit_says_its_place_before_the_walk_and_in_it():
-    stage = const(a=1) >> pagerank(GRAPH, first_hits(5))
+    stage = const("earlier", a=1) >> pagerank(GRAPH, first_hits(5))
     before, walked = stage.search("?").why("a")
     assert (before.lane, before.rank) == ("earlier", 1) and (walked.lane, walked.rank) == ("pagerank", 1)
 

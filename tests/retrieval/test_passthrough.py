@@ -3,18 +3,15 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.passthrough import Walk, has_text, traverse, without_text
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge, Node, ranked
+from kgot_lab.types import Edge, Node
 
 OFF = 5  # hits of the chance graphs
-
-
-def const(name: str, **scores: float) -> Stage:
-    return Stage(name, lambda ranking: ranked(ranking.query, scores))
 
 
 def graph_of(texts: str, bare: str, *edges: tuple[str, str, str]) -> PropertyGraph:

@@ -1,17 +1,13 @@
 import math
 
 import pytest
+from support.searching import const
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import normalised, rrf, weighted
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Query, Ranking, ranked
-
-
-def const(name: str, **scores: float) -> Stage:
-    return Stage(name, lambda ranking: ranked(ranking.query, scores))
-
+from kgot_lab.types import Document, Query, Ranking
 
 WORDS, MEANING = const("words", a=9, b=8), const("meaning", b=0.9, c=0.8)
 TEXTS = {

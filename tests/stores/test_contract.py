@@ -373,10 +373,11 @@ def test_what_is_no_diff_is_neither_applied_nor_taken_back(filled, given):
 
 
 def test_python_takes_as_long_as_it_is_told_it_may(store, said):
-    if said is not SQL:
-        with pytest.raises(QueryFailed, match=r"took longer than 0\.5 seconds"):
-            store.compute("while True: pass", seconds=0.5)
-        assert store.compute("1 + 1", seconds=20) == "2"
+    if said is SQL:
+        pytest.skip("no model writes SQL, so nothing is computed for it")
+    with pytest.raises(QueryFailed, match=r"took longer than 0\.5 seconds"):
+        store.compute("while True: pass", seconds=0.5)
+    assert store.compute("1 + 1", seconds=20) == "2"
 
 
 def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 from support.work import calls
 
@@ -23,10 +24,6 @@ PIERRE = Node("Pierre Curie", ("Person",), {"tags": ["radium", {"place": "Paris"
 WON = Edge("Marie Curie", "won", "Nobel Prize in Physics", {"year": 1903})
 WED = Edge("Pierre Curie", "married", "Marie Curie")
 ALL = Diff(added_nodes=(CURIE, PRIZE, PIERRE), added_edges=(WON, WED))
-
-
-def no_sandbox():
-    raise NoSandbox("this test runs no statement")
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
         for statement in statements:
             for act in (store.read, store.write):
                 try:
-                    assert secret not in str(act(statement)), statement
+                    assert secret not in repr(act(statement)), statement
                 except QueryFailed as refused:
                     assert len(refused.reason) > 10 and secret not in refused.reason, statement
             if place.said is CYPHER:

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from kgot_lab.types import Message, Prompt
 from support.loop_script import WORDS, role_of
+from support.loopback import serving
 from support.openai_server import says
 
 Body = dict[str, Any]
@@ -84,23 +85,12 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
         def log_message(self, *_: Any) -> None:
             pass
 
-    class Threaded(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: Any) -> None:  # a client that was killed is what some tests want
-            pass
-
-    http = Threaded(("127.0.0.1", 0), Handler)
-    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.release()
-        http.shutdown()
-        thread.join()
-        http.server_close()
+    with serving(Handler) as address:
+        server.url = f"{address}/v1"
+        try:
+            yield server
+        finally:
+            server.release()
 
 
 BORN = {"Ada Lovelace": "London", "Marie Curie": "Warsaw", "Isaac Newton": "Woolsthorpe", "Emmy Noether": "Erlangen"}

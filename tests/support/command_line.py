@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from support.openai_server import Answer, says
 
@@ -24,8 +24,7 @@ def replies(*values: object) -> list[Answer]:
     return [says(value if isinstance(value, str) else json.dumps(value)) for value in values]
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """How a command ended, and what it printed."""
 
     code: int

@@ -1,10 +1,13 @@
-"""What real servers on loopback share in tests: a free port, and a clear reason where one cannot start."""
+"""What real servers on loopback share in tests: a free port, threads that answer, and a clear reason where one cannot start."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
 
 import pytest
@@ -19,6 +22,21 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Answer requests to a free port with a handler, until the block ends; gives the address, without a path."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that gave up, or was killed, is what some tests want
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_address[1]}"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
 
 
 def started(what: str, start: Callable[[], Server]) -> Server:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from support.loopback import serving
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,6 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
         def log_message(self, *_: Any) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that gave up is what some tests want
-    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as address:
+        server.url = f"{address}/v1"
         yield server
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()

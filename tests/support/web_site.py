@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from support.loopback import serving
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,11 @@ def web_site(pages: Mapping[str, Page]) -> Iterator[Site]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader that hangs up is what some tests want
-    site.url = f"http://127.0.0.1:{http.server_address[1]}"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield site
-    finally:
-        site.closing.set()
-        http.shutdown()
-        thread.join()
-        http.server_close()
+    with serving(Handler) as site.url:
+        try:
+            yield site
+        finally:
+            site.closing.set()
 
 
 def zipped_page(text: str) -> Sent:

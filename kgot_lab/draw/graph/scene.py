@@ -64,6 +64,15 @@ class Scene:
     all_edges: int
     said: str = ""  # what is marked, in words
 
+    def left_out(self, first: str) -> str:
+        """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
+        said = []
+        if len(self.nodes) < self.all_nodes:
+            said.append(f"Shows {len(self.nodes):,} of {self.all_nodes:,} nodes{first}.")
+        if len(self.edges) < self.all_edges:
+            said.append(f"Shows {len(self.edges):,} of {self.all_edges:,} edges.")
+        return " ".join(said)
+
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
     """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are shown too."""

@@ -43,6 +43,7 @@ FEW_EDGES = 25  # up to here every edge has a caption, room or not
 MANY_EDGES = 120  # from here on only marked ones have; every edge keeps its tooltip
 MANY_NODES = 60  # from here on nodes and captions are small
 PARALLEL_GAP = 40.0
+_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ class _Canvas:
     def note(self) -> Markup:
         """What is not shown, said in the picture."""
         hidden = "Some edges have no caption for want of room: the table names them all." if self.without_caption else ""
-        return _text(f"{_left_out(self.scene)} {hidden}".strip(), 12, self.height - 10, 11, "#333", anchor="start")
+        return _text(f"{self.scene.left_out(_FIRST)} {hidden}".strip(), 12, self.height - 10, 11, "#333", anchor="start")
 
 
 def _text(text: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
@@ -279,17 +280,7 @@ def _description(scene: Scene) -> str:
     facts = (f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}" for e in scene.edges[:20])
     change = f"{scene.said} " * bool(scene.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
-    return f"{change}{_left_out(scene)} Edges: {'; '.join(facts) or 'none'}{more}."
-
-
-def _left_out(scene: Scene) -> str:
-    nodes, edges = len(scene.nodes), len(scene.edges)
-    said = []
-    if nodes < scene.all_nodes:
-        said.append(f"Shows {nodes:,} of {scene.all_nodes:,} nodes (changed and best connected first).")
-    if edges < scene.all_edges:
-        said.append(f"Shows {edges:,} of {scene.all_edges:,} edges.")
-    return " ".join(said)
+    return f"{change}{scene.left_out(_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
 
 
 def _full_node(node: Node, mark: str, most: int) -> str:

@@ -62,13 +62,7 @@ class Instruments:
     def surface_traits(self, names: Sequence[str] = ALL) -> OnTheSurface:
         return OnTheSurface(Surface(self.embedder), Words(), self.nouns, names)
 
-    def with_alignment(self, taught: Choices) -> Fitted:
-        traits = Together(self.surface_traits(), Said(Aligned("aligned", self.aligner)))
-        return Fitted("fitted surface + aligned", traits, taught, kind="structure")
-
-    def systems(self, taught: Choices) -> list[System]:
-        """Surface, controls and structure; what is fitted or calibrated learns from the develop questions given."""
-        masks, thresholds = self.skeleton("skeleton, masked", self.masked_maker), self.chosen(taught, self.masked_maker)
+    def _surface_and_controls(self) -> list[System]:
         return [
             Surface(self.embedder),
             Words(),
@@ -77,6 +71,17 @@ class Instruments:
             NounVeto(Surface(self.embedder), self.nouns),
             NounVeto(Surface(self.embedder), self.nouns, masked=(Surface(self.embedder), self.masked)),
             self.stranger(),
+        ]
+
+    def with_alignment(self, taught: Choices) -> Fitted:
+        traits = Together(self.surface_traits(), Said(Aligned("aligned", self.aligner)))
+        return Fitted("fitted surface + aligned", traits, taught, kind="structure")
+
+    def systems(self, taught: Choices) -> list[System]:
+        """Surface, controls and structure; what is fitted or calibrated learns from the develop questions given."""
+        masks, thresholds = self.skeleton("skeleton, masked", self.masked_maker), self.chosen(taught, self.masked_maker)
+        return [
+            *self._surface_and_controls(),
             Fitted("fitted surface, simple", self.surface_traits(SIMPLE), taught),
             Fitted("fitted surface", self.surface_traits(), taught),
             masks,
@@ -126,13 +131,7 @@ class Instruments:
     def searchers(self, taught: Choices) -> list[System]:
         masks = self.skeleton("skeleton, masked", self.masked_maker)
         return [
-            Surface(self.embedder),
-            Words(),
-            MinusSurface(Surface(self.embedder)),
-            SecondBySurface(Surface(self.embedder)),
-            NounVeto(Surface(self.embedder), self.nouns),
-            NounVeto(Surface(self.embedder), self.nouns, masked=(Surface(self.embedder), self.masked)),
-            self.stranger(),
+            *self._surface_and_controls(),
             Fitted("fitted surface", self.surface_traits(), taught),
             masks,
             self.skeleton("skeleton, events", self.events_maker),

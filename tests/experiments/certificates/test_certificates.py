@@ -102,7 +102,8 @@ def test_without_errors_every_certificate_says_what_was_changed(folder):
 
 def test_the_tables_say_that_they_are_of_a_simulation_and_count_pairs(folder):
     rows, model = certified_cases(folder), trial_plan(folder)["model"]["name"]
-    assert all(grid.title.startswith("Simulated model: ") for grid in certificate_grids(rows, model))
+    titles = [grid.title for grid in certificate_grids(rows, model)]
+    assert titles and all(title.startswith("Simulated model: ") for title in titles)
     alarms = {(row.change, row.alarm, row.questions): row for row in alarm_rows(rows)}
     missing = alarms["without", "certificate: a fact is missing", "all"]
     assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == (1.0, 2, 0.0, 1.0)
