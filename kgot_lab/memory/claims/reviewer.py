@@ -89,7 +89,8 @@ class Reviewer:
         if not waiting and not self.ledger.queue():
             raise BadInput(self.nothing_waits)
         if not waiting:
-            raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: look at which wait")
+            listed = "`kgot-lab memory FILE waiting` lists them, and the queue of a ReviewLedger"
+            raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
         return waiting[0]
 
     # --- deciding -----------------------------------------------------------------------------------------------------
