@@ -7,9 +7,10 @@ import signal
 import pytest
 from support.saying import fact, inferred, said
 
-from kgot_lab.memory.claims.claim import Span
+from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.types import Triple
 
 pytest.importorskip("termios", reason="terminals of POSIX")
 from support.terminal import on_terminal
@@ -107,3 +108,13 @@ def test_a_review_where_nothing_waits_says_so(here):
     open_claims("memory.db").close()
     with on_terminal(*REVIEW) as terminal:
         assert terminal.code() == 0 and "Nothing waits. A claim does whose confidence is below 0.7" in terminal.shown
+
+
+def test_what_a_claim_says_cannot_command_the_terminal(here):
+    evil = "\x1b[2J\x9b31m\x1b]0;title\x07\r\nA\u202eB"
+    with open_claims("memory.db") as memory:
+        memory.learn(Claim(Triple(evil, evil, evil), evil, Span(0, 9, evil), evil, confidence=0.5))
+    with on_terminal(*REVIEW) as terminal:
+        terminal.press("a")
+        assert terminal.code() == 0 and terminal.shown.count("B") > 5
+        assert all(letter.isprintable() or letter == "\n" for letter in terminal.shown)

@@ -58,8 +58,8 @@ class Terminal:
         return self.process.wait(AMPLE)
 
     def _waits_for_key(self) -> bool:
-        raw = not termios.tcgetattr(self._screen)[3] & termios.ICANON
-        return self.shown.count(PROMPT) >= self._asked and raw
+        asked = self.shown.count(PROMPT) >= self._asked  # first, or the terminal may still be as for the key before
+        return asked and not termios.tcgetattr(self._screen)[3] & termios.ICANON
 
     def _ended(self) -> bool:
         return self.process.poll() is not None
@@ -71,7 +71,8 @@ def on_terminal(*words: object) -> Iterator[Terminal]:
     keyboard, screen = pty.openpty()
     os.set_blocking(keyboard, False)
     code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
-    process = subprocess.Popen(code, stdin=screen, stdout=screen, stderr=screen, start_new_session=True)
+    streams = {"stdin": screen, "stdout": screen, "stderr": screen}
+    process = subprocess.Popen(code, **streams, start_new_session=True, preexec_fn=_hears_signals)  # a suite may run deaf to some
     try:
         yield Terminal(process, keyboard, screen)
     finally:
@@ -80,3 +81,8 @@ def on_terminal(*words: object) -> Iterator[Terminal]:
         process.wait(AMPLE)
         os.close(keyboard)
         os.close(screen)
+
+
+def _hears_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from kgot_lab.errors import BadInput, NoLongerWaits, UnknownName, shortly
 from kgot_lab.memory.claims.claim import Claim, plain_text
@@ -101,10 +101,10 @@ class Reviewer:
         An override gives it another confidence or another object. Raises NoLongerWaits where somebody else was first, UnknownName for
         another verdict, and BadInput.
         """
-        decisions = {
-            "accept": self.ledger.accept,
-            "reject": self.ledger.reject,
-            "override": partial(self.ledger.override, confidence=confidence, object=object),
+        decisions: dict[str, Callable[[], Fallen]] = {
+            "accept": lambda: self.ledger.accept(claim, by=self.by),
+            "reject": lambda: self.ledger.reject(claim, by=self.by),
+            "override": lambda: self.ledger.override(claim, confidence=confidence, object=object, by=self.by),
         }
         if verdict not in decisions:
             raise UnknownName("verdict", verdict, decisions)
@@ -113,7 +113,7 @@ class Reviewer:
         with self.claims.storage.changing():  # so that nobody decides between the look and the decision
             if not self.ledger.waits(claim):
                 raise self._no_longer(claim)
-            report = decisions[verdict](claim, by=self.by)
+            report = decisions[verdict]()
         if report.change is not None:
             self.decided.append((report.change, claim))
         return report
