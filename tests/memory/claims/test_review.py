@@ -100,7 +100,7 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
             late()
         assert caught.value.fact == UNSURE.fact
     memory.erase_fact(UNSURE.fact)
-    with pytest.raises(NoLongerWaits, match="the claim no longer waits. It was erased"):
+    with pytest.raises(NoLongerWaits, match=r"the claim no longer waits\. It was erased"):
         reviewer.decide(UNSURE.id, "reject")
     assert not reviewer.decided and memory.ids_beginning(UNSURE.id) == ()
 
