@@ -3,6 +3,7 @@
 LabError
 ├── BadInput          what the caller gave cannot be used
 │   ├── UnknownName   a name that is not in a table; lists the names that are
+│   ├── NoLongerWaits a claim that was decided on meanwhile, or is gone; says what became of it
 │   └── TooLittle     documents from which nothing can be learnt
 ├── NotInstalled      an optional package is missing
 ├── LLMError          a model could not answer
@@ -50,6 +51,14 @@ class UnknownName(BadInput):
         near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
+
+
+class NoLongerWaits(BadInput):
+    """A claim that was to be decided on does not wait any more; `fact` is None where it is gone, `became` says what became of it."""
+
+    def __init__(self, fact: object, became: str):
+        self.fact, self.became = fact, became
+        super().__init__(f"{'the claim' if fact is None else shortly(str(fact))} no longer waits. {became}")
 
 
 class TooLittle(BadInput):

@@ -24,6 +24,7 @@ from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
+from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.env_file import load_env
@@ -334,6 +335,9 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 app.add_typer(benchmarks, name="bench")
 app.add_typer(memories, name="memory")
+memories.command("waiting")(list_waiting)
+memories.command("decide")(decide_on_one)
+memories.command("review")(review_in_turn)
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BY_COMMAND = "command line"
 _ID = re.compile(r"[0-9a-f]{6,32}")
-_SHOWN = 8  # letters of the id of a fact, which name it where no other begins so
+ID_SHOWN = 8  # letters of an id, which name a fact or a claim where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
 memories = typer.Typer(help="Look into a memory of claims, and change it.", no_args_is_help=True)
@@ -92,24 +92,28 @@ def list_facts(
     from kgot_lab.memory.claims.claim import fact_id
     from kgot_lab.memory.claims.holding import combined_confidence
 
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         at = None if as_of is None else time_given(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
         name = None if about is None else as_typed(about, "the name")
         facts = beliefs.facts() if name is None else dict.fromkeys((*beliefs.facts(name), *beliefs.facts(object=name)))
         found = beliefs.claims_of(facts)
     rows = [
-        {"id": fact_id(fact), **_parts(fact), "confidence": round(combined_confidence(by), 3), "sources": _sources(by)}
+        {"id": fact_id(fact), **fact_parts(fact), "confidence": round(combined_confidence(by), 3), "sources": _sources(by)}
         for fact, by in found.items()
     ]
-    _print(rows, as_json, lambda row: f"{row['id'][:_SHOWN]}  {row['confidence']:.2f}  {_drawn(row)}  [{', '.join(row['sources'])}]")
+
+    def line(row: dict[str, Any]) -> str:
+        return f"{row['id'][:ID_SHOWN]}  {row['confidence']:.2f}  {fact_drawn(row)}  [{', '.join(row['sources'])}]"
+
+    print_rows(rows, as_json, line)
     terminal.say(counted(len(rows), "fact"))
 
 
 @memories.command("why")
 def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = False) -> None:
     """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers rest on it."""
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         meant = _fact_named(claims, fact)
         rows: list[dict[str, Any]] = [
             {
@@ -122,7 +126,7 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
         answers = claims.answers_on(meant)
     if as_json:
         told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
-        typer.echo(json.dumps({**_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
+        typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
         return
     typer.echo(harmless(f"{meant}" + ("" if rows else "   (does not hold)")))
     for row in rows:
@@ -137,7 +141,7 @@ def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _
     """Believe a source or a fact no more; what falls with it is named, and `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         if source is not None:
             told = claims.retract_source(as_typed(source, "the source"), by=BY_COMMAND)
         else:
@@ -152,7 +156,7 @@ def undo_one(
     context: typer.Context, number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")], as_json: options.AsJson = False
 ) -> None:
     """Take a change back, an undo too."""
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         told = claims.undo(number, by=BY_COMMAND)
     _tell_fallen(told, as_json)
 
@@ -160,7 +164,7 @@ def undo_one(
 @memories.command("log")
 def list_changes(context: typer.Context, as_json: options.AsJson = False) -> None:
     """List every change: its number, when it was, by whom, and what it was."""
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         rows = [
             {
                 "change": each.id,
@@ -177,7 +181,7 @@ def list_changes(context: typer.Context, as_json: options.AsJson = False) -> Non
         more = f" of change {row['undoes']}" * bool(row["undoes"]) + f" ({row['erased']} erased since)" * bool(row["erased"])
         return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
 
-    _print(rows, as_json, line)
+    print_rows(rows, as_json, line)
 
 
 @memories.command("erase")
@@ -191,7 +195,7 @@ def erase_for_good(
     """Take a source or a fact out of the file for good, with answers that rested on it: nothing brings it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
-    with _opened(context) as claims:
+    with memory_opened(context) as claims:
         meant = None if fact is None else _fact_named(claims, fact)
         named = as_typed(source or "", "the source")
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
@@ -207,11 +211,12 @@ def erase_for_good(
     typer.echo(json.dumps(result) if as_json else said if told.change is not None else "nothing is known of that, so nothing was erased")
 
 
-# --- inside ---------------------------------------------------------------------------------------------------------------
+# --- shared ---------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _opened(context: typer.Context) -> Iterator[Claims]:
+def memory_opened(context: typer.Context) -> Iterator[Claims]:
+    """The memory that a command names, open; raises BadInput for a file that is none."""
     from kgot_lab.memory.claims.opening import open_claims
 
     with open_claims(context.obj, new=False) as claims:
@@ -237,20 +242,29 @@ def _fact_named(claims: Claims, text: str) -> Triple:
 
 def _tell_fallen(told: Fallen, as_json: bool) -> None:
     if as_json:
-        answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
-        fallen = {"change": told.change, "fallen": [*map(_parts, told.facts)], "risen": [*map(_parts, told.risen)], "answers": answers}
-        typer.echo(json.dumps(fallen))
+        typer.echo(json.dumps(fallen_parts(told)))
         return
+    for line in fallen_lines(told):
+        typer.echo(line)
+
+
+def fallen_parts(told: Fallen) -> dict[str, Any]:
+    """What a change did, as plain JSON values."""
+    answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
+    return {"change": told.change, "fallen": [*map(fact_parts, told.facts)], "risen": [*map(fact_parts, told.risen)], "answers": answers}
+
+
+def fallen_lines(told: Fallen) -> Iterator[str]:
+    """What a change did, in lines that can be printed."""
     number = f"change {told.change}: " if told.change is not None else ""
-    typer.echo(f"{number}{told}")
+    yield f"{number}{told}"
     for what, facts in (("fell", told.facts), ("holds", told.risen)):
-        for fact in facts:
-            typer.echo(harmless(f"  {what}: {fact}"))
-    for each in told.answers:
-        typer.echo(harmless(f"  an answer rested on it: {each.id} {each.text}"))
+        yield from (harmless(f"  {what}: {fact}") for fact in facts)
+    yield from (harmless(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
 
 
-def _parts(fact: Triple) -> dict[str, str]:
+def fact_parts(fact: Triple) -> dict[str, str]:
+    """The three texts of a fact, by name."""
     return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
 
 
@@ -258,11 +272,13 @@ def _sources(claims: Iterable[Claim]) -> list[str]:
     return list(dict.fromkeys(claim.source for claim in claims))
 
 
-def _drawn(row: dict[str, Any]) -> str:
+def fact_drawn(row: dict[str, Any]) -> str:
+    """The fact of a row, as facts are shown."""
     return str(Triple(row["subject"], row["relation"], row["object"]))
 
 
-def _print(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str]) -> None:
+def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str]) -> None:
+    """Print rows as one JSON value, or a line each, which no text in a row can break."""
     if as_json:
         typer.echo(json.dumps(rows))
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import answering_server, birthplace_questions, told_birthplaces
-from support.command_line import FIRST, QUESTION, REST, WRITE, Ran, asking, replies
+from support.command_line import FIRST, QUESTION, REST, WRITE, Ran, asking, begun, replies
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -26,12 +26,6 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_I
 from kgot_lab.cli.app import main
 main()
 """
-
-
-def begun(words: list[object], **options: object) -> subprocess.Popen[str]:
-    """The command line in a process of its own, under way."""
-    code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
-    return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
 
 
 def limited(words: list[object], most: int) -> Ran:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
-from support.command_line import FIRST, QUESTION, REST, RETRIEVE, asking, replies
+from support.command_line import FIRST, QUESTION, REST, RETRIEVE, asking, begun, replies
 from support.openai_server import openai_server
+from support.waiting import AMPLE
 
 from kgot_lab.memory.claims.opening import open_claims
 
@@ -88,6 +90,39 @@ def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
         assert "Answer: London" in resumed.out and "memory: 1 new claim" in resumed.out, resumed.err
         again = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", f"{server.url}#m")
     assert "memory: 0 new claims; 1 fact in all" in again.out
+
+
+def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgot_lab):
+    together = threading.Barrier(2)
+
+    def last(answer):
+        def once_both_are_there(_):
+            together.wait(AMPLE)  # neither knew what the other learns, and both learn now
+            return replies({"answer": answer})[0]
+
+        return once_both_are_there
+
+    engine = {"statements": ['add("Charles Babbage", "designed", "Analytical Engine")']}
+    find = {"calls": [{"tool": "search", "arguments": {"query": "Charles Babbage"}}]}
+    question, told = "What did Charles Babbage design?", "Analytical Engine"
+    with (
+        openai_server(*replies(*FIRST, *REST[:-1]), last("London")) as one,
+        openai_server(*replies(*FIRST[:3], find, engine, *REST[1:-2], {"answer": told}), last(told)) as other,
+    ):
+        words = (
+            asking(one, "--memory", "memory.db", "--trace", "one.jsonl"),
+            asking(other, "--memory", "memory.db", "--trace", "other.jsonl"),
+        )
+        words[1][1] = question
+        both = [begun(each) for each in words]
+        ended = [process.communicate(timeout=AMPLE) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert all("begins with 0 facts" in err and "memory: 1 new claim" in out for out, err in ended), ended
+    facts = json.loads(kgot_lab("memory", "memory.db", "facts", "--json").out)
+    assert [(each["object"], each["sources"]) for each in facts] == [("London", ["ada.md#1"]), (told, ["babbage.md#1"])]
+    with open_claims("memory.db") as claims:
+        assert len({change.by for change in claims.log()}) == len(claims.log()) == 2
+        assert [[each.id for each in claims.answers_on(fact)] for fact in claims.facts()] == [[QUESTION], [question]]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from typing import NamedTuple
 
 from support.openai_server import Answer, says
@@ -39,3 +41,9 @@ class Ran(NamedTuple):
 
 def asking(server, *more: object) -> list[object]:
     return ["ask", QUESTION, "--documents", "my papers", "--model", f"{server.url}#m", *more]
+
+
+def begun(words: list[object], **options: object) -> subprocess.Popen[str]:
+    """The command line in a process of its own, under way."""
+    code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
+    return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)

@@ -187,6 +187,11 @@ class Claims(Beliefs):
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
 
+    def ids_beginning(self, beginning: str) -> tuple[str, ...]:
+        """The ids of the claims, whether they count or not, that begin with some letters."""
+        letters = plain_text(beginning, "how an id begins")
+        return tuple(id for (id,) in self.storage.rows(sql.IDS_BEGINNING, {"beginning": letters, "length": len(letters)}))
+
     def noted_facts(self) -> tuple[Triple, ...]:
         """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or not."""
         return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))

@@ -121,6 +121,7 @@ CLAIM_THERE = "SELECT 1 FROM claims WHERE id = :claim"
 FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
+IDS_BEGINNING = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
 FACTS_BY_ID = f"SELECT {_FACT} FROM facts f WHERE f.id = ANY(:facts)"
 FACTS_OF_CLAIMS = f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
 

@@ -14,9 +14,10 @@ from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import triple_key
+from kgot_lab.memory.claims.times import time_said
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
-from kgot_lab.viz.claims.written import WrittenDown, fact_said, time_said, written_down
+from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
 from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, page_script, place, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, page_head

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import Sheet, Table
-from kgot_lab.errors import BadInput, LabError, require
-from kgot_lab.memory.claims.claim import Claim, plain_text
+from kgot_lab.errors import BadInput, LabError, NoLongerWaits, require
+from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
+from kgot_lab.memory.claims.reports import Decided, Queued
+from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
+from kgot_lab.memory.claims.times import span_said
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
-from kgot_lab.viz.claims.written import WrittenDown, fact_said, span_said, written_down
+from kgot_lab.viz.claims.written import WrittenDown, fact_said, written_down
 from kgot_lab.viz.live import Live
 
 _AROUND = 160  # letters of the source before and after what was said
@@ -21,7 +23,7 @@ _LISTED = 10  # facts under a heading
 _LOGGED = 20
 _STILL = 20  # claims where nothing is live
 _FACT = 300  # letters of a fact, or of a quotation
-_EMPTY = "Nothing waits. A claim does whose confidence is below accept_from when it is learnt."
+_DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {"accepted": "accepted", "rejected": "rejected", "taken": "put in its place", "queued": "back in the queue"}
 
 
@@ -29,19 +31,20 @@ class Review:
     """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once, under the reviewer's name."""
 
     def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
-        self.claims, self.by, self.ledger = claims, by, ReviewLedger(claims)
+        self.reviewer = Reviewer(claims, by)
+        self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
         self._texts = texts
-        self._mine: list[tuple[int, str]] = []  # the changes that undo takes back, and the claim each decided on
-        self._queue = self.ledger.queue()
-        self._place = 0
+        self.reviewer.look_again()
         self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
 
     def table(self, *, limit: int = _STILL) -> Table:
         """The claims that wait, at most `limit` of them, and the last decisions."""
-        rows = tuple(map(self._row, self._queue[:limit]))
+        queue = self.reviewer.queue
+        rows = tuple(map(self._row, queue[:limit]))
         names = ("claim", "source", "said there", "confidence", "accepted when as sure", "would begin to hold", "other objects that hold")
         log = tuple(self._log())
-        sheets = [Sheet(names, rows, len(self._queue), "Claims that wait for review")] if rows else [Sheet(("in words",), ((_EMPTY,),), 1)]
+        waiting = Sheet(names, rows, len(queue), "Claims that wait for review")
+        sheets = [waiting if rows else Sheet(("in words",), ((self.reviewer.nothing_waits,),), 1)]
         return Table((*sheets, *([Sheet(("when (UTC)", "by", "did", "to"), log, len(log), "The last decisions")] if log else [])))
 
     def _still(self) -> WrittenDown:
@@ -49,13 +52,13 @@ class Review:
         return written_down(tables, tables.html)
 
     def _ipython_display_(self) -> None:
-        self._look_again()
+        self.reviewer.look_again()
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
         self.live._ipython_display_()
 
     def __repr__(self) -> str:
-        return f"<Review by {self.by}: {counted(len(self._queue), 'claim')} to decide on, {len(self._mine)} decided>"
+        return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- what the browser asks ----------------------------------------------------------------------------------------
 
@@ -69,8 +72,8 @@ class Review:
         except Exception as error:  # nobody reads what a handler of messages raises
             wrong = f"{type(error).__name__}: {error}"
         try:
-            self._look_again()
-            stayed = bool(wrong and self._queue and self._queue[self._place].claim.id == message.get("claim"))
+            self.reviewer.look_again()
+            stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
         except LabError as error:  # such as a file that another process keeps to itself: what stood there stays
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
@@ -80,103 +83,72 @@ class Review:
 
     def _done(self, message: Mapping[str, Json]) -> str:
         match message:
-            case {"move": int(by)} if self._queue:
-                self._place = (self._place + by) % len(self._queue)
-                return ""
+            case {"move": int(by)}:
+                self.reviewer.move(by)
             case {"undo": True}:
                 return self._undo()
-            case {"decide": "accept", "claim": str(claim)}:
-                return self._decide(claim, "Accepted", lambda: self.ledger.accept(claim, by=self.by))
-            case {"decide": "reject", "claim": str(claim)}:
-                return self._decide(claim, "Rejected", lambda: self.ledger.reject(claim, by=self.by))
-            case {"decide": "override", "claim": str(claim)}:
+            case {"decide": str(verdict), "claim": str(claim)}:
                 changed = {name: message[name] for name in ("object", "confidence") if name in message}
                 if changed.get("confidence", 0) is None:
                     raise BadInput("a confidence is a number from 0 to 1")
-                return self._decide(claim, "Overridden", lambda: self.ledger.override(claim, **changed, by=self.by))
+                return self._decide(claim, verdict, changed)
         return ""
 
-    def _decide(self, claim: str, did: str, decide: Callable[[], Fallen]) -> str:
-        with self.claims.storage.changing():  # so that nobody decides between the look and the decision
-            if not self.ledger.waits(claim):
-                raise BadInput(f"Not done: {self._named(claim)} no longer waits. {self._what_became_of(claim)}")
-            report = decide()
-        if report.change is not None:
-            self._mine.append((report.change, claim))
+    def _decide(self, claim: str, verdict: str, changed: dict[str, Any]) -> str:
+        try:
+            report = self.reviewer.decide(claim, verdict, **changed)
+        except NoLongerWaits as error:
+            named = "The claim" if error.fact is None else self._named(claim)
+            raise BadInput(f"Not done: {named} no longer waits. {error.became}") from None
         effect = f" ({report})" if report.facts or report.risen else ""
-        return f"{did}: {self._named(claim)}{effect}."
+        return f"{_DONE[verdict]}: {self._named(claim)}{effect}."
 
     def _undo(self) -> str:
-        if not self._mine:
-            return "There is no decision of yours to take back."
-        change, claim = self._mine.pop()  # also where it cannot be: somebody else has changed what it did, and the error says who
-        self.claims.undo(change, by=self.by)
-        self._look_again()
-        self._place = next((place for place, each in enumerate(self._queue) if each.claim.id == claim), self._place)
-        return f"Taken back: {self._named(claim)} waits again."
+        claim = self.reviewer.undo()
+        return f"Taken back: {self._named(claim.id)} waits again." if claim else "There is no decision of yours to take back."
 
     def _named(self, claim: str) -> str:
         return shortened(fact_said(self.claims.claim(claim).fact), _FACT)
-
-    def _what_became_of(self, claim: str) -> str:
-        last = self.claims.history(claim)[-1]
-        who = f" by {last.by}" * bool(last.by)
-        if last.known_until is not None:
-            return f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
-        return f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
-
-    def _look_again(self) -> None:
-        """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still waits."""
-        before, self._queue = self._queue[self._place :] + self._queue[: self._place], self.ledger.queue()
-        places = {each.claim.id: place for place, each in enumerate(self._queue)}
-        self._place = next((places[each.claim.id] for each in before if each.claim.id in places), 0)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
         """What the browser shows: the claim in view, how many wait, the log, and what is said of what was done."""
-        queued = self._queue[self._place] if self._queue else None
+        queued = self.reviewer.in_view
         return {
             "claim": self._card(queued) if queued else None,
-            "place": self._place + 1,
-            "left": len(self._queue),
-            "empty": _EMPTY,
+            "place": self.reviewer.place + 1,
+            "left": len(self.reviewer.queue),
+            "empty": self.reviewer.nothing_waits,
             "log": [list(row) for row in self._log()],
-            "undoable": bool(self._mine),
+            "undoable": bool(self.reviewer.decided),
             "said": said,
             "wrong": wrong,
         }
 
     def _next(self) -> str:
         """Which claim is in view now, for those who do not see it."""
-        return f"Next: {shortened(fact_said(self._queue[self._place].claim.fact), _FACT)}." if self._queue else "Nothing waits any more."
+        queued = self.reviewer.in_view
+        return f"Next: {shortened(fact_said(queued.claim.fact), _FACT)}." if queued else "Nothing waits any more."
 
     def _card(self, queued: Queued) -> dict[str, Json]:
-        claim = queued.claim
-        against, rivals = self._rivals(claim)
+        claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
             "fact": fact_said(claim.fact),
             "object": claim.fact.object,
             "confidence": claim.confidence,
-            "sure": self._sure(claim),
+            "sure": weighed.sure,
             "quote": list(self._quote(claim)),
             "origin": self._origin(claim),
             "premises": _few(claim.premises),
             "starts": _few(queued.starts),
-            "idle": "If it is accepted, nothing new begins to hold: a premise is missing." if claim.premises and not queued.starts
-            else "If it is accepted, nothing new begins to hold: other claims say the same.",
-            "against": against,
-            "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if against
+            "idle": f"If it is accepted, nothing new begins to hold: {weighed.idle}.",
+            "against": weighed.single,
+            "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if weighed.single
             else f"{claim.fact.subject} – {claim.fact.relation} also holds of",
-            "rivals": rivals,
+            "rivals": _rivals(weighed),
         }  # fmt: skip
-
-    def _sure(self, claim: Claim) -> str:
-        calibrated = self.ledger.calibrated(claim.confidence, claim.fact.relation)
-        if calibrated == claim.confidence:
-            return f"Confidence {claim.confidence:.2f}, not calibrated: too few decisions yet, or they agree with it."
-        return f"Confidence {claim.confidence:.2f}; of claims as sure as this one, {calibrated:.0%} were accepted."
 
     def _quote(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
         """What was said, with what stands before and after it in its source, where the text of that is given and says it."""
@@ -199,23 +171,13 @@ class Review:
         said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
         return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
 
-    def _rivals(self, claim: Claim) -> tuple[bool, list[str]]:
-        """Whether a claim contradicts what holds, and the other objects that hold, at the same time where only one may."""
-        fact, claims = claim.fact, self.claims
-        same = set(claims.facts(fact.subject, fact.relation, fact.object))
-        others = [each for each in claims.facts(fact.subject, fact.relation) if each not in same]
-        if claims.cardinality(fact.relation) == "single":
-            return True, _few([each for each in others if any(_overlap(claim, other) for other in claims.supports_of(each))])
-        return False, [shortened(each.object, _FACT) for each in others[:_LISTED]]
-
     def _row(self, queued: Queued) -> tuple[str, ...]:
-        claim = queued.claim
-        against, rivals = self._rivals(claim)
-        calibrated = self.ledger.calibrated(claim.confidence, claim.fact.relation)
-        told = ("contradicts: " if against and rivals else "") + "; ".join(rivals)
+        claim, weighed = queued.claim, self.reviewer.weighed(queued)
+        told = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(_rivals(weighed))
         quote = "".join(self._quote(claim)[1:2])
         said = fact_said(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
-        return (*said, f"{calibrated:.2f}" if calibrated != claim.confidence else "", f"{len(queued.starts):,}", told)
+        calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
+        return (*said, calibrated, f"{len(queued.starts):,}", told)
 
     def _log(self) -> list[tuple[str, str, str, str]]:
         return [
@@ -232,7 +194,7 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
     """
     require(claims, Claims, "what is reviewed is a memory of Claims")
     texts = {document.id: document.text for document in documents}
-    return Review(claims, plain_text(by, "who decides (by)"), texts)
+    return Review(claims, by, texts)
 
 
 def _did(decided: Decided) -> str:
@@ -245,7 +207,6 @@ def _few(facts: Sequence[Triple]) -> list[str]:
     return [*(shortened(fact_said(each), _FACT) for each in facts[:_LISTED]), *more]
 
 
-def _overlap(one: Claim, other: Claim) -> bool:
-    """Whether two claims say that something is true at one and the same time."""
-    (since, until), (begin, end) = one.valid_micros, other.valid_micros
-    return (until is None or begin is None or begin < until) and (end is None or since is None or since < end)
+def _rivals(weighed: Weighed) -> list[str]:
+    """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
+    return _few(weighed.others) if weighed.single else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.draw.table import Table
@@ -35,16 +34,3 @@ def written_down(tables: Table, *parts: Markup) -> WrittenDown:
 def fact_said(fact: Triple) -> str:
     """A fact as one reads it."""
     return f"{fact.subject} – {fact.relation} – {fact.object}"
-
-
-def time_said(time: datetime) -> str:
-    """A time in UTC as one reads it: the day, with the hour where it is not midnight."""
-    exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
-    day, clock = time.date().isoformat(), time.time().isoformat(exact)
-    return day if clock == "00:00" else f"{day} {clock}"
-
-
-def span_said(since: datetime | None, until: datetime | None) -> str:
-    """From when until when something is valid, in words; "" where it says neither."""
-    ends = [f"from {time_said(since)}"] if since else []
-    return " ".join([*ends, *([f"until {time_said(until)}"] if until else [])])

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.saying import fact, inferred, said
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, NoLongerWaits
 from kgot_lab.memory.claims.ledger import Reviewed, ReviewLedger, isotonic
 from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.reviewer import Reviewer
 
 UNSURE = said("Ada lives_in London", confidence=0.5)
 
@@ -83,6 +84,25 @@ def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
     queue = ReviewLedger(memory).queue()
     assert [each.claim.fact.subject for each in queue] == ["a", "f", "e", "g", "d"]
     assert [len(each.starts) for each in queue] == [3, 1, 1, 0, 0]
+
+
+def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_waits(memory):
+    memory.learn([UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))])  # of 17, two begin with one letter
+    reviewer = Reviewer(memory, "Grace")
+    assert reviewer.waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
+    letters = [claim.claim.id[0] for claim in reviewer.ledger.queue()]
+    with pytest.raises(BadInput, match="give more letters"):
+        reviewer.waiting(next(letter for letter in letters if letters.count(letter) > 1))
+    ReviewLedger(memory).accept(UNSURE.id, by="Mary")
+    memory.undo(memory.retract_source("doc").change)
+    for late in (lambda: reviewer.waiting(UNSURE.id[:12]), lambda: reviewer.decide(UNSURE.id, "reject")):
+        with pytest.raises(NoLongerWaits, match="It was accepted by Mary") as caught:
+            late()
+        assert caught.value.fact == UNSURE.fact
+    memory.erase_fact(UNSURE.fact)
+    with pytest.raises(NoLongerWaits, match=r"the claim no longer waits\. It was erased"):
+        reviewer.decide(UNSURE.id, "reject")
+    assert not reviewer.decided and memory.ids_beginning(UNSURE.id) == ()
 
 
 @pytest.mark.parametrize("wrong", [{}, {"confidence": 0.5, "object": "x"}, {"confidence": 2}, {"object": " "}, {"object": "London"}])
