@@ -159,7 +159,7 @@ hostile = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(hostile, min_size=1, max_size=4, unique_by=lambda claim: claim.id), texts)
 def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, claims, by):
     Path("memory.db").unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from kgot_lab.memory.claims.claim import Claim, plain_text
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.reports import Fallen, Queued
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Triple
 
 
@@ -134,7 +135,7 @@ class Reviewer:
                 return NoLongerWaits(None, "It was erased, or never was there.")
             stood = self.claims.history(claim)
             last = ([each for each in stood if each.known_until is None] or stood)[-1]  # a drop that was taken back lies behind
-            who = f" by {last.by}" * bool(last.by)
+            who = f" by {harmless(last.by)}" * bool(last.by)
             became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:
                 became = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
