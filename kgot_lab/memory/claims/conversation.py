@@ -10,12 +10,11 @@ from datetime import datetime
 from kgot_lab.errors import require_count, require_parts
 from kgot_lab.memory.claims.claim import Claim, Span, plain_text, plain_triple
 from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.looking_up import BelievedTriples
 from kgot_lab.memory.claims.reports import Erased, Fallen
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
 from kgot_lab.memory.extractor import Extractor
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import context_of
-from kgot_lab.memory.matching import LONGEST_TEXT
 from kgot_lab.memory.stated_times import StatedTimes
 from kgot_lab.memory.turns import KeepsCopies, Noted, ToldTurn
 from kgot_lab.text.sentences import sentences
@@ -91,10 +90,9 @@ class ClaimMemory:
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
             remarks = _Remarks(self.claims, at)
-            there = InMemoryTripleStore()
-            there.add(each for each in self.claims.as_of(valid=at).triples() if max(map(len, each.identity)) <= LONGEST_TEXT)
+            believed = BelievedTriples(self.claims.as_of(valid=at))
             return context_of(
-                there, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
+                believed, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
             )
 
     def count(self) -> int:
