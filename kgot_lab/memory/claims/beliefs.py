@@ -11,7 +11,7 @@ from kgot_lab.memory.claims.holding import Held, InForce, combined_confidence, h
 from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, deciding, fact_ids
 from kgot_lab.memory.claims.periods import periods
 from kgot_lab.memory.claims.reports import Cardinality, Period, Suggested
-from kgot_lab.memory.claims.times import instant, moment, open_instant, open_moment, utc_now
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
@@ -120,12 +120,8 @@ class Beliefs:
         In a relation declared "single" that is the fact valid then with the latest beginning; one that is as late is returned as well,
         and marks the answer as contested.
         """
-        then = instant(self.time_asked(at), "at")
-        for period in self.changes_of(subject, relation):
-            since, until = open_instant(period.since, "since"), open_instant(period.until, "until")
-            if (since is None or since <= then) and (until is None or then < until):
-                return period
-        return Period((), moment(then))
+        then = self.time_asked(at)
+        return answer_at(then, self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:
         """What answered for a subject and a relation from when until when, as the sources state it, in order."""
@@ -200,6 +196,14 @@ class Beliefs:
     def names(self) -> Aliases:
         """What each name goes by, as they were merged then."""
         return aliases(self.storage, self._known)
+
+
+def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
+    """What answered at a time, of what answered when; an answer of no facts where none did."""
+    for period in changes:
+        if (period.since is None or period.since <= then) and (period.until is None or then < period.until):
+            return period
+    return Period((), then)
 
 
 def claims_by_id(storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None) -> tuple[Claim, ...]:
