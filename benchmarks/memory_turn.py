@@ -1,10 +1,10 @@
 """A turn of a conversation whose memory grows: how long being reminded, and being taught, take at 1,000, 10,000 and 100,000 facts.
 
 The facts are made by a seed, in relations one half of which are declared "single". Turns of four kinds are timed with scripted models, so
-what is timed is the memory's. A kind is made of several messages, and "read whole" is the context of the first kind when everything that
-holds is read, as it was before there was an index of words. Times are medians in milliseconds, by the clock and of this process's processor
-alone, which is what compares where the computer is busy; the work of a server is in the clock's only. --place postgresql://… measures there,
-in a schema of its own for each size, which stays; otherwise in files, which do not.
+what is timed is the memory's. "Read whole" is a search like that of the first kind where everything that holds is read, without an index of
+words. Times are medians in milliseconds, by the clock and of this process's processor alone, which is what compares where the computer is
+busy; the work of a server is in the clock's only. --place postgresql://… measures there, in a schema of its own for each size, which stays;
+otherwise in files, which do not.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class ToldTurn:
 
 @dataclass(frozen=True)
 class AnswersNow:
-    """A triple that answers now, in its own place or in that of one that was noted, and what is to be said of it, such as when it changed."""
+    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it, such as when it changed."""
 
     triple: Triple
     remark: str = ""
