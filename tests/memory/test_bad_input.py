@@ -1,8 +1,8 @@
 """Bad input to a memory of claims: one clear error or the right answer, and nothing lost.
 
-Of the kinds that are not here, elsewhere stand: what a model may send (`claims/test_conversation.py`, `test_reported_elsewhere.py`),
-malformed claims, circles that nothing holds up and long names (`claims/test_claims.py`), clocks set back (`claims/test_two_times.py`), and
-processes that share a place (`claims/test_claims_last.py`).
+Of the kinds that are not here, elsewhere stand: what a model may send (`claims/test_conversation.py`,
+`test_reported_elsewhere.py`), malformed claims, circles that nothing holds up and long names (`claims/test_claims.py`), clocks set
+back (`claims/test_two_times.py`), and processes that share a place (`claims/test_claims_last.py`).
 """
 
 from __future__ import annotations
