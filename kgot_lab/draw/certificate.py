@@ -32,8 +32,8 @@ LINK_LOOKS: Mapping[FactState, LinkLook] = {  # colours after Okabe and Ito, dar
     "holds": LinkLook("✓", 4.0, "#00614A"),
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
-    "out of date": LinkLook("†", 2.4, "#6B4E00", "12 6"),
-    "missing": LinkLook("×", 2.4, "#8A1538", "2 6"),
+    "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
+    "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
 }
 _RULED: Mapping[Ruling, str] = {"passes": "The certificate passes", "hedged": "The answer is hedged", "withheld": "The answer is withheld"}
 
@@ -122,7 +122,7 @@ def _ruling(certificate: Certificate, answer: str) -> Iterator[_Piece]:
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     told = hedged(answer, certificate) if answer.strip() or certificate.ruling == "withheld" else "; ".join(certificate.reasons)
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
-    height = 34.0 + 1.3 * _RELATION * len(lines)
+    height = 40.0 + 1.3 * _RELATION * len(lines)
     panel = element("rect", x=_EDGE, y=20, width=_WIDTH - 2 * _EDGE, height=height, rx=7, fill="#F2F2F2", stroke=_INK, stroke_width=1)
     texts = _texts([ruled], _EDGE + 14, 42, _NAME, bold=True), _texts(lines, _EDGE + 14, 64, _RELATION)
     yield _Piece(joined([panel, *texts]), height + 32)
@@ -133,7 +133,7 @@ def _legend(certificate: Certificate) -> Iterator[_Piece]:
     parts, x = [], _EDGE + 10
     for state in (each for each in FACT_STATES if each in certificate.states):
         parts += [_sign(LINK_LOOKS[state], x, 10), _texts([state], x + 16, 14, _SMALL, colour=_FAINT)]
-        x += 44 + 7.5 * len(state)
+        x += 46 + 6.2 * len(state)
     if parts:
         yield _Piece(joined(parts), 26)
 
@@ -179,7 +179,7 @@ def _standing(fact: CertifiedFact) -> str:
 def _quotes(fact: CertifiedFact) -> list[str]:
     """What says a fact: the sentence and its document, or the document alone."""
     told = [
-        f"“{shortened(claim.span.text, 200)}” ({claim.said_by or claim.source})"
+        f"“{shortened(claim.span.text, 130)}” ({shortened(claim.said_by or claim.source, 40)})"  # both fit into their lines
         if claim.span and claim.span.text
         else f"said by {claim.source}"
         for claim in fact.supports

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.draw.certificate import certificate_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
 from kgot_lab.draw.table import Sheet, Table, table
@@ -20,6 +21,7 @@ from kgot_lab.loop.again.replay import Fork
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Ranking
@@ -83,6 +85,7 @@ _VIEWS: Mapping[str, _View] = {
     "a pandas table of edges": _View(is_frame, show_graph),
     "a store": _View(_is_store, _store),
     "a memory of claims": _View(_is(Beliefs), _beliefs),
+    "a certificate": _View(_is(Certificate), certificate_picture),
     "a run": _View(_is(Trace), stepper),
     "a fork": _View(_is(Fork), _fork),
     "a ranking": _View(_is(Ranking), ranking_table),
@@ -101,11 +104,12 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a run, a ranking, a comparison of two texts, a report or rows: what is returned draws itself in a notebook.
+    """Show a graph, a run, a ranking, a comparison of two texts, a certificate, a report or rows; it draws itself in a notebook.
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
-    ranking or of rows. Raises BadInput for anything else, which lists what is shown, and for an option that the view does not have.
+    ranking or of rows, `question` and `answer` of a certificate. Raises BadInput for anything else, which lists what is shown, and for an
+    option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -10,7 +11,7 @@ from typing import Literal, Protocol
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.turns import LearningMemory, Noted, TellsCopies, ToldTurn
+from kgot_lab.memory.turns import AnswersNow, LearningMemory, Noted, TellsCopies, TellsWhatHolds, ToldTurn
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -90,9 +91,24 @@ class EntityMemory:
         kept = {thing: {each: None for each in said if holds(Triple(thing, *each))} for thing, said in self._about.items()}
         self._about = {thing: said for thing, said in kept.items() if said}
 
-    def build_context(self) -> str:
-        """What is known of each thing, a line each, the one spoken of last first; "" where there is none."""
-        lines = [_entity_line(name, self._about[name]) for name in self.names]
+    @property
+    def noted(self) -> tuple[Triple, ...]:
+        """What was said of the things, the one that was spoken of last first."""
+        return tuple(Triple(name, *said) for name in self.names for said in self._about[name])
+
+    def build_context(self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()) -> str:
+        """What is known of each thing, a line each, the one spoken of last first; "" where there is none.
+
+        `now` has what answers in the place of each triple; when it changed is told of the things that a word of `asked` names.
+        """
+        told: dict[str, dict[str, None]] = {}
+        for triple in self.noted:
+            for answer in [AnswersNow(triple)] if now is None else now.get(triple, ()):
+                name, remark = answer.triple.subject, answer.remark
+                said = f"{answer.triple.relation} {answer.triple.object}"
+                named = bool(remark) and not asked.isdisjoint(named_words(name))
+                told.setdefault(name, {})[f"{said} ({remark})" if named else said] = None
+        lines = [_entity_line(name, said) for name, said in told.items()]
         return "\n".join([KNOWN_ENTITIES, *lines]) if lines else ""
 
     def clear(self) -> None:
@@ -210,10 +226,13 @@ class Agent:
     def _context(self, told: ToldTurn, new: tuple[Triple, ...]) -> str:
         """What the model is told: the things spoken of lately, and the relations that the message's words lead to."""
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
-        parts = [entities.build_context()] if entities is not None else []
+        keywords, parts = keywords_of(told.text), list[str]()
+        if entities is not None:
+            now = memory.holding_now(entities.noted, told) if isinstance(memory, TellsWhatHolds) else None
+            parts.append(entities.build_context(now, set(keywords)))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)
-            parts.append(memory.context_for(told, keywords_of(told.text), without=without))
+            parts.append(memory.context_for(told, keywords, without=without))
         return "\n\n".join(filter(None, parts))
 
 
@@ -236,9 +255,8 @@ def _checked_messages(messages: str | Sequence[Message]) -> list[Message]:
     return list(given)
 
 
-def _entity_line(name: str, said: Iterable[tuple[str, str]]) -> str:
-    told = "; ".join(_flat(f"{relation} {thing}") for relation, thing in said)
-    return f"- {_flat(name)}: {told}"
+def _entity_line(name: str, said: Iterable[str]) -> str:
+    return f"- {_flat(name)}: {'; '.join(map(_flat, said))}"
 
 
 def _flat(text: str) -> str:

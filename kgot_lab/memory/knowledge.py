@@ -10,7 +10,7 @@ from typing import Self
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, require_parts
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
 from kgot_lab.memory.extractor import Extractor
-from kgot_lab.memory.triple_store import TripleStore, newest_of
+from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
 from kgot_lab.memory.turns import Noted, ToldTurn
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import LLM, Json, Triple
@@ -129,7 +129,7 @@ _SETTINGS = ("max_context_triples", "min_confidence", "extraction", "extraction_
 
 
 def context_of(
-    store: TripleStore,
+    store: ReadTriples,
     keywords: Sequence[str] | None,
     most: int,
     fits: Callable[[Triple], bool],

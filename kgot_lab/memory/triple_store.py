@@ -39,6 +39,19 @@ class TripleStore(Protocol):
         """How many triples there are."""
 
 
+class ReadTriples(Protocol):
+    """As much of a store of triples as a context is made from."""
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """The triples that hold any of the keywords, best first; see `TripleStore`."""
+
+    def query(self, subject: str) -> list[Triple]:
+        """The triples with a subject, in the order of adding."""
+
+    def all(self) -> list[Triple]:
+        """Every triple, in the order of adding."""
+
+
 @runtime_checkable
 class Newest(Protocol):
     """A store that gives its newest triples without giving all."""
@@ -47,7 +60,7 @@ class Newest(Protocol):
         """At most so many triples, those added last, in the order of adding."""
 
 
-def newest_of(store: TripleStore, most: int) -> list[Triple]:
+def newest_of(store: ReadTriples, most: int) -> list[Triple]:
     """The triples that were added last to a store, at most so many, in the order of adding."""
     if isinstance(store, Newest):
         return store.newest(most)

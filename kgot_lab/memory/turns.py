@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,14 @@ class ToldTurn:
     text: str
     said_by: str
     at: datetime
+
+
+@dataclass(frozen=True)
+class AnswersNow:
+    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it, such as when it changed."""
+
+    triple: Triple
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,3 +69,11 @@ class TellsCopies(Protocol):
 
     def copied_by(self, keeper: KeepsCopies) -> None:
         """Tell a keeper of copies from now on."""
+
+
+@runtime_checkable
+class TellsWhatHolds(Protocol):
+    """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer in its place."""
+
+    def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
+        """What answers in the place of each of some triples when a message is answered: itself, others, or none."""

@@ -47,7 +47,11 @@ class TurnRules:
 
 
 class TurnMemory:
-    """The turns of a chat made ready to be asked for; the embedder reads the user's turns and the conditions of their orders."""
+    """The turns of a chat made ready to be asked for; the embedder reads the user's turns and the conditions of their orders.
+
+    It stands apart from memory/claims because no rule here finds the subject and relation in a free turn by which a claim supersedes one,
+    and because what is asked for are turns: one that a later turn supersedes is evidence as well, and must not be hidden.
+    """
 
     def __init__(self, turns: Sequence[ChatTurn], embedder: Embedder, rules: TurnRules | None = None):
         self.rules = rules or TurnRules()

@@ -1,8 +1,9 @@
 """What is believed and why: facts that hold by their claims, on two time axes, with retraction that can be undone."""
 
+from kgot_lab.memory.claims.certificate import OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
 
-__all__ = ["Claim", "Claims", "ReviewLedger", "SQLiteClaims", "Span"]
+__all__ = ["Claim", "Claims", "OpenFact", "ReviewLedger", "SQLiteClaims", "Span", "certify"]

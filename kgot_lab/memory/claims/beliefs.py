@@ -8,10 +8,10 @@ from datetime import datetime
 from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.claim import Claim, Span, digest, plain_text, plain_triple, triple_key
 from kgot_lab.memory.claims.holding import Held, InForce, combined_confidence, holding, sole_sources
-from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, deciding
+from kgot_lab.memory.claims.network import NOW, aliases, all_in_force, deciding, fact_ids
 from kgot_lab.memory.claims.periods import periods
 from kgot_lab.memory.claims.reports import Cardinality, Period, Suggested
-from kgot_lab.memory.claims.times import instant, moment, open_instant, open_moment, utc_now
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
@@ -46,7 +46,7 @@ class Beliefs:
 
     def read(self, fact: Triple) -> Triple:
         """A fact by the names that it goes by."""
-        return self._aliases().read(plain_triple(fact, "a fact"))
+        return self.names().read(plain_triple(fact, "a fact"))
 
     def facts(self, subject: str | None = None, relation: str | None = None, object: str | None = None) -> tuple[Triple, ...]:
         """The facts that hold, those with these parts where some are given, in alphabetical order."""
@@ -55,19 +55,24 @@ class Beliefs:
         with self.storage.reading():
             if not wanted:
                 return tuple(sorted(self._held(), key=triple_key))
-            names = self._aliases()
+            names = self.names()
             by_name = {part: [text] if part == "relation" else names.names(text) for part, text in wanted.items()}
             asked = {names.read(Triple(*row)) for row in self.storage.rows(sql.facts_where(*wanted), by_name)}
             return tuple(sorted(asked & self._held(asked).keys(), key=triple_key))
 
-    def triples(self) -> tuple[Triple, ...]:
-        """The facts that hold, each with how sure it is and when it was first learnt, in that order."""
+    def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
+        """The facts that hold, or those of some, each with how sure it is and when it was first learnt, in that order."""
         with self.storage.reading():
-            names, learnt = self._aliases(), dict[Triple, int]()
-            for *fact, at in self.storage.rows(sql.LEARNT_AT, {"known": self._known}):
+            names, learnt = self.names(), dict[Triple, int]()
+            wanted = None if facts is None else {names.read(plain_triple(fact, "a fact")) for fact in facts}
+            if wanted is None:
+                rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
+            else:
+                rows = self.storage.rows(sql.LEARNT_AT_OF, {"known": self._known, "facts": fact_ids(wanted, names)})
+            for *fact, at in rows:
                 learnt.setdefault(names.read(Triple(*fact)), at)
-            held = self._held()
-        there = [(learnt[fact], fact, combined_confidence(by)) for fact, by in held.items()]
+            held = self._held(wanted)
+        there = [(learnt[fact], fact, combined_confidence(by)) for fact, by in held.items() if wanted is None or fact in wanted]
         ordered = sorted(there, key=lambda each: (each[0], triple_key(each[1])))
         return tuple(Triple(*triple_key(fact), confidence, created_at=moment(at)) for at, fact, confidence in ordered)
 
@@ -91,14 +96,14 @@ class Beliefs:
         A derivation counts by what its premises rest on, not by who derived it.
         """
         with self.storage.reading():
-            names = self._aliases()
+            names = self.names()
             read = names.read(plain_triple(fact, "a fact"))
             return sole_sources(read, deciding(self.storage, names, [read], self._known), self._valid)
 
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """The claims that each of some facts holds by, as in `supports_of`; what does not hold is left out."""
         with self.storage.reading():
-            names = self._aliases()
+            names = self.names()
             wanted = dict.fromkeys(names.read(plain_triple(fact, "a fact")) for fact in facts)
             held = self._held(wanted)
             confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
@@ -115,17 +120,13 @@ class Beliefs:
         In a relation declared "single" that is the fact valid then with the latest beginning; one that is as late is returned as well,
         and marks the answer as contested.
         """
-        then = instant(self.time_asked(at), "at")
-        for period in self.changes_of(subject, relation):
-            since, until = open_instant(period.since, "since"), open_instant(period.until, "until")
-            if (since is None or since <= then) and (until is None or then < until):
-                return period
-        return Period((), moment(then))
+        then = self.time_asked(at)
+        return answer_at(then, self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:
         """What answered for a subject and a relation from when until when, as the sources state it, in order."""
         with self.storage.reading():
-            names = self._aliases()
+            names = self.names()
             asked = self.at_any_time().facts(subject, relation)
             claims = deciding(self.storage, names, asked, self._known)
             single = self.cardinality(relation) == "single"
@@ -140,7 +141,7 @@ class Beliefs:
         With `facts`, only the claims that decide whether these hold.
         """
         with self.storage.reading():
-            names = self._aliases()
+            names = self.names()
             claims = all_in_force(self.storage, names, self._known) if facts is None else deciding(self.storage, names, facts, self._known)
         times = {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
         return tuple(map(moment, sorted(times)))
@@ -181,19 +182,28 @@ class Beliefs:
     def _claims_of(self, fact: Triple) -> tuple[InForce, ...]:
         fact = plain_triple(fact, "a fact")
         with self.storage.reading():
-            read = self._aliases().read(fact)
+            read = self.names().read(fact)
             return tuple(self._held([read]).get(read, ()))
 
     def _held(self, facts: Iterable[Triple] | None = None) -> Held:
         """What holds: everything, or what there is of some facts and of all that these rest on."""
         with self.storage.reading():
-            names = self._aliases()
+            names = self.names()
             if facts is None:
                 return holding(all_in_force(self.storage, names, self._known), self._valid)
             return holding(deciding(self.storage, names, facts, self._known), self._valid)
 
-    def _aliases(self) -> Aliases:
+    def names(self) -> Aliases:
+        """What each name goes by, as they were merged then."""
         return aliases(self.storage, self._known)
+
+
+def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
+    """What answered at a time, of what answered when; an answer of no facts where none did."""
+    for period in changes:
+        if (period.since is None or period.since <= then) and (period.until is None or then < period.until):
+            return period
+    return Period((), then)
 
 
 def claims_by_id(storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None) -> tuple[Claim, ...]:

@@ -12,6 +12,7 @@ from kgot_lab.memory.claims.network import aliases, deciding, fact_ids, resting_
 from kgot_lab.memory.claims.reports import Fallen, NotedAnswer
 from kgot_lab.memory.claims.times import instant, moment
 from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.keys import fact_keys
 from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
@@ -124,5 +125,7 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
 
 
 def write_fact(storage: ClaimStorage, fact: Triple) -> None:
-    """Note the texts of a fact; it holds by its claims only."""
-    storage.rows(sql.NEW_FACT, {"id": fact_id(fact), "subject": fact.subject, "relation": fact.relation, "object": fact.object})
+    """Note the texts of a fact, and by what it is looked up; it holds by its claims only."""
+    id = fact_id(fact)
+    storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
+    storage.rows(sql.NEW_FACT, {"id": id, "subject": fact.subject, "relation": fact.relation, "object": fact.object})

@@ -160,7 +160,7 @@ class Claims(Beliefs):
         """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput for a circle."""
         kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
         with making(self.storage, "merge", by, self.now) as change:
-            names = self._aliases()
+            names = self.names()
             if other in names.merges:
                 raise BadInput(f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first")
             if names.kept(kept) == other:
@@ -171,7 +171,7 @@ class Claims(Beliefs):
         """Read a merged name as itself again, exactly as before; raises BadInput for one that is not merged."""
         other = plain_text(other, "a name")
         with making(self.storage, "unmerge", by, self.now) as change:
-            if other not in self._aliases().merges:
+            if other not in self.names().merges:
                 raise BadInput(f"{shortly(other)} is merged into no other name")
             return change.close("merged", other)
 
@@ -221,5 +221,5 @@ class Claims(Beliefs):
             raise BadInput(f"there is no claim {shortly(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`")
 
     def _ids_of(self, fact: Triple) -> list[str]:
-        names = self._aliases()
+        names = self.names()
         return fact_ids([names.read(plain_triple(fact, "a fact"))], names)

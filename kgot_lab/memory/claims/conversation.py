@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
 
 from kgot_lab.errors import require_count, require_parts
+from kgot_lab.memory.claims.beliefs import answer_at
 from kgot_lab.memory.claims.claim import Claim, Span, plain_text, plain_triple
 from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.looking_up import BelievedTriples
 from kgot_lab.memory.claims.reports import Erased, Fallen
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
 from kgot_lab.memory.extractor import Extractor
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import context_of
-from kgot_lab.memory.matching import LONGEST_TEXT
 from kgot_lab.memory.stated_times import StatedTimes
-from kgot_lab.memory.turns import KeepsCopies, Noted, ToldTurn
+from kgot_lab.memory.turns import AnswersNow, KeepsCopies, Noted, ToldTurn
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import telling_words
 from kgot_lab.types import LLM, Triple
@@ -90,12 +90,26 @@ class ClaimMemory:
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
-            remarks = _Remarks(self.claims, at)
-            there = InMemoryTripleStore()
-            there.add(each for each in self.claims.as_of(valid=at).triples() if max(map(len, each.identity)) <= LONGEST_TEXT)
+            remarks = _Remarks(self.claims, self.claims.time_asked(at))
+            believed = BelievedTriples(self.claims.as_of(valid=at))
             return context_of(
-                there, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
+                believed, keywords, self.max_context_triples, lambda triple: triple not in without and remarks.answers(triple), remarks.of
             )
+
+    def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
+        """What answers in the place of each of some facts when a message is answered, and since when it does if it took another's place.
+
+        One that holds no more, or not then, has nothing in its place, but in a relation declared "single" what answers then.
+        """
+        with self.claims.storage.reading():
+            remarks = _Remarks(self.claims, told.at)
+            names = self.claims.names()
+            facts = {each: names.read(each) for each in noted}
+            held = set(self.claims.as_of(valid=told.at).triples(facts.values()))
+            return {
+                each: tuple(AnswersNow(fact, remarks.of(fact).removeprefix("; ")) for fact in remarks.in_place_of(read, held))
+                for each, read in facts.items()
+            }
 
     def count(self) -> int:
         """How many facts hold."""
@@ -144,6 +158,10 @@ class _Remarks:
         """Whether no other fact answers in the place of this one."""
         return triple.relation not in self._single or triple in self._about(triple)[0]
 
+    def in_place_of(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
+        """What answers where a fact was noted; `held` are those that hold of the facts that were."""
+        return self._about(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
+
     def of(self, triple: Triple) -> str:
         """When the answer changed, or that another is as good."""
         return self._about(triple)[1] if triple.relation in self._single else ""
@@ -151,8 +169,9 @@ class _Remarks:
     def _about(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
         asked = triple.subject, triple.relation
         if asked not in self._known:
-            now = self._claims.current(*asked, self._at)
-            began_later = [each for each in self._claims.changes_of(*asked) if each.until is not None and each.until == now.since]
+            changes = self._claims.changes_of(*asked)
+            now = answer_at(self._at, changes)
+            began_later = [each for each in changes if each.until is not None and each.until == now.since]
             remark = "; contested" if now.contested else f"; changed on {now.since:%Y-%m-%d}" if began_later and now.since else ""
             self._known[asked] = now.facts, remark
         return self._known[asked]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.changing import making
-from kgot_lab.memory.claims.claim import fact_id
+from kgot_lab.memory.claims.claim import fact_id, triple_key
 from kgot_lab.memory.claims.network import aliases, fact_ids
 from kgot_lab.memory.claims.reports import Erased
 from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.keys import fact_keys
 from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
@@ -37,6 +38,8 @@ def erase_claims(
         for statement in sql.DELETE_ANSWERS:
             storage.rows(statement, {"answers": answers})
         storage.rows(sql.DELETE_FACTS, {"facts": [fact_id(each) for each in gone]})
+        keys = {key for each in gone for key in fact_keys(*triple_key(each))}
+        storage.rows(sql.DELETE_FACT_KEYS, {"facts": [fact_id(each) for each in gone], "keys": keys})
         touched = {name for each in gone for name in (each.subject, each.object)}
         for statement in (sql.COUNT_ERASED.format(which=sql.OF_NAMES), sql.DELETE_VERSIONS.format(which=sql.OF_NAMES)):
             storage.rows(statement, {"names": touched})

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
-from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, SQLITE_INDEXES
+from kgot_lab.memory.tables.keys import fact_keys
+from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, FIRST_LEARNT, KEY_TABLE, SQLITE_INDEXES
 from kgot_lab.stores.log import holds_something, require_path
 
 CLAIMS_APPLICATION = 0x6B676C63  # "kglc": how a file of claims is told from any other
-CLAIMS_VERSION = 1
+CLAIMS_VERSION = 2  # 1 had no keys
+_KEY_TABLE = f"{KEY_TABLE} WITHOUT ROWID"  # the index is the table
 
 
 def opened_claims(path: Path | None) -> sqlite3.Connection:
@@ -78,11 +80,24 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
         with connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # another process may have made them
                 head = (f"PRAGMA application_id = {CLAIMS_APPLICATION}", f"PRAGMA user_version = {CLAIMS_VERSION}")
-                for statement in (*CLAIM_TABLES, *CLAIM_INDEXES, *SQLITE_INDEXES, *head):
+                for statement in (*CLAIM_TABLES, _KEY_TABLE, *CLAIM_INDEXES, *SQLITE_INDEXES, *head):
                     connection.execute(statement)
     _refuse_foreign_head(connection, path)
+    if _number(connection, "user_version") < CLAIMS_VERSION:
+        _add_keys(connection)
     for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
         connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _add_keys(connection: sqlite3.Connection) -> None:
+    """Give a file of the first version the keys of its facts."""
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if _number(connection, "user_version") < CLAIMS_VERSION:  # another process may have done it
+            connection.execute(_KEY_TABLE)
+            for id, *texts, learnt in connection.execute(FIRST_LEARNT).fetchall():
+                connection.executemany("INSERT INTO fact_keys VALUES (?, ?, ?)", [(key, learnt, id) for key in fact_keys(*texts)])
+            connection.execute(f"PRAGMA user_version = {CLAIMS_VERSION}")
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:

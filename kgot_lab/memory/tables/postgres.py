@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.inherited import ELSEWHERE, tell_of_forks
 from kgot_lab.memory.files import LONGEST_WAIT
-from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, POSTGRES_INDEXES, SCRUBBED, STANDINGS, TO_SCRUB
+from kgot_lab.memory.tables.keys import fact_keys
+from kgot_lab.memory.tables.statements import (
+    CLAIM_INDEXES,
+    CLAIM_TABLES,
+    FIRST_LEARNT,
+    KEY_TABLE,
+    POSTGRES_INDEXES,
+    SCRUBBED,
+    STANDINGS,
+    TO_SCRUB,
+)
 from kgot_lab.memory.tables.storage import ClaimRow
 from kgot_lab.stores.postgres.link import Circle, PostgresLink, driver
 from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
@@ -25,8 +35,8 @@ if TYPE_CHECKING:
 
 CLAIMS_NAMESPACE = "kgot_claims"
 _MARK = "claims of kgot_lab, version "  # on the schema, before the number
-_VERSION = 1
-_ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts")
+_VERSION = 2  # 1 had no keys
+_ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
 # Without samples of texts (see `_make`) the server takes everything for rare: tables are joined in the order they are named in
 # (join_collapse_limit), and standings looked up claim by claim (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
@@ -159,6 +169,8 @@ class PostgresClaims:
             mark = mark_of_schema(connection, self.namespace)
             if mark is None:
                 self._make(connection)
+            elif mark == f"{_MARK}1":
+                self._add_keys(connection)
             elif mark != f"{_MARK}{_VERSION}":
                 self._refuse_foreign(mark)
         connection.execute(named(_SETTINGS, namespace=self.namespace))
@@ -166,12 +178,28 @@ class PostgresClaims:
     def _make(self, connection: Connection) -> None:
         connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
         connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + f"'{_MARK}{_VERSION}'")
-        for statement in CLAIM_TABLES:  # ids and names in the order of their bytes, as in SQLite
+        for statement in (*CLAIM_TABLES, KEY_TABLE):  # ids and names in the order of their bytes, as in SQLite
             connection.execute(statement.replace("TEXT", 'TEXT COLLATE "C"'))
         for statement in (*CLAIM_INDEXES, *POSTGRES_INDEXES):
             connection.execute(statement)
+        self._take_no_samples(connection)
+
+    def _add_keys(self, connection: Connection) -> None:
+        """Give a schema of the first version the keys of its facts."""
+        connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
+        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        connection.execute(KEY_TABLE.replace("TEXT", 'TEXT COLLATE "C"'))
+        rows = connection.execute(FIRST_LEARNT).fetchall()
+        with connection.cursor() as cursor:
+            keys = [(key, learnt, id) for id, *texts, learnt in rows for key in fact_keys(*texts)]
+            cursor.executemany("INSERT INTO fact_keys VALUES (%s, %s, %s)", keys)
+        self._take_no_samples(connection)
+        connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + f"'{_MARK}{_VERSION}'")
+
+    def _take_no_samples(self, connection: Connection) -> None:
         texts = """SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-          WHERE relnamespace = %s::regnamespace AND relkind = 'r' AND atttypid = 'text'::regtype"""
+          WHERE relnamespace = %s::regnamespace AND relkind = 'r'
+            AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")  # else erased texts stay in the server's samples
 

@@ -21,6 +21,7 @@ from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB
 from kgot_lab.memory.tables.storage import ClaimRow
 
 _ANY = re.compile(r"= ANY\((:\w+)\)")
+_EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 
 
 class SQLiteClaims:
@@ -118,4 +119,4 @@ class SQLiteClaims:
 
 @cache
 def _in_sqlite(statement: str) -> str:
-    return _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement)
+    return _EACH.sub(r"json_each(\1) AS \2", _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement))

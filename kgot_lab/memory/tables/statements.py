@@ -21,6 +21,7 @@ CLAIM_TABLES = (  # what has no primary key may be of any length, which no index
     "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL)",
     "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
 )
+KEY_TABLE = """CREATE TABLE fact_keys (key BIGINT NOT NULL, learnt BIGINT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (key, learnt, fact))"""
 CLAIM_INDEXES = (  # in both
     "CREATE INDEX claims_by_fact ON claims (fact)",
     "CREATE INDEX premises_by_fact ON premises (fact)",
@@ -71,6 +72,8 @@ QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_ST
 CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
 LEARNT_AT = f"""SELECT {_FACT}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
   JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, c.id"""
+LEARNT_AT_OF = f"""SELECT {_FACT}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
+  WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
 RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
@@ -91,6 +94,16 @@ def facts_where(*parts: str) -> str:
 
 TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
   UNION SELECT {_FACT} FROM facts f WHERE f.object = ANY(:names)"""
+
+
+def facts_with_keys(many: int) -> str:
+    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt last first, :most of each."""
+    each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
+    return " UNION ALL ".join(f"SELECT * FROM ({each.format(number)}) AS of{number}" for number in range(many))
+
+
+FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id
+  LEFT JOIN versions v ON v.kind = 'standing' AND v.key = c.id GROUP BY f.id"""
 
 # --- changes ----------------------------------------------------------------------------------------------------------
 
@@ -113,6 +126,9 @@ HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v
   LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
+NEW_FACT_KEYS = """INSERT INTO fact_keys (key, learnt, fact)
+  SELECT k.value, (SELECT coalesce(max(id), 0) FROM changes), :id FROM unnest(:keys) AS k (value)
+  WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.id = :id)"""  # before the fact itself, which has its keys once
 NEW_CLAIM = """INSERT INTO claims
   (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
   VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
@@ -146,6 +162,8 @@ DELETE_ANSWERS = ("DELETE FROM answer_facts WHERE answer = ANY(:answers)", "DELE
 DELETE_FACTS = """DELETE FROM facts WHERE id = ANY(:facts) AND id NOT IN (SELECT fact FROM claims WHERE fact = ANY(:facts))
   AND id NOT IN (SELECT fact FROM premises WHERE fact = ANY(:facts))
   AND id NOT IN (SELECT fact FROM answer_facts WHERE fact = ANY(:facts))"""
+DELETE_FACT_KEYS = """DELETE FROM fact_keys WHERE key = ANY(:keys) AND fact = ANY(:facts)
+  AND fact NOT IN (SELECT id FROM facts WHERE id = ANY(:facts))"""
 PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claims)"
 UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
 SCRUBBED = "DELETE FROM unscrubbed"

@@ -168,6 +168,39 @@ def test_forgetting_a_turn_reaches_the_conversation_and_the_things_noted(memory)
     assert len(agent.memory.messages) == 2  # that turn was of another conversation
 
 
+def test_what_is_known_of_a_thing_is_what_holds_and_when_it_changed_is_told_where_it_is_asked_about(memory, clock):
+    memory.declare("lives_in", "single")
+    replies = [noting("Ada lives_in London"), noting("Ada knows Charles"), noting("Ada lives_in Paris"), "[]", "[]"]
+    agent, _ = talking(memory, *replies, session="monday")
+
+    def known(message):
+        return agent.run(message).context.split("\n\n")[0]
+
+    agent.run("Ada lives in London.")
+    assert known("Ada knows Charles.") == "[Known Entities]\n- Ada: lives_in London"
+    clock.time = datetime(2026, 5, 1, tzinfo=UTC)
+    agent.run("Ada lives in Paris.")
+    assert known("What is new?") == "[Known Entities]\n- Ada: lives_in Paris; knows Charles"
+    assert known("Where does Ada live?") == "[Known Entities]\n- Ada: lives_in Paris (changed on 2026-05-01); knows Charles"
+
+
+def test_what_another_session_learnt_or_took_back_is_known_of_a_thing_at_once(memory, clock):
+    memory.declare("lives_in", "single")
+    agent, _ = talking(memory, noting("Ada lives_in London"), noting("Ada knows Charles", valid_until="2027"), *["[]"] * 4)
+    agent.run("Ada lives in London.")
+    agent.run("Until 2027 Ada knows Charles.")
+    memory.learn(Claim(PARIS, "letter", valid_from=clock.time + timedelta(days=1)))
+    clock.time += timedelta(days=2)
+    assert agent.run("What is new?").context == "[Known Entities]\n- Ada: lives_in Paris; knows Charles"
+    memory.merge("Ada Lovelace", "Ada")
+    assert agent.run("What is new?").context == "[Known Entities]\n- Ada Lovelace: lives_in Paris; knows Charles"
+    memory.retract_source("chat/turn 1")
+    clock.time = year(2029)
+    assert agent.run("What is new?").context == "[Known Entities]\n- Ada Lovelace: lives_in Paris"
+    memory.retract_source("letter")
+    assert agent.run("What is new?").context == ""
+
+
 def test_an_erasure_reaches_what_any_reply_may_repeat_and_every_file(tmp_path):
     with Claims(SQLiteClaims(tmp_path / "c.db")) as claims:
         agent, made = talking(claims, noting("Ada lives_in Canary"), "[]", noting("Ada knows Charles"))

@@ -1,0 +1,117 @@
+"""What is believed, looked up by words as in a store of triples: a search reads the facts that its words lead to, and not all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from kgot_lab.memory.claims.aliases import Aliases
+from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.in_memory import InMemoryTripleStore
+from kgot_lab.memory.matching import LONGEST_TEXT, Keyword, checked_keywords, folded_text, spaced_words
+from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.tables.keys import end_key, word_key
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Triple
+
+MOST_LOOKED_AT = 1_000  # facts that a search begins with, of each word and in all
+_MOST_KEYS = 100  # of one statement: SQLite takes 500 parts of a UNION
+
+
+class BelievedTriples:
+    """Some beliefs, read as a store of triples is; what is too long for a prompt is left out.
+
+    A search looks through the newest facts of each word, and of these through those with more and rarer words; where too few hold, it goes
+    on to older ones. So of a word in more than MOST_LOOKED_AT facts it may tell newer ones before surer ones that are older. A quoted text
+    without a whole word inside has everything read.
+    """
+
+    def __init__(self, beliefs: Beliefs) -> None:
+        self._beliefs = beliefs
+        self._read: dict[tuple[tuple[Keyword, ...], int], tuple[InMemoryTripleStore, bool]] = {}
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more recent. Raises BadInput."""
+        wanted = tuple(checked_keywords(keywords, top_k))
+        depth = MOST_LOOKED_AT
+        while True:
+            if (wanted, depth) not in self._read:
+                self._read[wanted, depth] = self._led_to(wanted, depth)
+            there, is_all = self._read[wanted, depth]
+            found = there.search(keywords, top_k)
+            if is_all or len(found) >= top_k:
+                return found
+            depth *= 8
+
+    def query(self, subject: str) -> list[Triple]:
+        """The newest triples with a subject, in the order of adding."""
+        names = self._beliefs.names()
+        ids, _ = self._with_keys([end_key("subject", name) for name in names.names(subject)], MOST_LOOKED_AT)
+        facts = {fact for fact in self._facts(names, {id for each in ids for id in each}) if fact.subject == subject}
+        return _tellable(self._beliefs.triples(facts)) if facts else []
+
+    def all(self) -> list[Triple]:
+        """Every triple, in the order of adding."""
+        return _tellable(self._beliefs.triples())
+
+    def _led_to(self, keywords: Sequence[Keyword], depth: int) -> tuple[InMemoryTripleStore, bool]:
+        """The facts that keywords lead to, and whether these are all."""
+        there, names = InMemoryTripleStore(), self._beliefs.names()
+        keys = self._keys_of(keywords, names)
+        if keys is None:
+            there.add(self.all())
+            return there, True
+        found, is_all = self._with_keys(keys, depth)
+        worth: dict[str, float] = defaultdict(float)  # in the order in which they were found, the newest of a word first
+        for ids in found:
+            for id in ids:
+                worth[id] += 1 / len(ids)
+        nearest = sorted(worth, key=lambda id: -worth[id])[:depth]
+        there.add(_tellable(self._beliefs.triples(self._facts(names, nearest))))
+        return there, is_all and len(nearest) == len(worth)
+
+    def _keys_of(self, keywords: Iterable[Keyword], names: Aliases) -> list[int] | None:
+        """The keys of the facts that may hold any of some keywords, by their own names or by those they go by; None where nothing tells."""
+        keys: dict[int, None] = {}
+        for keyword in keywords:
+            words = _whole_words(keyword)
+            if not words:
+                return None
+            keys |= dict.fromkeys(map(word_key, words))
+        for other in names.merges:
+            kept = names.kept(other)
+            folded, words_of = folded_text(kept), spaced_words(kept)
+            if any(keyword.found_in(folded, words_of) for keyword in keywords):
+                keys |= {end_key("subject", other): None, end_key("object", other): None}
+        return list(keys)
+
+    def _with_keys(self, keys: Sequence[int], depth: int) -> tuple[list[list[str]], bool]:
+        """The ids of the facts with each of some keys, the newest first and at most so many, and whether these are all."""
+        found: list[list[str]] = []
+        for start in range(0, len(keys), _MOST_KEYS):
+            some = keys[start : start + _MOST_KEYS]
+            values = {f"key{number}": key for number, key in enumerate(some)} | {"most": depth + 1}
+            of_key: list[list[tuple[int, str]]] = [[] for _ in some]
+            for place, id, learnt in self._beliefs.storage.rows(sql.facts_with_keys(len(some)), values):
+                of_key[place].append((learnt, id))
+            found += [[id for _, id in sorted(each, reverse=True)] for each in of_key if each]
+        return [ids[:depth] for ids in found], all(len(ids) <= depth for ids in found)
+
+    def _facts(self, names: Aliases, ids: Iterable[str]) -> list[Triple]:
+        """Some facts by the names they go by."""
+        return [names.read(Triple(*row)) for row in self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)})]
+
+
+def _whole_words(keyword: Keyword) -> list[str]:
+    """The words that stand whole in whatever holds a keyword: those of a quoted text but the first and the last, which may be parts."""
+    words = keyword.words.split()
+    if not keyword.quoted:
+        return words
+    inner = named_words(keyword.quoted)
+    begins = bool(inner) and keyword.quoted.startswith(inner[0])
+    ends = bool(inner) and keyword.quoted.endswith(inner[-1])
+    return list(inner[begins : len(inner) - ends])
+
+
+def _tellable(triples: Iterable[Triple]) -> list[Triple]:
+    return [each for each in triples if max(map(len, each.identity)) <= LONGEST_TEXT]
