@@ -61,22 +61,18 @@ def look_at(page, seen):
 
 
 @each_notebook
-def test_a_notebook_never_run_here_shows_its_pictures_and_tables(path, page):
+def test_a_notebook_shows_its_pictures_where_it_was_never_run_and_run_all_is_clean_and_leaves_nothing_blank(path, page):
     open_notebook(page, path.name)
+    promises = stored(path)
     screenshot(page, f"{path.stem}-before")
-    for seen in stored(path):
+    for seen in promises:
         look_at(page, seen)
-
-
-@each_notebook
-def test_run_all_is_clean_and_leaves_nothing_blank(path, page):
-    open_notebook(page, path.name)
     run_all(page)
-    live = [seen.cell for seen in stored(path) if holds_widget(outputs(page, seen.cell))]
+    live = [seen.cell for seen in promises if holds_widget(outputs(page, seen.cell))]
     for n in live:
         expect(output_of(page, n).locator(".kl, .jupyter-widgets").first).to_be_visible()
     screenshot(page, f"{path.stem}-after")
-    for seen in stored(path):
+    for seen in promises:
         if seen.cell not in live:  # there the live view has taken the place of the picture
             look_at(page, seen)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from support.command_line import ADA, FIRST, REST, Ran, replies
+from support.command_line import ADA, FIRST, REST, MadeOnce, Ran, asking, replies, run_here
 from support.openai_server import openai_server
 
 from kgot_lab.cli.app import main
@@ -30,14 +32,18 @@ def kgot_lab(monkeypatch, capsys):
 @pytest.fixture
 def here(monkeypatch, tmp_path):
     """A folder to work in, with documents and no model, key or cache."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "no-model.gguf"))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    (tmp_path / "my papers").mkdir()
-    (tmp_path / "my papers" / "ada.md").write_text(ADA)
-    (tmp_path / "my papers" / "babbage.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    work_in(tmp_path, monkeypatch)
     return tmp_path
+
+
+def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.chdir(folder)
+    patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    patch.setenv(VARIABLE, str(folder / "no-model.gguf"))
+    patch.delenv("OPENAI_API_KEY", raising=False)
+    (folder / "my papers").mkdir()
+    (folder / "my papers" / "ada.md").write_text(ADA)
+    (folder / "my papers" / "babbage.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
 
 
 @pytest.fixture
@@ -45,3 +51,24 @@ def server():
     """A model server that answers the question properly."""
     with openai_server(*replies(*FIRST, *REST)) as serving:
         yield serving
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory):
+    """A question answered to its end, once for all tests that only need such a run."""
+    yield from made_once(tmp_path_factory.mktemp("finished"), code=0)
+
+
+@pytest.fixture(scope="session")
+def stopped_run(tmp_path_factory):
+    """The same, stopped after three calls."""
+    yield from made_once(tmp_path_factory.mktemp("stopped"), "--max-calls", 3, code=1)
+
+
+def made_once(folder: Path, *more: object, code: int) -> Iterator[MadeOnce]:
+    with openai_server(*replies(*FIRST, *REST)) as serving:
+        with pytest.MonkeyPatch.context() as patch:
+            work_in(folder, patch)
+            ran = run_here(*asking(serving, "--trace", "run.jsonl", *more))
+        assert ran.code == code, ran.err
+        yield MadeOnce(serving, (folder / "run.jsonl").read_text(encoding="utf-8"))

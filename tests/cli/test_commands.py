@@ -159,11 +159,11 @@ def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, s
     assert "Answer: London" in kgot_lab(*words[1:]).out and len(server.bodies) == 11
 
 
-def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, server):
-    kgot_lab(*asking(server, "--trace", "whole.jsonl"))
+def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, finished_run):
+    finished_run.put("whole.jsonl")
     kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", "recorded:whole.jsonl", "--trace", "run.jsonl", "--max-calls", "6")
     ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:whole.jsonl", "--max-calls", "50")
-    assert ran.code == 0 and len(server.bodies) == 11
+    assert ran.code == 0 and len(finished_run.server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("whole.jsonl").events))
 
 
@@ -178,16 +178,16 @@ def test_two_new_runs_never_have_the_same_name():
     assert len({new_trace() for _ in range(50)}) == 50
 
 
-def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, server):
-    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, finished_run):
+    finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--tape", "tape.jsonl")
     assert "nothing is left to do, and --model and --tape not used" in ran.err and not Path("tape.jsonl").exists()
 
 
-def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, server):
-    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, finished_run):
+    finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--json")
-    assert json.loads(ran.out)["answer"] == "London" and "nothing is left to do" in ran.err and len(server.bodies) == 11
+    assert json.loads(ran.out)["answer"] == "London" and "nothing is left to do" in ran.err and len(finished_run.server.bodies) == 11
 
 
 def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
@@ -329,13 +329,13 @@ def test_bad_input_is_one_clear_line(kgot_lab, here, words, said):
     ids=lambda value: " ".join(value),
 )
 @pytest.mark.parametrize("name", ["ask", "resume"])
-def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, here, server, name, words, said):
+def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, here, stopped_run, name, words, said):
     (here / "mine.html").write_text("my own words\n")
     (here / "my papers" / "page.html").write_text("<p>my own words about Ada</p>\n")
-    kgot_lab(*asking(server, "--trace", "run.jsonl", "--max-calls", "3"))
+    stopped_run.put()
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
     if name == "ask":
-        one_line(kgot_lab(*asking(server, *words)), *said)
+        one_line(kgot_lab(*asking(stopped_run.server, *words)), *said)
     elif "--trace" in words:
         option, file = next(pair for pair in zip(words[::2], words[1::2], strict=True) if pair[0] != "--trace")
         trace = file if file.endswith(".html") else "run.jsonl"
@@ -344,14 +344,14 @@ def test_no_file_is_written_over_another_and_no_budget_is_nonsense(kgot_lab, her
         one_line(kgot_lab("resume", trace, "--documents", "my papers", option, trace), f"trace and {option[2:]} are the same file")
     else:
         one_line(kgot_lab("resume", "run.jsonl", "--documents", "my papers", *words), *said)
-    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} and len(server.bodies) == 3
+    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} and len(stopped_run.server.bodies) == 3
 
 
-def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here, server):
-    kgot_lab(*asking(server, "--trace", "run.html"))
+def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here, finished_run):
+    finished_run.put("run.html")
     before = Path("run.html").read_bytes()
     one_line(kgot_lab("show", "run.html", "--html", "run.html"), "trace and html are the same file")
-    model = ["--model", f"{server.url}#m"]
+    model = ["--model", f"{finished_run.server.url}#m"]
     one_line(kgot_lab("extract", "my papers", *model, "--out", "g.jsonl", "--trace", "g.jsonl"), "trace and out are the same file")
     one_line(kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"), "graph file", ".html")
     assert Path("run.html").read_bytes() == before and not Path("g.jsonl").exists()
@@ -493,8 +493,8 @@ def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_la
     assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
 
 
-def test_a_forged_run_is_found_out(kgot_lab, server):
-    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+def test_a_forged_run_is_found_out(kgot_lab, finished_run):
+    finished_run.put()
     text = Path("run.jsonl").read_text()
     Path("forged.jsonl").write_text(text.replace('"rows":[{"subject":"Ada Lovelace"', '"rows":[{"subject":"Eve"'))
     assert Path("forged.jsonl").read_text() != text
@@ -523,6 +523,6 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0 and stands_alone(Path("page.html").read_text())
 
 
-def test_the_run_of_a_question_is_not_taken_for_an_extraction(kgot_lab, server):
-    kgot_lab(*asking(server, "--trace", "run.jsonl"))
+def test_the_run_of_a_question_is_not_taken_for_an_extraction(kgot_lab, finished_run):
+    finished_run.put()
     one_line(kgot_lab("extract", "my papers", "--resume", "--trace", "run.jsonl", "--model", "openai:m"), "is the run of a question")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.answering_server import BORN, answering_server, birthplace_questions, told_birthplaces
-from support.command_line import FIRST, REST, replies
+from support.answering_server import BORN, AnsweringServer, answering_server, birthplace_questions, told_birthplaces
+from support.command_line import FIRST, REST, Ran, replies, run_here
 from support.openai_server import openai_server, says
 from support.waiting import AMPLE, until
 
@@ -27,14 +29,18 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(autouse=True)
 def here(monkeypatch, tmp_path):
     """A folder to work in, with a question set and no model, key or cache."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "no-model.gguf"))
-    for name in ("OPENAI_API_KEY", "HF_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    write_set(birthplace_questions())
+    work_in(tmp_path, monkeypatch)
     return tmp_path
+
+
+def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.chdir(folder)
+    patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    patch.setenv("COLUMNS", "200")
+    patch.setenv(VARIABLE, str(folder / "no-model.gguf"))
+    for name in ("OPENAI_API_KEY", "HF_TOKEN"):
+        patch.delenv(name, raising=False)
+    write_set(birthplace_questions())
 
 
 def write_set(rows: list[dict[str, object]], name: str = "born.jsonl") -> None:
@@ -46,6 +52,34 @@ def server():
     """A model server that answers the questions properly."""
     with answering_server(told_birthplaces) as serving:
         yield serving
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run over all questions: how it ended, the server that answered it, which is still there, and the calls it took."""
+
+    ran: Ran
+    server: AnsweringServer
+    calls: int
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    """A finished run and its folder, made once for the tests that begin with one."""
+    folder = tmp_path_factory.mktemp("finished")
+    with answering_server(told_birthplaces) as serving:
+        with pytest.MonkeyPatch.context() as patch:
+            work_in(folder, patch)
+            ran = run_here(*asking(serving, "--parallel", 2))
+        yield Finished(ran, serving, len(serving.answered)), folder / RUN
+
+
+@pytest.fixture
+def finished(made_once, here):
+    """A finished run, a copy of whose folder lies here."""
+    told, folder = made_once
+    shutil.copytree(folder, RUN)
+    return told
 
 
 def asking(server, *more: object) -> list[object]:
@@ -70,24 +104,23 @@ def recorded_calls() -> int:
 # --- a run ----------------------------------------------------------------------------------------------------------------
 
 
-def test_every_question_is_answered_scored_and_kept(kgot_lab, server):
-    ran = kgot_lab(*asking(server, "--parallel", 2))
+def test_every_question_is_answered_scored_and_kept(finished):
+    ran = finished.ran
     assert ran.code == 0, ran.err
     assert "lovelace: correct, 'London'; right is 'London'" in ran.err
     lines = receipts()
     assert {id: row["predicted"] for id, row in lines.items()} == {name.split()[-1].lower(): place for name, place in BORN.items()}
     assert all(row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"] for row in lines.values())
     assert all(row["steps"] == 1 and row["tools"] == {"search": 1} and row["seconds"] > 0 for row in lines.values())
-    assert sum(row["calls"] for row in lines.values()) == len(server.answered) == recorded_calls()
-    assert sum(row["prompt_tokens"] for row in lines.values()) == 1000 * len(server.answered)
+    assert sum(row["calls"] for row in lines.values()) == finished.calls == recorded_calls()
+    assert sum(row["prompt_tokens"] for row in lines.values()) == 1000 * finished.calls
     assert "born, loop" in ran.out and "level 1" in ran.out
     assert all((RUN / "traces" / f"{id}.jsonl").is_file() for id in lines)
     assert (RUN / ".gitignore").read_text() == "*\n"  # what holds questions of others does not belong in a repository
 
 
-def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(kgot_lab, server):
-    assert kgot_lab(*asking(server)).code == 0
-    totals, calls = json.loads((RUN / "totals.json").read_text()), len(server.answered)
+def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(finished):
+    totals, calls = json.loads((RUN / "totals.json").read_text()), finished.calls
     assert totals["questions"] == 4 and totals["errors"] == 0 and totals["all"]["calls"] == calls
     assert sum(role["calls"] for role in totals["by role"].values()) == calls and totals["by role"]["write"]["calls"] == 4
     assert totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
@@ -96,14 +129,12 @@ def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(k
     assert len(ledger) == calls and {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
 
 
-def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, server):
-    assert kgot_lab(*asking(server, "--limit", 1)).code == 0
+def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
     ran = kgot_lab("verify", RUN / "traces" / "lovelace.jsonl")
     assert ran.code == 0 and "every one the same" in ran.out
 
 
-def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, server):
-    assert kgot_lab(*asking(server)).code == 0
+def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
     ran = kgot_lab("questions", "--plots", RUN)
     assert ran.code == 0 and ran.out.count("\n") == 10 and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
     assert len(list((RUN / "plots").glob("*.svg"))) == len(list((RUN / "plots").glob("*.json"))) == 10
@@ -111,7 +142,7 @@ def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, server):
 
 
 def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
-    ran = kgot_lab(*asking(server, "--json", "--sample", ".5", "--seed", 3))
+    ran = kgot_lab(*asking(server, "--system", "zero-shot", "--json", "--sample", ".5", "--seed", 3))
     told = json.loads(ran.out)
     assert told["by level"]["all"]["questions"] == 2 and told["by level"]["all"]["correct"]["mean"] == 1 and told["folder"] == "run"
 
@@ -136,12 +167,10 @@ def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(
     assert len(receipts()) == 4 and all(row["correct"] for row in receipts().values())
 
 
-def test_a_finished_run_asks_nothing_more(kgot_lab, server):
-    first = kgot_lab(*asking(server))
-    calls = len(server.answered)
-    again = kgot_lab(*asking(server))
-    assert (first.code, again.code, len(server.answered)) == (0, 0, calls) and "4 of 4 questions are answered already" in again.err
-    assert again.out == first.out
+def test_a_finished_run_asks_nothing_more(kgot_lab, finished):
+    again = kgot_lab(*asking(finished.server))
+    assert (again.code, len(finished.server.answered)) == (0, finished.calls) and "4 of 4 questions are answered already" in again.err
+    assert again.out == finished.ran.out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="process groups")
@@ -208,9 +237,11 @@ def test_a_folder_with_another_plan_is_refused_saying_what_differs(kgot_lab, ser
     assert changed.code == 1 and "set_sha256" in changed.err
 
 
-def test_an_error_in_one_question_is_a_line_and_not_the_end(kgot_lab, here):
+def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_again_the_next_time(kgot_lab, here):
+    refusing = [True]
+
     def reply(prompt):
-        if "Where was Marie Curie born?" in prompt.messages[-1].text:
+        if refusing[0] and "Where was Marie Curie born?" in prompt.messages[-1].text:
             raise ValueError("this prompt is not to my taste")
         return told_birthplaces(prompt)
 
@@ -222,19 +253,8 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end(kgot_lab, here):
             and "curie: " in ran.err
             and "not to my taste" in receipts()["curie"]["error"]
         )
-        assert {id: row["error"] for id, row in receipts().items() if id != "curie"} == dict.fromkeys(receipts().keys() - {"curie"}, "")
-
-
-def test_a_question_that_ended_in_an_error_is_tried_again_the_next_time(kgot_lab, here):
-    refusing = [True]
-
-    def reply(prompt):
-        if refusing[0] and "Where was Marie Curie born?" in prompt.messages[-1].text:
-            raise ValueError("too busy")
-        return told_birthplaces(prompt)
-
-    with answering_server(reply) as server:
-        assert kgot_lab(*asking(server)).code == 1 and "too busy" in receipts()["curie"]["error"]
+        others = {id: row["error"] for id, row in receipts().items() if id != "curie"}
+        assert len(others) == 3 and set(others.values()) == {""}
         refusing[0] = False
         assert kgot_lab(*asking(server)).code == 0 and receipts()["curie"]["correct"] and not receipts()["curie"]["error"]
 
@@ -290,7 +310,7 @@ def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server
     Path("models.yaml").write_text("judge:\n  model: openai:model-x\n")
     ran = kgot_lab(*asking(server, *more))
     assert ran.code == 1 and said in ran.err and not (RUN / "plan.json").exists() and server.answered == []
-    assert kgot_lab(*asking(server)).code == 0
+    assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0  # the cheapest plan that is another than the one refused
 
 
 def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
@@ -299,11 +319,10 @@ def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
     assert ran.code == 1 and "selection.limit is 1 there and 2 now" in ran.err
 
 
-def test_a_plan_of_an_earlier_version_goes_on(kgot_lab, server):
-    assert kgot_lab(*asking(server)).code == 0
+def test_a_plan_of_an_earlier_version_goes_on(kgot_lab, finished):
     plan = json.loads((RUN / "plan.json").read_text())
     (RUN / "plan.json").write_text(json.dumps({name: value for name, value in plan.items() if name not in {"web", "mirror"}}))
-    assert kgot_lab(*asking(server)).code == 0
+    assert kgot_lab(*asking(finished.server)).code == 0 and len(finished.server.answered) == finished.calls
 
 
 # --- models by name, limits, tools ----------------------------------------------------------------------------------------
@@ -363,7 +382,7 @@ def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_we
 def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgot_lab, server):
     ids = ["q[/b]", "[red]", "a\x1b[2J"]
     write_set([{**row, "id": id} for row, id in zip(birthplace_questions(), ids, strict=False)])
-    ran = kgot_lab(*asking(server))
+    ran = kgot_lab(*asking(server, "--system", "zero-shot"))
     assert ran.code == 0 and set(receipts()) == set(ids) and "q[/b]: correct" in ran.err and "\x1b[2J" not in ran.err
 
 
