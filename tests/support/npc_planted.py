@@ -67,10 +67,10 @@ def planted(seed: int) -> PlantedWorld:
 
     def attributes(names: list[str], *, opened: bool) -> tuple[dict[str, Any], set[str]]:
         made: dict[str, Any] = {name: canary() if chance.random() < 0.8 else {"in": [canary()]} for name in names}
-        shown = {name for name in names if opened and chance.random() < 0.3 and name != "secret_knowledge"}
+        shown = {name for name in names if opened and chance.random() < 0.3}
         if shown:
             made["public"] = sorted(shown)
-        return made, shown
+        return made, shown - {"secret_knowledge"}  # which no list of public attributes opens
 
     entities: dict[str, Planted] = {}
     for _ in range(chance.randint(6, 14)):
