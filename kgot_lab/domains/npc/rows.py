@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kgot_lab.domains.npc.storage import WorldRow
@@ -14,24 +14,33 @@ from kgot_lab.stores.postgres.rows import jsonb_text
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
+Made = TypeVar("Made")
+
 
 def entity_of(row: WorldRow) -> Entity:
     """An entity from its row."""
     id, type, name, attributes, created_at, updated_at = row
-    return Entity(type, name, _json(attributes), str(id), _time(created_at), _time(updated_at))
+    times = {"created_at": _time(created_at), "updated_at": _time(updated_at)}
+    return _unchecked(Entity, type=type, name=name, attributes=_json(attributes), id=str(id), **times)
 
 
 def relationship_of(row: WorldRow) -> Relationship:
     """A relationship from its row."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
-    times = (_time(created_at), _time(updated_at))
-    return Relationship(str(source), str(target), type, _json(attributes), provenance_of(_json(provenance)), standing, *times)
+    ends = {"source_id": str(source), "target_id": str(target)}
+    told = {"attributes": _json(attributes), "provenance": _provenance(_json(provenance)), "standing": standing}
+    return _unchecked(Relationship, **ends, type=type, **told, created_at=_time(created_at), updated_at=_time(updated_at))
 
 
-def provenance_of(told: Mapping[str, Json]) -> Provenance:
-    """A provenance from its JSON."""
-    at = told.get("timestamp")
-    return Provenance(**{**told, "timestamp": None if at is None else datetime.fromisoformat(at)})
+def _provenance(told: Mapping[str, Json]) -> Provenance:
+    return _unchecked(Provenance, **{**told, "timestamp": _time(told["timestamp"])}) if told else Provenance()
+
+
+def _unchecked(kind: Callable[..., Made], **values: Any) -> Made:
+    """A thing of what was checked when it was put into the tables; to check it again would take longer than to read it."""
+    made: Made = object.__new__(kind)  # type: ignore[call-overload]
+    vars(made).update(values)
+    return made
 
 
 def provenance_text(provenance: Provenance) -> str:

@@ -15,9 +15,10 @@ from kgot_lab.domains.npc.things import (
     Tie,
     VisibleWorld,
 )
-from kgot_lab.domains.npc.walks import distances, path_between, steps_over
+from kgot_lab.domains.npc.walks import shortest_way, steps_over
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph.property_graph import Direction
+from kgot_lab.stores.walks import reached
 
 ANY_ENTITY = EntityFilter()
 OUTGOING = RelationshipFilter()
@@ -56,7 +57,8 @@ class Sight:
         fit_direction(direction)
         seen, id = self._seen(), fit_id(entity_id)
         _one_of(seen, id)
-        found = distances(id, steps_over(seen.relationships, fit_types(types), direction), fit_depth(depth, "depth"))
+        steps = steps_over(seen.relationships, fit_types(types), direction)
+        found = reached(id, fit_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
         there = [Neighbour(entity, found[entity.id]) for entity in seen.entities if found.get(entity.id)]
         return tuple(sorted(there, key=lambda each: each.depth))
 
@@ -66,7 +68,7 @@ class Sight:
         seen, start, end = self._seen(), fit_id(from_id), fit_id(to_id)
         for id in (start, end):
             _one_of(seen, id)
-        path = path_between(start, end, steps_over(seen.relationships, (), direction), fit_depth(max_depth, "max_depth"))
+        path = shortest_way(start, end, steps_over(seen.relationships, (), direction), fit_depth(max_depth, "max_depth"))
         return tuple(_one_of(seen, id) for id in path)
 
     def visible_subgraph(self, npc_id: str | None = None) -> VisibleWorld:

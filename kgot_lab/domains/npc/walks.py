@@ -1,4 +1,4 @@
-"""Walks breadth first, a level at a time, so that no walk is counted out: how far who is, and a shortest path."""
+"""Shortest paths, a level at a time: one question for each level to a database, and no walk is counted out."""
 
 from __future__ import annotations
 
@@ -10,18 +10,7 @@ from kgot_lab.graph.property_graph import Direction
 StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step there is: from, to
 
 
-def distances(start: str, steps: StepsFrom, depth: int) -> dict[str, int]:
-    """The least number of steps to everything that is within so many; the start is at 0."""
-    found, ahead = {start: 0}, [start]
-    for distance in range(1, depth + 1):
-        ahead = sorted({to for _, to in steps(ahead)} - set(found))
-        found |= dict.fromkeys(ahead, distance)
-        if not ahead:
-            break
-    return found
-
-
-def path_between(start: str, end: str, steps: StepsFrom, depth: int) -> list[str]:
+def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str]:
     """The ids on a shortest path of at most so many steps, of several the one that comes of the smallest ids; [] where there is none."""
     came_from, ahead = {start: ""}, [start]
     for _ in range(depth):

@@ -26,7 +26,7 @@ from kgot_lab.domains.npc.things import (
     RelationshipStanding,
     VisibleWorld,
 )
-from kgot_lab.domains.npc.walks import path_between
+from kgot_lab.domains.npc.walks import shortest_way
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability
@@ -150,7 +150,7 @@ class NpcWorld:
         with self.storage.reading():
             for id in (start, end):
                 self.get_entity(id)
-            path = path_between(start, end, lambda ids: self._steps(ids, direction), depth)
+            path = shortest_way(start, end, lambda ids: self._steps(ids, direction), depth)
             found = {entity.id: entity for entity in map(entity_of, self.storage.rows(sql.ENTITIES, {"ids": uuids(*path)}))}
         return tuple(found[id] for id in path)
 
