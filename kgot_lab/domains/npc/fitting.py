@@ -51,7 +51,7 @@ def fit_attributes(
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
         plain_text(name, f"the name of an attribute of {of}")
-    given = {name: whole(value) for name, value in attributes.items()}
+    given: dict[str, Json] = whole(dict(attributes))
     json_text(given, f"the attributes of {of}")
     if any("\0" in text for text in texts_in(given)):
         raise BadInput(f"the attributes of {of} hold a NUL, which no database takes")
@@ -60,7 +60,7 @@ def fit_attributes(
     for name in lists:
         if (value := given.get(name)) is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
             raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {described_value(value)}")
-    return {whole(name): value for name, value in given.items()}
+    return given
 
 
 def merged(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:

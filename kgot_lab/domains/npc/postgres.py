@@ -68,10 +68,10 @@ class PostgresWorld:
         return f"<PostgresWorld {self.namespace}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        with self._circle.lock, self._told():
-            if self._within is not None:
+        with self._circle.lock:
+            if self._within is not None:  # the transaction tells what goes wrong
                 return _found(self._within, statement, values)
-            with self._link.outside() as connection:  # a statement is all or nothing by itself, in one exchange
+            with self._told(), self._link.outside() as connection:  # a statement is all or nothing by itself, in one exchange
                 return _found(connection, statement, values)
 
     def each(self, statement: str, values: Sequence[Mapping[str, Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from uuid import UUID
 
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship, RelationshipStanding
-from kgot_lab.stores.postgres.rows import jsonb_text
+from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
@@ -72,7 +71,7 @@ def uuids(*ids: str) -> list[UUID]:
 
 
 def _json(value: Any) -> dict[str, Json]:
-    found: dict[str, Json] = json.loads(value) if isinstance(value, str) else value
+    found: dict[str, Json] = value_of_postgres(value) if isinstance(value, str) else value
     return found
 
 

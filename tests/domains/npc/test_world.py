@@ -23,11 +23,11 @@ def tied(one, other, type="KNOWS", attributes=None, **provenance):
 
 
 def test_an_entity_is_found_again_as_it_was_added(world):
-    attributes = {"age": 40, "height": 1.5e300, "mad": False, "titles": ["smith", {"of": "Ironhold"}], "🗡": -0.0, "": "blank"}
-    del attributes[""]
+    attributes = {"age": 40, "height": 1.5e300, "mad": False, "titles": ["smith", {"of": "Ironhold"}], "🗡": -0.0}
     grim = Entity("npc", "Grímjaw 🗡", attributes)
     world.add_entity(grim)
-    assert world.get_entity(grim.id) == grim and repr(world.get_entity(grim.id).attributes) == repr(grim.attributes)
+    found = world.get_entity(grim.id)
+    assert found == grim and sorted(map(repr, found.attributes.items())) == sorted(map(repr, attributes.items())), "also -0.0 and 1e300"
     assert world.get_entity(grim.id.upper()).created_at == world.get_entity(grim.id).updated_at
 
 
