@@ -58,5 +58,7 @@ def told_too_much(world: NpcWorld, planted: PlantedWorld, npc: str, policy: Visi
         wrong += [f"visible_subgraph tells of {each}" for each in sorted((seen ^ ids) | {" ".join(edge) for edge in between ^ edges})]
     own = world.identity_snapshot(npc) if policy is DEFAULT_POLICY else sight.identity_snapshot()
     wrong += [f"identity_snapshot tells {word}" for word in sorted(canaries(own) - words)]
+    tied = sorted((npc, tie.type, tie.target.id) for tie in own.ties)
+    wrong += ["identity_snapshot lacks a tie"] * (tied != sorted(edge for edge in edges if edge[0] == npc))
     missing = words - canaries(told)
     return wrong + [f"visible_subgraph lacks {word}" for word in sorted(missing)]

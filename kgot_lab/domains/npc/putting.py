@@ -13,6 +13,7 @@ from kgot_lab.domains.npc.rows import attributes_text, entity_of, provenance_tex
 from kgot_lab.domains.npc.sight import no_entity
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.things import BOTH_WAYS, Entity, Provenance, Relationship, RelationshipStanding
+from kgot_lab.errors import BadInput, shortly
 from kgot_lab.types import Json
 
 _Key = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
@@ -48,6 +49,20 @@ def put_relationships(storage: WorldStorage, relationships: list[Relationship], 
         attributes[each.key] = merged(attributes.get(each.key, {}), each.attributes)
     storage.each(sql.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in dict.fromkeys(each.key for each in given)])
     storage.each(sql.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()])
+
+
+def put_decision(storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime) -> None:
+    """Note, within a change, what the game master decided of what one session says; raises BadInput where it says no such thing."""
+    session = relationship.provenance.session_id
+    for each in _ways(relationship):
+        attributes, supports = _there(storage, [each])
+        heard = supports.get(each.key, {})
+        if session not in heard:
+            ends = f"from {each.source_id} to {each.target_id}"
+            raise BadInput(f"the session {shortly(session)} tells of no relationship {shortly(each.type)} {ends}")
+        heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
+        storage.each(sql.PUT_RELATIONSHIP, [_row(each.key, attributes[each.key], heard, at)])
+        storage.each(sql.PUT_SUPPORT, [_support_row(each.key, *heard[session])])
 
 
 def _ways(relationship: Relationship) -> tuple[Relationship, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -35,9 +35,9 @@ def _provenance(told: Mapping[str, Json]) -> Provenance:
     return _unchecked(Provenance, **{**told, "timestamp": _time(told["timestamp"])}) if told else Provenance()
 
 
-def _unchecked(kind: Callable[..., Made], **values: Any) -> Made:
+def _unchecked(kind: type[Made], **values: Any) -> Made:
     """A thing of what was checked when it was put into the tables; to check it again would take longer than to read it."""
-    made: Made = object.__new__(kind)  # type: ignore[call-overload]
+    made = object.__new__(kind)
     vars(made).update(values)
     return made
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kgot_lab.domains.npc.fitting import fit_depth, fit_direction, fit_id, fit_types
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.protocol import EntityReads
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.things import (
     Entity,
@@ -24,7 +27,7 @@ ANY_ENTITY = EntityFilter()
 OUTGOING = RelationshipFilter()
 
 
-class Sight:
+class Sight(EntityReads):
     """What the entity of an id sees: the reading methods of a world. What it may not see is, to all of them, not there."""
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
@@ -79,10 +82,11 @@ class Sight:
     def identity_snapshot(self, npc_id: str | None = None) -> IdentitySnapshot:
         """Who it is, and what it is tied to, in one question."""
         self._require_own(npc_id)
-        seen = self._seen()
+        own = replace(self.policy, spreading=(), public_types=())  # it reads no further than its own relationships lead
+        seen = seen_by(self._storage, self.npc_id, own)
         entities = {entity.id: entity for entity in seen.entities}
-        own = (each for each in seen.relationships if each.source_id == self.npc_id)
-        return IdentitySnapshot(entities[self.npc_id], tuple(Tie(each.type, entities[each.target_id], each.attributes) for each in own))
+        ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)
+        return IdentitySnapshot(entities[self.npc_id], tuple(ties))
 
     def _require_own(self, npc_id: str | None) -> None:
         if npc_id is not None and fit_id(npc_id) != self.npc_id:

@@ -18,6 +18,8 @@ RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE {AMONG
 SUPPORT_AMONG = f"SELECT {_SUPPORT} FROM support s WHERE {AMONG.replace('r.', 's.')}"
 SUPPORT_OF = f"SELECT {_SUPPORT} FROM support s WHERE s.{_KEY.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
 
+SUPPORT_QUEUED = f"SELECT {_SUPPORT} FROM support s WHERE s.standing = 'queued'"
+
 PUT_ENTITY = """INSERT INTO entities (id, type, name, attributes, created_at, updated_at)
   VALUES (:id, :type, :name, :attributes, :at, :at) ON CONFLICT (id) DO UPDATE
   SET type = excluded.type, name = excluded.name, attributes = excluded.attributes, updated_at = excluded.updated_at"""

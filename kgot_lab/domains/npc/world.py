@@ -10,6 +10,7 @@ from typing import Literal
 from kgot_lab.domains.npc import statements as sql
 from kgot_lab.domains.npc.fitting import fit_attributes, fit_depth, fit_direction, fit_id, fit_types
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.protocol import EntityGraph
 from kgot_lab.domains.npc.putting import put_entities, put_relationships
 from kgot_lab.domains.npc.rows import entity_of, relationship_of, support_of, uuids
 from kgot_lab.domains.npc.sight import ANY_ENTITY, OUTGOING, Sight, by_name, no_entity, seen_by
@@ -34,7 +35,7 @@ from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.types import Json
 
 
-class NpcWorld:
+class NpcWorld(EntityGraph):
     """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight` is for those in it.
 
     Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for review.
