@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -124,6 +125,49 @@ def test_a_world_of_a_newer_version_is_refused_and_a_damaged_one_told(postgres_u
 def test_what_fits_no_place_is_refused(place, how, message):
     with pytest.raises(BadInput, match=message):
         open_world(place, **how)
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request, tmp_path):
+    """What opens one and the same world."""
+    if request.param == "sqlite":
+        return lambda: open_world(tmp_path / "town.db")
+    return lambda: at_postgres(request.getfixturevalue("postgres_url"), "several")
+
+
+def test_two_writers_lose_nothing(opened):
+    with opened() as one, opened() as other, ThreadPoolExecutor(2) as threads:
+        one.add_entity(GRIM)
+        for world, name in ((one, "a"), (other, "b")):
+            threads.submit(lambda world=world, name=name: [world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(20)])
+        threads.shutdown()
+        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {f"{name}{n}" for name in "ab" for n in range(20)}
+        one.delete_entity(GRIM.id)
+
+
+def test_who_is_deleted_and_comes_back_while_others_ask_is_there_or_is_not(opened):
+    with opened() as one, opened() as other, ThreadPoolExecutor(1) as threads:
+        one.add([GRIM, ELARA], [Relationship(GRIM.id, ELARA.id, "KNOWS")])
+
+        def come_and_go():
+            for _ in range(20):
+                other.delete_entity(GRIM.id)
+                other.add([GRIM], [Relationship(GRIM.id, ELARA.id, "KNOWS")])
+
+        busy, seen = threads.submit(come_and_go), []
+        while not busy.done():
+            try:
+                world = one.visible_subgraph(GRIM.id)
+                seen.append(({entity.name for entity in world.entities}, len(world.relationships)))
+            except BadInput as error:
+                assert str(error).startswith(f"there is no entity {GRIM.id}:")
+        busy.result()
+        assert all(each == ({"Grimjaw", "Elara"}, 1) for each in seen), "it is seen with what it knows, or not at all"
+        for entity in (GRIM, ELARA):
+            one.delete_entity(entity.id)
 
 
 # --- servers that go away ---------------------------------------------------------------------------------------------
