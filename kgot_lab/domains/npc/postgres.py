@@ -36,7 +36,7 @@ WORLD_NAMESPACE = "kgot_world"
 _MARK = "world of kgot_lab, version "  # on the schema, before the number
 _NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
-SET client_min_messages = warning; SET standard_conforming_strings = on; SET plan_cache_mode = force_custom_plan;
+SET client_min_messages = warning; SET standard_conforming_strings = on;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"""
 _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {namespace} TO {role}"""
