@@ -191,7 +191,7 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
             question = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
             found = connection.execute(question, (role,)).fetchone()
             if found is None:
-                _create_role(connection, role)
+                create_role(connection, role)
             if login and found != (True,):  # our own server: nobody else comes in, so it needs no password
                 connection.execute(named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role))
             if connection.execute(f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)).fetchone() != (True,):
@@ -203,7 +203,8 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
     return role
 
 
-def _create_role(connection: Connection, role: str) -> None:
+def create_role(connection: Connection, role: str) -> None:
+    """Make a role, which may be there by now."""
     from psycopg import errors
 
     try:

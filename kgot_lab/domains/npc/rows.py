@@ -1,0 +1,82 @@
+"""Rows of a world's tables as entities and relationships, and back, whichever engine they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.things import Entity, Provenance, Relationship, RelationshipStanding
+from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
+from kgot_lab.stores.sql import json_text
+from kgot_lab.types import Json
+
+Made = TypeVar("Made")
+
+
+def entity_of(row: WorldRow) -> Entity:
+    """An entity from its row."""
+    id, type, name, attributes, created_at, updated_at = row
+    times = {"created_at": _time(created_at), "updated_at": _time(updated_at)}
+    return _unchecked(Entity, type=type, name=name, attributes=_json(attributes), id=str(id), **times)
+
+
+def relationship_of(row: WorldRow) -> Relationship:
+    """A relationship from its row."""
+    source, target, type, attributes, provenance, standing, created_at, updated_at = row
+    ends = {"source_id": str(source), "target_id": str(target)}
+    told = {"attributes": _json(attributes), "provenance": _provenance(_json(provenance)), "standing": standing}
+    return _unchecked(Relationship, **ends, type=type, **told, created_at=_time(created_at), updated_at=_time(updated_at))
+
+
+def _provenance(told: Mapping[str, Json]) -> Provenance:
+    return _unchecked(Provenance, **{**told, "timestamp": _time(told["timestamp"])}) if told else Provenance()
+
+
+def _unchecked(kind: type[Made], **values: Any) -> Made:
+    """A thing of what was checked when it was put into the tables; to check it again would take longer than to read it."""
+    made = object.__new__(kind)
+    vars(made).update(values)
+    return made
+
+
+def provenance_text(provenance: Provenance) -> str:
+    """A provenance as JSON text."""
+    at = provenance.timestamp
+    return json_text({**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance")
+
+
+def attributes_text(attributes: Mapping[str, Json]) -> str:
+    """Attributes as JSON text that both engines give back exactly."""
+    return jsonb_text(json_text(dict(attributes), "the attributes"))
+
+
+def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
+    """What one session says for a relationship, and what became of that."""
+    _, _, _, session, said_at, confidence, source, confirmed, standing = row
+    return Provenance(session, _time(said_at), confidence, source, bool(confirmed)), standing
+
+
+def row_key(row: WorldRow) -> tuple[str, str, str]:
+    """What a row of a relationship, or of its support, begins with: the ids of its ends, and its type."""
+    source, target, type = row[:3]
+    return str(source), str(target), type
+
+
+def uuids(*ids: str) -> list[UUID]:
+    """Ids as PostgreSQL compares them."""
+    return list(map(UUID, ids))
+
+
+def _json(value: Any) -> dict[str, Json]:
+    found: dict[str, Json] = value_of_postgres(value) if isinstance(value, str) else value
+    return found
+
+
+def _time(value: Any) -> datetime | None:
+    if value is None:
+        return None
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return time.astimezone(UTC)

@@ -1,0 +1,199 @@
+"""A world of characters: entities and relationships with where they come from, and what each in it may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+
+from kgot_lab.domains.npc import statements as sql
+from kgot_lab.domains.npc.fitting import fit_attributes, fit_depth, fit_direction, fit_id, fit_types
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.protocol import EntityGraph
+from kgot_lab.domains.npc.putting import put_entities, put_relationships
+from kgot_lab.domains.npc.rows import entity_of, relationship_of, support_of, uuids
+from kgot_lab.domains.npc.sight import ANY_ENTITY, OUTGOING, Sight, by_name, no_entity, seen_by
+from kgot_lab.domains.npc.storage import WorldStorage
+from kgot_lab.domains.npc.things import (
+    BOTH_WAYS,
+    Entity,
+    EntityFilter,
+    IdentitySnapshot,
+    Neighbour,
+    Provenance,
+    Relationship,
+    RelationshipFilter,
+    RelationshipStanding,
+    VisibleWorld,
+)
+from kgot_lab.domains.npc.walks import shortest_way
+from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.graph.property_graph import Direction
+from kgot_lab.memory.claims.claim import plain_text, probability
+from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.types import Json
+
+
+class NpcWorld(EntityGraph):
+    """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight` is for those in it.
+
+    Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for review.
+    """
+
+    def __init__(self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now) -> None:
+        self.storage, self.now = storage, now
+        self.accept_from = probability(accept_from, "accept_from")
+
+    def __enter__(self) -> NpcWorld:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<NpcWorld on {self.storage!r}>"
+
+    def close(self) -> None:
+        """Close the storage."""
+        self.storage.close()
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+
+    def add_entity(self, entity: Entity) -> None:
+        """Add an entity; where its id is known, take on its type, its name and its attributes, one by one."""
+        self.add([entity])
+
+    def add_relationship(self, relationship: Relationship) -> None:
+        """Add a relationship, or another session that speaks for it; what one session said before is replaced by what it says now."""
+        self.add([], [relationship])
+
+    def add(self, entities: Iterable[Entity], relationships: Iterable[Relationship] = ()) -> None:
+        """Add many, all or none; raises BadInput for a relationship whose ends are not there."""
+        entities, relationships = list(entities), list(relationships)
+        for entity in entities:
+            require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
+        for relationship in relationships:
+            require(relationship, Relationship, "what relates entities is a Relationship(source_id, target_id, type, …)")
+        with self.storage.changing():
+            put_entities(self.storage, entities, self.now())
+            put_relationships(self.storage, relationships, self.accept_from, self.now())
+
+    def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
+        """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
+        changes = fit_attributes(attributes, "an entity")
+        with self.storage.changing():
+            put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
+
+    def delete_entity(self, id: str) -> None:
+        """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not there."""
+        with self.storage.changing():
+            entity = self.get_entity(id)
+            self.storage.rows(sql.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
+
+    def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
+        """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
+        source, target, type = fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
+        with self.storage.changing():
+            self._support(source, target, type)
+            for one, other in {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}:
+                self.storage.rows(sql.DELETE_RELATIONSHIP, _key(one, other, type))
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def get_entity(self, id: str) -> Entity:
+        """An entity by its id; raises BadInput where it is not there."""
+        id = fit_id(id)
+        for row in self.storage.rows(sql.ENTITIES, {"ids": uuids(id)}):
+            return entity_of(row)
+        raise no_entity(id)
+
+    def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+        """The entities that are wanted, in the order of their names."""
+        require(wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)")
+        asked = {"types": wanted.types} if wanted.types else {}
+        rows = self.storage.rows(sql.entities_where(wanted), {**asked, **({"name": wanted.name} if wanted.name else {})})
+        return by_name([entity for entity in map(entity_of, rows) if wanted.lets(entity)])
+
+    def get_relationships(self, entity_id: str, wanted: RelationshipFilter = OUTGOING) -> tuple[Relationship, ...]:
+        """The relationships of an entity that are wanted, in the order of their ends and types; raises BadInput where it is not there."""
+        require(wanted, RelationshipFilter, "a filter of relationships is a RelationshipFilter(direction, types, …)")
+        id = fit_id(entity_id)
+        asked = {"id": uuids(id)[0], "types": wanted.types, "standing": wanted.standing, "least": wanted.min_confidence}
+        rows = self.storage.rows(sql.relationships_where(wanted), {name: value for name, value in asked.items() if value})
+        if not rows:
+            raise no_entity(id)
+        return tuple(sorted((relationship_of(row) for row in rows if row[0] is not None), key=lambda each: each.key))
+
+    def support(self, source_id: str, target_id: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
+        """What each session says for a relationship, and what became of that; raises BadInput where it is not there."""
+        return self._support(fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship"))
+
+    def neighbours(
+        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
+    ) -> tuple[Neighbour, ...]:
+        """Who is within so many steps, the nearest first, in one question; raises BadInput where the start is not there."""
+        fit_direction(direction)
+        id, types = fit_id(entity_id), fit_types(types)
+        asked = {"id": uuids(id)[0], "depth": fit_depth(depth, "depth"), **({"types": types} if types else {})}
+        found = {
+            str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in self.storage.rows(sql.reached_from(direction, types), asked)
+        }
+        if not found:
+            raise no_entity(id)
+        del found[id]
+        return tuple(sorted(found.values(), key=lambda each: (each.depth, each.entity.name, each.entity.id)))
+
+    def find_path(self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out") -> tuple[Entity, ...]:
+        """The entities on a shortest path of at most so many steps, both ends included, () where there is none; raises BadInput."""
+        fit_direction(direction)
+        start, end, depth = fit_id(from_id), fit_id(to_id), fit_depth(max_depth, "max_depth")
+        with self.storage.reading():
+            for id in (start, end):
+                self.get_entity(id)
+            path = shortest_way(start, end, lambda ids: self._steps(ids, direction), depth)
+            found = {entity.id: entity for entity in map(entity_of, self.storage.rows(sql.ENTITIES, {"ids": uuids(*path)}))}
+        return tuple(found[id] for id in path)
+
+    # --- as one of those in it ----------------------------------------------------------------------------------------
+
+    def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
+        """The world as one of those in it sees it, for as long as that one is there."""
+        return Sight(self.storage, npc_id, policy)
+
+    def visible_subgraph(self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY) -> VisibleWorld:
+        """What an entity may see; raises BadInput where it is not there.
+
+        The policy "document" is the query of the document, word by word, to compare with: it tells secrets.
+        """
+        id = fit_id(npc_id)
+        if policy == "document":
+            with self.storage.reading():
+                self.get_entity(id)
+                rows = self.storage.rows(sql.DOCUMENT_VISIBLE, {"npc": uuids(id)[0]})
+            return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
+        if isinstance(policy, str):
+            raise BadInput(f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}')
+        require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
+        return seen_by(self.storage, id, policy)
+
+    def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:
+        """Who someone is: its own attributes, and what it knows that it is tied to; raises BadInput where it is not there."""
+        return self.sight(npc_id).identity_snapshot()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _support(self, source: str, target: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
+        rows = self.storage.rows(sql.SUPPORT_OF, _key(source, target, type))
+        if not rows:
+            raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
+        return tuple(map(support_of, rows))
+
+    def _steps(self, ids: list[str], direction: Direction) -> list[tuple[str, str]]:
+        rows = self.storage.rows(sql.steps_from(direction, ()), {"ids": uuids(*ids)})
+        return [(str(source), str(target)) for source, target in rows]
+
+
+def _key(source: str, target: str, type: str) -> dict[str, object]:
+    ends = uuids(source, target)
+    return {"source": ends[0], "target": ends[1], "type": type}

@@ -1,0 +1,265 @@
+"""Who may know what: planted worlds in which every hidden text is searched for, policies that are wrong, and each rule by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.npc_asking import told_too_much
+from support.npc_oracle import may_see
+from support.npc_places import plant
+from support.npc_planted import canaries, planted
+
+from kgot_lab.domains.npc import policy, postgres, visible_here, visible_there
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
+from kgot_lab.domains.npc.things import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
+from kgot_lab.errors import BadInput
+
+WORLDS = 40  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+ENGINES = ["sqlite", "postgres"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_is_told_what_it_may_not_know(engine, fields):
+    asked = 0
+    for seed in range(WORLDS):
+        world = planted(seed)
+        plant(world, fields[engine])
+        for npc in world.npcs:
+            assert told_too_much(fields[engine], world, npc) == [], f"world {seed}"
+            asked += 1
+    assert asked > 2 * WORLDS, "most worlds have several who ask"
+
+
+def test_both_engines_tell_the_same(fields):
+    for seed in range(WORLDS // 4):
+        world = planted(seed)
+        seen = []
+        for field in fields.values():
+            plant(world, field)
+            seen.append([(npc, field.sight(npc).visible_subgraph(), field.identity_snapshot(npc)) for npc in world.entities])
+        assert seen[0] == seen[1], f"world {seed}"
+
+
+# --- wrong policies ---------------------------------------------------------------------------------------------------
+
+
+def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Install another statement."""
+
+    def install(patch: pytest.MonkeyPatch) -> None:
+        assert before in visible_there.VISIBLE
+        patch.setattr(postgres, "VISIBLE", visible_there.VISIBLE.replace(before, after))
+
+    return install
+
+
+def in_python(name: str, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Install another rule."""
+    return lambda patch: patch.setattr(visible_here, name, other)
+
+
+def both(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Install another value that both programs read."""
+
+    def install(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(policy, name, value)
+        patch.setattr(visible_there, name, value)
+
+    return install
+
+
+WIDER = {**PUBLIC_ATTRIBUTES, "npc": ("appearance", "mood")}
+WRONG = {
+    "what an acquaintance knows": VisibilityPolicy(knows_depth=2),
+    "HOSTILE_TO and OWNS spread": VisibilityPolicy(spreading=(*policy.SPREADING, "HOSTILE_TO", "OWNS")),
+    "KNOWS is public": VisibilityPolicy(public_types=(*policy.PUBLIC_TYPES, "KNOWS")),
+    "an attribute too many is public": VisibilityPolicy(public_attributes=WIDER),
+    "marks are overlooked": (
+        in_python("is_told", lambda relationship: relationship.standing == "accepted"),
+        in_sql(" AND NOT r.secret", ""),
+    ),
+    "what waits for review counts": (
+        in_python("is_told", lambda relationship: not {"secret", "hidden"} & relationship.attributes.keys()),
+        in_sql("r.standing = 'accepted' AND ", ""),
+    ),
+    "the scope is overlooked": (in_python("in_scope", lambda entity, me: True), in_sql("me.scope IS NULL", "true")),
+    "others are seen whole": (
+        in_python("as_seen_by_others", lambda entity, policy: entity),
+        in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
+    ),
+    "who said it is told of others": (
+        in_python("as_told_to_others", lambda relationship: relationship),
+        in_sql("CASE WHEN source.self THEN r.provenance", "CASE WHEN true THEN r.provenance"),
+    ),
+    "a list of public attributes opens secret knowledge": (both("NEVER", ("knowledge_scope", "public")),) * 2,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_policy_that_is_wrong_is_caught(wrong, engine, fields, monkeypatch):
+    installed, used = WRONG[wrong], DEFAULT_POLICY
+    if isinstance(installed, VisibilityPolicy):
+        used = installed
+    else:
+        installed[ENGINES.index(engine)](monkeypatch)
+    for seed in range(WORLDS):
+        world = planted(seed)
+        plant(world, fields[engine])
+        if any(" tells " in each for npc in world.npcs for each in told_too_much(fields[engine], world, npc, used)):
+            return
+    pytest.fail(f"in {WORLDS} worlds nothing was told that may not be")
+
+
+# --- what the query of the document tells ----------------------------------------------------------------------------
+
+
+def test_the_query_of_the_document_tells_secrets(fields):
+    """Of the planted worlds, the same on both engines: everyone's attributes whole, what acquaintances know, and what is marked."""
+    told: dict[str, set[str]] = {"sqlite": set(), "postgres": set()}
+    for engine, field in fields.items():
+        for seed in range(5):
+            world = planted(seed)
+            plant(world, field)
+            for npc in world.npcs:
+                seen = field.visible_subgraph(npc, policy="document")
+                told[engine] |= canaries(seen) - may_see(world, npc)[2]
+                assert seen.relationships == ()
+    assert told["sqlite"] == told["postgres"] and len(told["sqlite"]) > 20
+
+
+@pytest.fixture
+def town(world):
+    """The town of the rules below, by name: grim is the one who asks."""
+    names = {
+        **dict.fromkeys(("grim", "elara", "elara_secret", "foe", "spy", "stranger"), "npc"),
+        **dict.fromkeys(("hideout", "tower", "coast"), "location"),
+        **dict.fromkeys(("guild", "order"), "faction"),
+        "sword": "item",
+    }
+    town = {name: Entity(type, name, {"secret_knowledge": f"{name} knows", "appearance": f"{name} looks"}) for name, type in names.items()}
+    ties = [
+        ("grim", "HOSTILE_TO", "foe", {}),
+        ("foe", "LOCATED_AT", "hideout", {}),
+        ("grim", "KNOWS", "elara", {"note": "an old friend"}),
+        ("elara", "KNOWS", "elara_secret", {}),
+        ("elara", "LOCATED_AT", "tower", {"note": "for a reason", "since": "May", "public": ["since"]}),
+        ("tower", "LOCATED_AT", "coast", {}),
+        ("grim", "MEMBER_OF", "guild", {}),
+        ("guild", "ALLIED_WITH", "order", {"secret": True}),
+        ("grim", "OWNS", "sword", {"hidden": True}),
+        ("spy", "KNOWS", "grim", {}),
+        ("spy", "MEMBER_OF", "guild", {}),
+    ]
+    world.add(town.values(), [Relationship(town[one].id, town[other].id, type, how) for one, type, other, how in ties])
+    world.add_relationship(Relationship(town["grim"].id, town["stranger"].id, "KNOWS", {}, Provenance("s1", confidence=0.69)))
+    return {name: entity.id for name, entity in town.items()}
+
+
+def seen_names(world, npc, **how):
+    return {entity.name for entity in world.visible_subgraph(npc, **how).entities}
+
+
+def test_what_spreads_is_followed_and_nothing_that_is_marked_or_waits(world, town):
+    assert seen_names(world, town["grim"]) == {"grim", "foe", "elara", "tower", "coast", "guild"}
+    assert seen_names(world, town["grim"], policy=VisibilityPolicy(knows_depth=2)) >= {"elara_secret"}
+    literal = seen_names(world, town["grim"], policy="document")
+    assert literal >= {"hideout", "elara_secret", "order", "sword", "stranger"} and "grim" not in literal
+
+
+def test_of_others_only_what_is_public_is_seen(world, town):
+    seen = {entity.name: entity for entity in world.visible_subgraph(town["grim"]).entities}
+    assert seen["grim"].attributes == {"secret_knowledge": "grim knows", "appearance": "grim looks"} and seen["grim"].updated_at
+    assert seen["elara"].attributes == {"appearance": "elara looks"} and seen["elara"].updated_at is None
+    assert seen["tower"].attributes == {}
+    world.update_entity(town["tower"], {"public": ["appearance", "secret_knowledge", "knowledge_scope", "public"]})
+    assert world.sight(town["grim"]).get_entity(town["tower"]).attributes == {"appearance": "tower looks"}
+
+
+def test_of_relationships_its_own_and_the_public_ones_between_what_it_sees(world, town):
+    told = {(each.source_id, each.type): each for each in world.visible_subgraph(town["grim"]).relationships}
+    assert set(told) == {
+        *((town["grim"], type) for type in ("HOSTILE_TO", "KNOWS", "MEMBER_OF")),
+        *((town[name], "LOCATED_AT") for name in ("elara", "tower")),
+    }
+    assert told[town["grim"], "KNOWS"].attributes == {"note": "an old friend"}
+    assert told[town["elara"], "LOCATED_AT"].attributes == {"since": "May"}
+    assert told[town["elara"], "LOCATED_AT"].provenance == Provenance()
+
+
+def test_a_scope_leaves_types_and_ids(world, town):
+    for scope, there in (
+        (["location"], {"grim", "tower", "coast"}),
+        ([town["elara"], "faction"], {"grim", "elara", "guild"}),
+        ([], {"grim"}),
+    ):
+        world.update_entity(town["grim"], {"knowledge_scope": scope})
+        assert seen_names(world, town["grim"]) == there
+    world.update_entity(town["grim"], {"knowledge_scope": None})
+    assert "foe" in seen_names(world, town["grim"])
+
+
+def test_an_accepted_relationship_is_seen_from_then_on(world, town):
+    world.add_relationship(Relationship(town["grim"], town["stranger"], "KNOWS", {}, Provenance("s2", confidence=0.7)))
+    assert "stranger" in seen_names(world, town["grim"])
+
+
+def test_a_snapshot_is_of_what_it_knows_and_empty_lists_are_empty(world, town):
+    snapshot = world.identity_snapshot(town["grim"])
+    assert snapshot.entity.attributes["secret_knowledge"] == "grim knows"
+    assert {(tie.type, tie.target.name) for tie in snapshot.ties} == {("HOSTILE_TO", "foe"), ("KNOWS", "elara"), ("MEMBER_OF", "guild")}
+    assert all("secret_knowledge" not in tie.target.attributes for tie in snapshot.ties)
+    assert world.identity_snapshot(town["stranger"]).ties == ()
+
+
+def test_what_is_hidden_and_what_is_not_there_are_told_in_the_same_words(world, town):
+    sight, nowhere = world.sight(town["grim"]), Entity("npc", "nobody").id
+    for ask in (
+        sight.get_entity,
+        sight.get_relationships,
+        sight.neighbours,
+        lambda id: sight.find_path(town["grim"], id),
+        lambda id: sight.find_path(id, town["grim"]),
+        sight.identity_snapshot,
+        sight.visible_subgraph,
+    ):
+        told = []
+        for id in (town["hideout"], nowhere):
+            with pytest.raises(BadInput) as error:
+                ask(id)
+            told.append(str(error.value).replace(id, "it"))
+        assert told[0] == told[1] and "hideout" not in told[0]
+
+
+def test_nothing_hidden_is_found_by_asking_for_it(world, town):
+    sight = world.sight(town["grim"])
+    assert sight.find_entities(EntityFilter(name="hideout")) == () == sight.find_entities(EntityFilter(contains="secret"))
+    assert sight.find_entities(EntityFilter(attributes={"secret_knowledge": "elara knows"})) == ()
+    assert [each.name for each in sight.find_entities(EntityFilter(attributes={"appearance": "elara looks"}))] == ["elara"]
+    assert sight.get_relationships(town["elara"], RelationshipFilter(types=("KNOWS",))) == ()
+    assert sight.find_path(town["grim"], town["coast"]) != () and sight.find_path(town["coast"], town["grim"]) == ()
+    assert [(each.entity.name, each.depth) for each in sight.neighbours(town["elara"], 3)] == [("tower", 1), ("coast", 2)]
+
+
+def test_who_is_deleted_while_asked_is_told_of_once(world, town):
+    sight = world.sight(town["grim"])
+    world.delete_entity(town["elara"])
+    assert seen_names(world, town["grim"]) == {"grim", "foe", "guild"}
+    world.delete_entity(town["grim"])
+    for ask in (sight.visible_subgraph, sight.identity_snapshot, sight.find_entities, lambda: sight.get_entity(town["guild"])):
+        with pytest.raises(BadInput, match=f"^there is no entity {town['grim']}"):
+            ask()
+
+
+def test_a_policy_that_fits_none_is_refused(world, town):
+    for made, message in (
+        (lambda: VisibilityPolicy(knows_depth=0), "knows_depth must be 1 or more"),
+        (lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}), "'secret_knowledge' is never public"),
+        (lambda: VisibilityPolicy(spreading="KNOWS"), "types are texts in a tuple"),
+        (lambda: world.visible_subgraph(town["grim"], policy="all"), 'or "document", not'),
+        (lambda: world.sight(town["grim"], policy="document"), "a policy of visibility is a VisibilityPolicy"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            made()
