@@ -1,0 +1,1 @@
+"""Worlds built on memory and stores, each with tables of its own."""
