@@ -34,14 +34,14 @@ ENTITY_TYPES: Mapping[str, str] = {  # theirs: our node type, or '' for none
 
 
 class RelationRule(NamedTuple):
-    """What a relation between two of our types becomes: an edge, perhaps turned round, with properties; or an event that affects its head."""
+    """What a relation between two of our types becomes: an edge, perhaps turned round, with properties."""
 
     relation: str
     heads: tuple[str, ...]
     tails: tuple[str, ...]
     edge: str
     turned: bool = False
-    properties: Mapping[str, Json] = {}  # noqa: RUF012  (never changed)
+    properties: Mapping[str, Json] = {}
 
 
 _STANDING = ("Asset", "Company", "Sector")
@@ -107,17 +107,16 @@ class Imported:
 def import_findkg(rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Json]] | None = None) -> Imported:
     """Nodes and edges of the investment vocabulary from rows of FinDKG; `told` gives properties of entities by name.
 
-    An asset is found by the symbol it is told to have, or else by its name; an ORG with a ticker is a Company. Relations may be written with
-    underscores, as in its files. Raises BadInput for a relation, a type or a day that is none.
+    An asset is found by the symbol it is told to have, or else by its name; an ORG with a ticker is a Company. Relations may be written
+    with underscores, as in its files. Raises BadInput for a relation, a type or a day that is none.
     """
     told = told or {}
     nodes: dict[str, Node] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
     left: list[LeftOut] = []
     for row in map(_checked, rows):
-        if country := _country_of(row, told):
-            node = country
-            nodes[node.id] = Node(node.id, node.labels, dict(nodes[node.id].properties if node.id in nodes else {}) | dict(node.properties))
+        if located := _located(row, told):
+            nodes[located.id] = _joined(nodes.get(located.id), located)
             continue
         ends = [_node(name, kind, row.day, told.get(name, {})) for name, kind in ((row.head, row.head_type), (row.tail, row.tail_type))]
         head, tail = ends
@@ -131,7 +130,7 @@ def import_findkg(rows: Iterable[FinRow], *, told: Mapping[str, Mapping[str, Jso
             continue
         source, target = (tail, head) if rule.turned else (head, tail)
         for node in (head, tail):
-            nodes[node.id] = Node(node.id, node.labels, dict(nodes[node.id].properties if node.id in nodes else {}) | dict(node.properties))
+            nodes[node.id] = _joined(nodes.get(node.id), node)
         if rule.edge == "correlated":
             source, target = sorted((source, target), key=lambda node: node.id)
         edges[source.id, rule.edge, target.id] = Edge(source.id, rule.edge, target.id, dict(rule.properties))
@@ -150,7 +149,7 @@ def _checked(row: FinRow) -> FinRow:
     return row
 
 
-def _country_of(row: FinRow, told: Mapping[str, Mapping[str, Json]]) -> Node | None:
+def _located(row: FinRow, told: Mapping[str, Mapping[str, Json]]) -> Node | None:
     """A company or a body with its country, where that is what a row says."""
     if row.relation != "Operate In" or row.tail_type != "GPE":
         return None
@@ -172,6 +171,10 @@ def _node(name: str, kind: str, day: str, told: Mapping[str, Json]) -> Node | No
         released = "indicator_release" if kind == "ECON IND" else "event"
         return investment_node(type, **({"type": released, "summary": name, "date": day} | dict(told)))
     return investment_node(type, **({"name": name} | dict(told)))
+
+
+def _joined(before: Node | None, node: Node) -> Node:
+    return node if before is None else Node(node.id, node.labels, dict(before.properties) | dict(node.properties))
 
 
 def _rule(relation: str, head: str, tail: str) -> RelationRule | None:
