@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.naming import upper
+from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for, upper
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.tables.opening import open_tables
@@ -38,7 +38,7 @@ class HeldPosition:
 
 
 @dataclass(frozen=True)
-class Account:
+class UserAccount:
     """All that is known of a user; printed, it shows nothing of it."""
 
     user: str = field(repr=False)
@@ -93,15 +93,16 @@ class Accounts:
         """The users, by name."""
         return tuple(user for (user,) in self.storage.rows(sql.USERS))
 
-    def account(self, user: str) -> Account:
+    def account(self, user: str) -> UserAccount:
         """All that is known of a user; raises BadInput where there is no such profile."""
         with self.storage.reading():
             ((owner, risk, horizon, goals, preferences),) = self._profile(user) or self._refuse_unknown()
+            user = _user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
         held = tuple(HeldPosition(symbol, Decimal(shares), Decimal(cost), moment(at)) for symbol, shares, cost, at in positions)
         told = tuple(json.loads(goals)), json.loads(preferences)
-        return Account(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
+        return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -113,18 +114,17 @@ class Accounts:
         horizon: str = "",
         goals: Iterable[Json] = (),
         preferences: Mapping[str, Json] | None = None,
-    ) -> Account:
+    ) -> UserAccount:
         """Make the profile of a user, or write it anew; the owner stays the one it was given first."""
-        require(user, str, "a user is a text")
-        if not user.strip():
-            raise BadInput("a user has a name or a number, as a text")
+        user = _user(user)
+        require(horizon, str, "a horizon is a text")
         if risk_tolerance not in get_args(RiskTolerance):
             raise UnknownName("risk tolerance", str(risk_tolerance), get_args(RiskTolerance))
         try:
             told = {"goals": json.dumps(list(goals), allow_nan=False), "preferences": json.dumps(dict(preferences or {}), allow_nan=False)}
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
-        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": horizon}
+        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": asked_for(horizon)}
         with self.storage.changing():
             if self._profile(user):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
@@ -137,7 +137,7 @@ class Accounts:
 
         Raises BadInput for a position without a symbol and for what is no number, without repeating what was given.
         """
-        key = {"user": user, "symbol": _symbol(symbol, "a position")}
+        key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
         count, cost = _amount(shares, "the shares of a position"), _amount(average_cost, "the average cost of a position")
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
@@ -149,7 +149,7 @@ class Accounts:
 
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
         """Put an asset on a user's watchlist, or take it off."""
-        key = {"user": user, "symbol": _symbol(symbol, "an entry of a watchlist")}
+        key = {"user": _user(user), "symbol": _symbol(symbol, "an entry of a watchlist")}
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
             if stop:
@@ -180,6 +180,7 @@ class Accounts:
     def mark_sent(self, key: str) -> None:
         """Note that a briefing was sent; the first time counts."""
         with self.storage.changing():
+            key = asked_for(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
@@ -187,8 +188,7 @@ class Accounts:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
-        require(user, str, "a user is a text")
-        return self.storage.rows(sql.PROFILE, {"user": user})
+        return self.storage.rows(sql.PROFILE, {"user": _user(user)})
 
     def _refuse_unknown(self) -> list[tuple[str, RiskTolerance, str, str, str]]:
         raise BadInput("this user has no profile; make one with set_profile")
@@ -197,6 +197,12 @@ class Accounts:
 def open_accounts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> Accounts:
     """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place of a graph."""
     return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
+
+
+def _user(user: str) -> str:
+    if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_ID:
+        raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} letters")
+    return asked_for(user)
 
 
 def _symbol(symbol: str, what: str) -> str:

@@ -47,7 +47,7 @@ class RelationRule(NamedTuple):
 _STANDING = ("Asset", "Company", "Sector")
 _EVENT, _BODY, _COMPANY = ("MarketEvent",), ("Institution",), ("Company",)
 _UP, _DOWN, _ISSUER = {"direction": "positive"}, {"direction": "negative"}, {"role": "issuer"}
-RELATIONS: tuple[RelationRule, ...] = (  # the first that fits; what fits none is left out, with its reason
+RELATION_RULES: tuple[RelationRule, ...] = (  # the first that fits; what fits none is left out, with its reason
     RelationRule("Has", _COMPANY, ("Asset",), "issued_by", turned=True),
     RelationRule("Announce", _BODY, _EVENT, "affects", turned=True, properties=_ISSUER),
     RelationRule("Announce", _COMPANY, _EVENT, "affects", turned=True),
@@ -74,7 +74,7 @@ RELATIONS: tuple[RelationRule, ...] = (  # the first that fits; what fits none i
     RelationRule("Decrease", _BODY, _EVENT, "affects", turned=True, properties=_ISSUER | _DOWN),
     RelationRule("Decrease", _EVENT, _STANDING, "affects", properties=_DOWN),
 )
-RELATION_NAMES = tuple(dict.fromkeys(rule.relation for rule in RELATIONS))
+RELATION_NAMES = tuple(dict.fromkeys(rule.relation for rule in RELATION_RULES))
 
 
 class FinRow(NamedTuple):
@@ -178,4 +178,4 @@ def _joined(before: Node | None, node: Node) -> Node:
 
 
 def _rule(relation: str, head: str, tail: str) -> RelationRule | None:
-    return next((each for each in RELATIONS if each.relation == relation and head in each.heads and tail in each.tails), None)
+    return next((each for each in RELATION_RULES if each.relation == relation and head in each.heads and tail in each.tails), None)

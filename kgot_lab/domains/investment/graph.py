@@ -13,10 +13,10 @@ from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime, edge_expiry, later, merged, node_expiry
-from kgot_lab.domains.investment.naming import fold, owned_prefix, shown_name, symbol_of
+from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for, fold, owned_prefix, shown_name, symbol_of
 from kgot_lab.domains.investment.view import FOREVER, DatedEdge, DatedNode, InvestmentView, dated_edge, dated_node
 from kgot_lab.errors import BadInput, described_value, require, shortly
-from kgot_lab.graph.gate import require_labels
+from kgot_lab.graph.gate import fit_edge, fit_node, fit_text
 from kgot_lab.memory.claims.times import instant, open_instant, utc_now
 from kgot_lab.memory.tables.opening import open_tables
 from kgot_lab.memory.tables.storage import TableStorage
@@ -25,7 +25,7 @@ from kgot_lab.schemas.investment import INVESTMENT
 from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Edge, Json, Node
 
-EdgeIdentity = tuple[str, str, str]  # source, type, target
+EdgeIds = tuple[str, str, str]  # source, type, target
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class GraphUpdate:
     """What a write did: ids of nodes that are new or changed, edges that are, how many stayed as they were, and what it was warned of."""
 
     nodes: tuple[str, ...] = ()
-    edges: tuple[EdgeIdentity, ...] = ()
+    edges: tuple[EdgeIds, ...] = ()
     unchanged: int = 0
     warnings: tuple[Fault, ...] = ()
 
@@ -89,7 +89,7 @@ class InvestmentGraph:
         edges: Iterable[Edge] = (),
         *,
         owner: str = "",
-        expires_at: Mapping[str | EdgeIdentity, datetime | None] | None = None,
+        expires_at: Mapping[str | EdgeIds, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write nodes and edges, all or none: new ones, or new properties of those that are there (None takes one away).
 
@@ -113,7 +113,7 @@ class InvestmentGraph:
         new = tuple(id for id in changed_nodes if id)
         return GraphUpdate(new, changed_edges, len(written) + len({_identity(e) for e in edges}) - len(new) - len(changed_edges), warnings)
 
-    def expire(self, *what: str | EdgeIdentity, owner: str = "") -> GraphUpdate:
+    def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
         """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What ended already is left alone."""
         _require_owner(owner)
         with self.storage.changing():
@@ -142,12 +142,12 @@ class InvestmentGraph:
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
         """Note values of an indicator, each by the time it is of; one that is there is revised. Gives how many were new or revised."""
-        require(name, str, "the name of an indicator is a text")
-        if not name.strip():
-            raise BadInput("an indicator has a name, such as CPI")
+        _require_key(name, "the name of an indicator, such as CPI,")
+        require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise BadInput(f"a value of {name} is a finite number, not {described_value(value)}")
+        source = asked_for(source)
         new = {instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()}
         with self.storage.changing():
             at, begin = self._moment()
@@ -179,7 +179,7 @@ class InvestmentGraph:
 
     def _in_order(self, edge: Edge) -> Edge:
         """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the caller's."""
-        require(edge, Edge, "an edge is an Edge(source, type, target, properties)")
+        edge = fit_edge(edge)
         symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.vocabulary.edge_types)
         ends = sorted((edge.source, edge.target)) if symmetric else [edge.source, edge.target]
         return Edge(ends[0], edge.type, ends[1], edge.properties)
@@ -194,6 +194,7 @@ class InvestmentGraph:
         prefix = owned_prefix(owner)
         for node in nodes:
             where = f"node {shortly(node.id)}"
+            _require_key(node.id, "the id of a node")
             if not node.id.startswith(prefix) or (not owner and "/" in node.id):
                 do = f"begin it with {shortly(prefix)}" if owner else "write it without / in its id, or give its owner"
                 yield Fault("error", "its id does not say whose it is", where, do + "; investment_node makes such ids")
@@ -219,7 +220,7 @@ class InvestmentGraph:
         type, properties = node.labels[0], node.properties
         values = {"owner": owner, "id": node.id, "type": type, "name": fold(shown_name(node)), "symbol": symbol_of(type, properties)}
         dates = {"created_at": created, "expires_at": expires, "at": at}
-        self.storage.rows(sql.OPEN_NODE, values | dates | {"properties": _json(properties, node.id)})
+        self.storage.rows(sql.OPEN_NODE, values | dates | {"properties": _json(properties)})
 
     def _keep_edges(
         self,
@@ -229,10 +230,10 @@ class InvestmentGraph:
         at: int,
         begin: Callable[[], None],
         given: Mapping[Any, int | None],
-    ) -> tuple[EdgeIdentity, ...]:
+    ) -> tuple[EdgeIds, ...]:
         there = self._open_edges([edge.source for edge in edges], owner)
         own = self._own_classes(edges, nodes, owner, at)
-        changed: dict[EdgeIdentity, None] = {}
+        changed: dict[EdgeIds, None] = {}
         for edge in edges:
             identity = _identity(edge)
             before = there.get(identity)
@@ -255,9 +256,9 @@ class InvestmentGraph:
         ends = {"owner": owner, "source": edge.source, "type": edge.type, "target": edge.target, "at": at}
         self.storage.rows(sql.CLOSE_EDGE, ends)
         dates = {"created_at": created, "expires_at": expires}
-        self.storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _json(edge.properties, edge.source)})
+        self.storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _json(edge.properties)})
 
-    def _open_edges(self, sources: Iterable[str], owner: str) -> dict[EdgeIdentity, DatedEdge]:
+    def _open_edges(self, sources: Iterable[str], owner: str) -> dict[EdgeIds, DatedEdge]:
         rows = self.storage.rows(sql.OPEN_EDGES, {"owner": owner, "ids": sorted(set(sources))})
         return {_identity(dated.edge): dated for dated in map(dated_edge, rows)}
 
@@ -291,7 +292,7 @@ def open_investment_graph(
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
 
 
-def _identity(edge: Edge) -> EdgeIdentity:
+def _identity(edge: Edge) -> EdgeIds:
     return edge.source, edge.type, edge.target
 
 
@@ -299,12 +300,11 @@ def _one_each(nodes: Iterable[Node]) -> list[Node]:
     """The nodes that were given, one for each id: what is said twice is joined."""
     found: dict[str, Node] = {}
     for node in nodes:
-        require(node, Node, "a node is a Node(id, (type,), properties)")
-        require(node.id, str, "the id of a node is a text")
+        node = fit_node(node)
         before = found.get(node.id)
         if before is not None and before.labels != node.labels:
             raise BadInput(f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}")
-        found[node.id] = Node(node.id, require_labels(node), dict(before.properties) | dict(node.properties) if before else node.properties)
+        found[node.id] = Node(node.id, node.labels, dict(before.properties) | dict(node.properties) if before else node.properties)
     return list(found.values())
 
 
@@ -315,12 +315,17 @@ def _updated(there: DatedNode | None, node: Node) -> Node:
 
 def _require_owner(owner: str) -> None:
     require(owner, str, "an owner is a text, '' for what all share")
+    if owner:
+        _require_key(owner, "an owner")
     if "/" in owner:
         raise BadInput("an owner is a text without /, which ends it in the ids of its nodes")
 
 
-def _json(properties: Mapping[str, Json], id: str) -> str:
-    try:
-        return json.dumps(dict(properties), sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"the properties of {shortly(id)} are no JSON ({error}): write texts, numbers, lists and dictionaries") from None
+def _require_key(text: str, what: str) -> None:
+    fit_text(text, what)
+    if "\0" in text or len(text) > LONGEST_ID:
+        raise BadInput(f"{what} is a text of at most {LONGEST_ID} letters without a NUL, not {shortly(text)}")
+
+
+def _json(properties: Mapping[str, Json]) -> str:
+    return json.dumps(dict(properties), sort_keys=True)

@@ -7,10 +7,12 @@ import json
 from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, described_value
+from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json, Node
 
 _NAMED_BY = {"Asset": "symbol", "Company": "name", "MarketEvent": "summary", "News": "headline", "Insight": "summary"}
 _DATES = ("date", "published_at", "generated_at")
+LONGEST_ID = 200  # letters: an index of PostgreSQL takes three such ids
 SYMBOLS = {"Asset": "symbol", "Company": "ticker"}
 
 
@@ -45,7 +47,7 @@ def shown_name(node: Node) -> str:
 
 def fold(name: str) -> str:
     """A name as it is compared: in small letters, with one space between words."""
-    return " ".join(name.split()).casefold()
+    return " ".join(asked_for(name).split()).casefold()
 
 
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
@@ -54,5 +56,10 @@ def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
 
 
 def upper(symbol: Json) -> str:
-    """A symbol as it is compared: in capitals, without spaces around it; '' for what is none."""
-    return symbol.strip().upper() if isinstance(symbol, str) else ""
+    """A symbol as it is compared: in capitals, without spaces around it, and no longer than an index takes; '' for what is none."""
+    return asked_for(symbol).strip().upper()[:LONGEST_ID] if isinstance(symbol, str) else ""
+
+
+def asked_for(text: str) -> str:
+    """A text as a database can be asked for it: one that none holds becomes another that it may hold."""
+    return str(whole(text)).replace("\0", " ")

@@ -97,14 +97,16 @@ def test_a_briefing_is_posted_once_for_ever(accounts, briefing, clock):
         accounts.mark_sent("another")
 
 
-def test_two_who_post_the_same_at_once_post_it_once(accounts, briefing):
+def test_those_who_post_the_same_at_once_post_it_once(accounts, place, tmp_path, briefing, clock):
     accounts.set_profile("ada")
+    same = {"namespace": accounts.storage.namespace} if "namespace" in place else {"place": tmp_path / "accounts.db"}
     posted = []
-    posting = [threading.Thread(target=lambda: posted.append(accounts.post(briefing))) for _ in range(8)]
-    for each in posting:
-        each.start()
-    for each in posting:
-        each.join()
+    with open_accounts(**place | same, now=clock) as others:
+        posting = [threading.Thread(target=lambda by=by: posted.append(by.post(briefing))) for by in (accounts, others) * 4]
+        for each in posting:
+            each.start()
+        for each in posting:
+            each.join()
     assert sorted(posted) == [False] * 7 + [True] and len(accounts.outbox()) == 1
 
 

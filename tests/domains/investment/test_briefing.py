@@ -15,6 +15,7 @@ from kgot_lab.domains.investment.reach import reach
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Edge
 
+ANYTHING = Wishes()
 HOLDER = Holdings("ada", frozenset({"LNTN"}), frozenset({"ORCH"}))
 
 
@@ -24,7 +25,7 @@ def market(clock):
         yield with_market(graph)
 
 
-def told(graph, holdings=HOLDER, wishes=Wishes(), owner=""):
+def told(graph, holdings=HOLDER, wishes=ANYTHING, owner=""):
     return list(briefings(graph.view(owner), holdings, wishes))
 
 

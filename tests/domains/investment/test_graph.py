@@ -27,7 +27,7 @@ from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_g
 from kgot_lab.domains.investment.lifetimes import Lifetime
 from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.types import Edge
+from kgot_lab.types import Edge, Node
 
 DAY = timedelta(days=1)
 
@@ -60,7 +60,7 @@ def test_to_write_again_changes_nothing_and_new_properties_go_over_the_old(graph
 def test_a_write_with_an_error_in_it_writes_nothing(graph):
     with pytest.raises(BadInput, match="unknown edge type"):
         graph.write(STANDING, [*STRUCTURE, Edge(SHARE.id, "sold_by", LANTERN.id)])
-    with pytest.raises(BadInput, match="no JSON"):
+    with pytest.raises(BadInput, match="not JSON"):
         graph.write([*STANDING, investment_node("Sector", name="Odd", odd={1, 2})])
     assert graph.view().nodes() == ()
 
@@ -215,7 +215,11 @@ def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
     assert [each.value for each in graph.view().indicator("CPI")] == [2.5, 3.0]
     assert [each.value for each in graph.view(at=NOW).indicator("CPI")] == [2.5, 2.75]
     assert graph.view().indicator("GDP") == () and graph.view().nodes() == ()
-    for name, values, message in (("", {}, "has a name"), ("CPI", {NOW: float("nan")}, "finite"), ("CPI", {NOW: "3"}, "finite")):
+    for name, values, message in (
+        ("", {}, "an indicator, such as CPI, is a text that is not blank"),
+        ("CPI", {NOW: float("nan")}, "finite"),
+        ("CPI", {NOW: "3"}, "finite"),
+    ):
         with pytest.raises(BadInput, match=message):
             graph.note_indicator(name, values)
     with pytest.raises(BadInput, match="without a time zone"):
@@ -225,4 +229,19 @@ def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
 def test_a_type_does_not_change(graph):
     graph.write([SHARE])
     with pytest.raises(BadInput, match="it is there with the type Asset"):
-        graph.write([type(SHARE)(SHARE.id, ("Company",), {"name": "Lantern"})])
+        graph.write([Node(SHARE.id, ("Company",), {"name": "Lantern"})])
+
+
+def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
+    with_market(graph)
+    for id in ("a\0b", "half \ud800", "x" * 500, " "):
+        with pytest.raises(BadInput, match="without a NUL|half a surrogate pair|not blank"):
+            graph.write([Node(id, ("Sector",), {"name": "A sector"})])
+    graph.write([investment_node("News", headline="x" * 100_000, note="a\0b")])
+    assert graph.view().by_name("x" * 100_000).node.properties["note"] == "a\0b"
+    view = graph.view()
+    for text in ("a\0b", "half \ud800", "x" * 100_000 + "y"):
+        for question in (view.node, view.by_symbol, view.by_name, view.resolve):
+            with pytest.raises(BadInput):
+                question(text)
+        assert view.history(text) == view.indicator(text) == ()

@@ -27,8 +27,9 @@ def test_a_server_that_goes_away_in_a_write_is_one_error_and_then_found_again(po
 def test_what_breaks_in_the_middle_of_a_write_is_taken_back(graph):
     with_market(graph)
     before = graph.view().graph()
+    happened, edges = event("Lantern beats its forecast", LANTERN)
     with pytest.raises(RuntimeError), graph.storage.changing():
-        graph.write(*event("Lantern beats its forecast", LANTERN)[:1] and ([event("Lantern beats its forecast")[0]],))
+        graph.write([happened], edges)
         graph.expire(SHARE.id)
         raise RuntimeError
     assert graph.view().graph() == before and len(graph.view().nodes()) == len(STANDING)
