@@ -116,6 +116,9 @@ class InvestmentGraph:
     def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
         """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What ended already is left alone."""
         _require_owner(owner)
+        for each in what:
+            for part in (each,) if isinstance(each, str) else each:
+                _require_key(part, "what is to end")
         with self.storage.changing():
             at, begin = self._moment()
             ids = [each for each in what if isinstance(each, str)]
@@ -180,6 +183,8 @@ class InvestmentGraph:
     def _in_order(self, edge: Edge) -> Edge:
         """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the caller's."""
         edge = fit_edge(edge)
+        for end in (edge.source, edge.target):
+            _require_key(end, "an end of an edge")
         symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.vocabulary.edge_types)
         ends = sorted((edge.source, edge.target)) if symmetric else [edge.source, edge.target]
         return Edge(ends[0], edge.type, ends[1], edge.properties)
@@ -194,7 +199,6 @@ class InvestmentGraph:
         prefix = owned_prefix(owner)
         for node in nodes:
             where = f"node {shortly(node.id)}"
-            _require_key(node.id, "the id of a node")
             if not node.id.startswith(prefix) or (not owner and "/" in node.id):
                 do = f"begin it with {shortly(prefix)}" if owner else "write it without / in its id, or give its owner"
                 yield Fault("error", "its id does not say whose it is", where, do + "; investment_node makes such ids")
@@ -301,6 +305,7 @@ def _one_each(nodes: Iterable[Node]) -> list[Node]:
     found: dict[str, Node] = {}
     for node in nodes:
         node = fit_node(node)
+        _require_key(node.id, "the id of a node")
         before = found.get(node.id)
         if before is not None and before.labels != node.labels:
             raise BadInput(f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}")

@@ -235,8 +235,12 @@ def test_a_type_does_not_change(graph):
 def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
     with_market(graph)
     for id in ("a\0b", "half \ud800", "x" * 500, " "):
-        with pytest.raises(BadInput, match="without a NUL|half a surrogate pair|not blank"):
+        with pytest.raises(BadInput, match=r"without a NUL|half a surrogate pair|not blank"):
             graph.write([Node(id, ("Sector",), {"name": "A sector"})])
+        with pytest.raises(BadInput):
+            graph.write(edges=[Edge(LANTERN.id, "in_sector", id)])
+        with pytest.raises(BadInput):
+            graph.expire(id)
     graph.write([investment_node("News", headline="x" * 100_000, note="a\0b")])
     assert graph.view().by_name("x" * 100_000).node.properties["note"] == "a\0b"
     view = graph.view()
