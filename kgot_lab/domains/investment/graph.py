@@ -100,6 +100,10 @@ class InvestmentGraph:
         nodes, edges = _one_each(nodes), [self._in_order(edge) for edge in edges]
         _require_owner(owner)
         given = {key: open_instant(time, "the time something expires") for key, time in (expires_at or {}).items()}
+        if strange := sorted(map(str, given.keys() - {node.id for node in nodes} - set(map(_identity, edges)))):
+            raise BadInput(
+                f"expires_at names {shortly(strange[0])}, which is not among what is written; give its id, or (source, type, target)"
+            )
         with self.storage.changing():
             at, begin = self._moment()
             there = self._there(nodes, edges, owner)
@@ -111,7 +115,7 @@ class InvestmentGraph:
             changed_nodes = [self._keep_node(node, there.get(node.id), owner, at, begin, given) for node in written.values()]
             changed_edges = self._keep_edges(edges, known, owner, at, begin, given)
         new = tuple(id for id in changed_nodes if id)
-        return GraphUpdate(new, changed_edges, len(written) + len({_identity(e) for e in edges}) - len(new) - len(changed_edges), warnings)
+        return GraphUpdate(new, changed_edges, len(written) + len(set(map(_identity, edges))) - len(new) - len(changed_edges), warnings)
 
     def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
         """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What ended already is left alone."""

@@ -80,8 +80,7 @@ def test_what_expired_is_in_no_answer_and_in_the_history(graph, clock):
 
 
 def test_an_edge_is_live_only_if_both_its_ends_are(graph):
-    with_market(graph).write(expires_at={}, nodes=[LANTERN])
-    graph.expire(LANTERN.id)
+    with_market(graph).expire(LANTERN.id)
     view = graph.view()
     assert all(LANTERN.id not in (each.edge.source, each.edge.target) for each in view.edges())
     assert view.edges_from([SHARE.id], ["issued_by"]) == () and view.edges_to([LANTERN.id], ["issued_by"]) == ()
@@ -249,3 +248,9 @@ def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
             with pytest.raises(BadInput):
                 question(text)
         assert view.history(text) == view.indicator(text) == ()
+
+
+def test_an_expiry_of_what_is_not_written_is_an_error(graph):
+    with pytest.raises(BadInput, match="which is not among what is written"):
+        graph.write([SHARE], expires_at={LANTERN.id: None})
+    assert graph.view().nodes() == ()
