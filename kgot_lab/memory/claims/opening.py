@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.tables.opening import opened_at
 from kgot_lab.memory.tables.postgres import CLAIMS_NAMESPACE, PostgresClaims
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.memory.tables.storage import ClaimStorage
-from kgot_lab.stores.opening import resolved
 
 
 def open_claims(
@@ -28,31 +28,18 @@ def open_claims(
     A file is made if there is none and it may be `new`. Raises BadInput for a place that can be none or holds something else, for a file
     that is not there, and for a namespace of a file; StoreUnavailable, StoreDamaged and NotInstalled.
     """
-    require(place, (str, Path), "claims are kept in a file or at an address")
-    storage: ClaimStorage
-    if isinstance(place, str) and "://" in place:
-        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
-            raise BadInput("claims are kept in a file or at postgresql://HOST/NAME, and at no other address")
-        resolved(place)
-        storage = PostgresClaims(place, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
-    elif namespace is not None:
-        raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
-    else:
-        if str(place) != ":memory:":
-            _require_file(place, new)
-        storage = SQLiteClaims(place)
+
+    def in_file() -> ClaimStorage:
+        if not new and str(place) != ":memory:" and not Path(place).exists():
+            raise BadInput(f"there is no memory at {place}: kgot-lab ask QUESTION --memory {place} begins one")
+        return SQLiteClaims(place)
+
+    def on_server(url: str) -> ClaimStorage:
+        return PostgresClaims(url, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
+
+    storage = opened_at(place, "claims", in_file=in_file, on_server=on_server, namespace=namespace)
     try:
         return Claims(storage, accept_from=accept_from, now=now)
     except BaseException:
         storage.close()
         raise
-
-
-def _require_file(place: Path | str, new: bool) -> None:
-    path = Path(place)
-    if not str(place).strip():
-        raise BadInput("claims are kept in a file: give its name, such as memory.db")
-    if path.is_dir():
-        raise BadInput(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
-    if not new and not path.exists():
-        raise BadInput(f"there is no memory at {path}: kgot-lab ask QUESTION --memory {path} begins one")

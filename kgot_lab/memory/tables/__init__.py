@@ -1,1 +1,1 @@
-"""The tables of claims, and the statements that are put to them, in SQLite and in PostgreSQL."""
+"""Tables in SQLite and in PostgreSQL: those of claims with the statements that are put to them, and the layouts of others."""

@@ -1,4 +1,4 @@
-"""A file of claims: how it is opened, told from others, and found to be damaged before anything is written."""
+"""A file of tables: how it is opened, told from others, and found to be damaged before anything is written."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
-from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, FIRST_LEARNT, KEY_TABLE, SQLITE_INDEXES
+from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
-CLAIMS_APPLICATION = 0x6B676C63  # "kglc": how a file of claims is told from any other
-CLAIMS_VERSION = 2  # 1 had no keys
-_KEY_TABLE = f"{KEY_TABLE} WITHOUT ROWID"  # the index is the table
 
-
-def opened_claims(path: Path | None) -> sqlite3.Connection:
-    """A connection to a file of claims, made if there is none there, or to one in memory.
+def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
+    """A connection to a file of tables, made if there is none there, or to one in memory.
 
     Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of them has written to it.
     """
     if path is not None:
-        _refuse_foreign_file(path)
+        _refuse_foreign_file(path, layout)
     connection: sqlite3.Connection | None = None
     try:
         where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
         connection = sqlite3.connect(where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None)
-        _prepare(connection, path)
+        _prepare(connection, path, layout)
         return connection
     except BaseException as error:
         if connection is not None:
@@ -37,14 +32,14 @@ def opened_claims(path: Path | None) -> sqlite3.Connection:
         raise said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error from None
 
 
-def _refuse_foreign_file(path: Path) -> None:
-    """Raise BadInput unless a file is absent, empty or one of claims, by its head alone; its folder is made if there is none."""
+def _refuse_foreign_file(path: Path, layout: Layout) -> None:
+    """Raise BadInput unless a file is absent, empty or of this layout, by its head alone; its folder is made if there is none."""
     require_path(path)
     journal, tries = path.with_name(path.name + "-journal"), 100
     while True:
         being_made = journal.exists()
         try:
-            _look_at_head(path)
+            _look_at_head(path, layout)
             return
         except BadInput:
             if not being_made or not (tries := tries - 1):
@@ -52,26 +47,26 @@ def _refuse_foreign_file(path: Path) -> None:
             time.sleep(0.02)  # another process may be making the file
 
 
-def _look_at_head(path: Path) -> None:
+def _look_at_head(path: Path, layout: Layout) -> None:
     if not holds_something(path):
         return
     try:  # SQLite reads the head: a file opened and closed here would end the locks that this process has on it
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            _refuse_foreign_head(connection, path)
+            _refuse_foreign_head(connection, path, layout)
     except sqlite3.DatabaseError as error:
         refuse_other_kinds(error, path)
         raise said_of_file(error, path) from None
 
 
-def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None) -> None:
-    if _number(connection, "application_id") != CLAIMS_APPLICATION:
+def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
+    if _number(connection, "application_id") != layout.application:
         raise BadInput(f"{path}: an SQLite file that something else made, so it was not touched; give another path")
-    if (version := _number(connection, "user_version")) > CLAIMS_VERSION:
-        newer = f"made by a newer version of this package (format {version}, known is {CLAIMS_VERSION})"
+    if (version := _number(connection, "user_version")) > layout.version:
+        newer = f"made by a newer version of this package (format {version}, known is {layout.version})"
         raise BadInput(f"{path}: {newer}, so it was not touched; update the package")
 
 
-def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
     """Search for damage, make the tables where the file is new, and set what lasts as long as the connection."""
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
@@ -79,25 +74,27 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
         connection.execute("BEGIN IMMEDIATE")  # before there is a log, so that the file's head says from the first what it is
         with connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # another process may have made them
-                head = (f"PRAGMA application_id = {CLAIMS_APPLICATION}", f"PRAGMA user_version = {CLAIMS_VERSION}")
-                for statement in (*CLAIM_TABLES, _KEY_TABLE, *CLAIM_INDEXES, *SQLITE_INDEXES, *head):
+                head = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
+                later = [table.sqlite for table in layout.later]
+                for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite, *head):
                     connection.execute(statement)
-    _refuse_foreign_head(connection, path)
-    if _number(connection, "user_version") < CLAIMS_VERSION:
-        _add_keys(connection)
+    _refuse_foreign_head(connection, path, layout)
+    if _number(connection, "user_version") < layout.version:
+        _bring_up(connection, layout)
     for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _add_keys(connection: sqlite3.Connection) -> None:
-    """Give a file of the first version the keys of its facts."""
+def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
+    """Give a file of an earlier version the tables that it lacks."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if _number(connection, "user_version") < CLAIMS_VERSION:  # another process may have done it
-            connection.execute(_KEY_TABLE)
-            for id, *texts, learnt in connection.execute(FIRST_LEARNT).fetchall():
-                connection.executemany("INSERT INTO fact_keys VALUES (?, ?, ?)", [(key, learnt, id) for key in fact_keys(*texts)])
-            connection.execute(f"PRAGMA user_version = {CLAIMS_VERSION}")
+        for table in layout.later[_number(connection, "user_version") - 1 :]:  # none where another process was first
+            connection.execute(table.sqlite)
+            for row in connection.execute(table.read).fetchall():
+                for made in table.rows(*row):
+                    connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(made))})", made)
+        connection.execute(f"PRAGMA user_version = {layout.version}")
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:

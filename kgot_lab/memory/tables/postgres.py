@@ -1,4 +1,4 @@
-"""Claims in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to them."""
+"""Tables in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.inherited import ELSEWHERE, tell_of_forks
 from kgot_lab.memory.files import LONGEST_WAIT
-from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.statements import (
-    CLAIM_INDEXES,
-    CLAIM_TABLES,
-    FIRST_LEARNT,
-    KEY_TABLE,
-    POSTGRES_INDEXES,
-    SCRUBBED,
-    STANDINGS,
-    TO_SCRUB,
-)
+from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
+from kgot_lab.memory.tables.statements import SCRUBBED, STANDINGS, TO_SCRUB
 from kgot_lab.memory.tables.storage import ClaimRow
 from kgot_lab.stores.postgres.link import Circle, PostgresLink, driver
 from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
@@ -34,31 +25,33 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 CLAIMS_NAMESPACE = "kgot_claims"
-_MARK = "claims of kgot_lab, version "  # on the schema, before the number
-_VERSION = 2  # 1 had no keys
 _ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without samples of texts (see `_make`) the server takes everything for rare: tables are joined in the order they are named in
+# Without samples of texts (see `_made`) the server takes everything for rare: tables are joined in the order they are named in
 # (join_collapse_limit), and standings looked up claim by claim (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
+_TEXT = 'TEXT COLLATE "C"'  # ids and names in the order of their bytes, as in SQLite
 _NAMED = re.compile(r":(\w+)")
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
-SET join_collapse_limit = 1; SET client_min_messages = warning; SET standard_conforming_strings = on;
+SET client_min_messages = warning; SET standard_conforming_strings = on;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"""
 
 
-class PostgresClaims:
-    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there.
+class PostgresTables:
+    """A TableStorage of a layout in the schema `namespace` of the server at a URL, made if there is none there.
 
     A server that went away is found again when it is back. Raises BadInput for a URL that is none, for a schema that something else or a
     newer version made, which is not touched, StoreUnavailable, StoreDamaged where tables are missing, and NotInstalled.
     """
 
-    def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
+    settings = _SETTINGS  # of a connection
+
+    def __init__(self, layout: Layout, url: str, *, namespace: str) -> None:
         require(url, str, "the address of PostgreSQL is a text")
         require(namespace, str, "a namespace is a text")
+        self.layout = layout
         self.namespace, self._url = fit_namespace(namespace), url
-        self._lock = int.from_bytes(hashlib.blake2b(f"{_MARK}{namespace}".encode(), digest_size=8).digest(), "big", signed=True)
+        self._lock = int.from_bytes(hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True)
         self._over: LabError | None = None  # why it can be used no more
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
@@ -66,16 +59,15 @@ class PostgresClaims:
         self._circle = Circle()
         self._link = PostgresLink(self._where, self._greet, self._circle)
         tell_of_forks(self)
-        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had, or is at it
-            self.scrub()
+        self.rows("SELECT 1")  # says at once what there is to say of the server and the schema
 
     def __repr__(self) -> str:
-        return f"<PostgresClaims {self.namespace}>"
+        return f"<{type(self).__name__} {self.namespace}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         given = {name: list(value) if isinstance(value, tuple | set) else value for name, value in (values or {}).items()}
         with self._transaction("BEGIN") as connection:
-            self._waiting.append((_in_postgres(statement), given))
+            self._waiting.append((_in_postgres(self.worded(statement)), given))
             if self._changing and not statement.startswith("SELECT"):
                 return []  # sent with the next question or the end of the change, since every exchange with a server takes time
             return self._sent(connection)
@@ -119,6 +111,111 @@ class PostgresClaims:
                     self._within, self._waiting = None, []
                 self._refuse_over()
 
+    def close(self) -> None:
+        self._over = self._over or BadInput(f"{self!r} was closed: open it again")
+        self._link.close()
+
+    def worded(self, statement: str) -> str:
+        """A statement in the words in which this server answers it fastest."""
+        return statement
+
+    def forked(self) -> None:
+        """In a child: the connection is the parent's."""
+        self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
+        self._within, self._waiting, self._changing = None, [], False
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _refuse_over(self) -> None:
+        if self._over is not None:
+            raise type(self._over)(str(self._over))
+
+    def _where(self) -> str:
+        self._refuse_over()
+        return self._url
+
+    def _greet(self, connection: Connection) -> None:
+        refuse_unfit_server(connection)
+        with connection.transaction():
+            mark = mark_of_schema(connection, self.namespace)
+            if mark is None:
+                self._make(connection)
+            elif mark != self._mark(self.layout.version):
+                self._bring_up(connection, mark)
+        connection.execute(named(self.settings, namespace=self.namespace))
+
+    def _mark(self, version: int) -> str:
+        return f"{self.layout.mark}{version}"
+
+    def _make(self, connection: Connection) -> None:
+        connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
+            connection.execute(statement.replace("TEXT", _TEXT))
+        for statement in (*self.layout.indexes, *self.layout.postgres):
+            connection.execute(statement)
+        self._made(connection)
+
+    def _bring_up(self, connection: Connection, mark: str) -> None:
+        """Give a schema of an earlier version the tables that it lacks; raises BadInput for one that is none."""
+        earlier = [self._mark(version) for version in range(1, self.layout.version)]
+        if mark not in earlier:
+            self._refuse_foreign(mark)
+        connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
+        if mark_of_schema(connection, self.namespace) != mark:  # another process was first
+            return
+        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        for table in self.layout.later[earlier.index(mark) :]:
+            connection.execute(table.postgres.replace("TEXT", _TEXT))
+            for row in connection.execute(table.read).fetchall():
+                for made in table.rows(*row):
+                    connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join(['%s'] * len(made))})", made)
+        self._made(connection)
+
+    def _made(self, connection: Connection) -> None:
+        """Say on the schema what it is, now that all its tables are there."""
+        mark = f"'{self._mark(self.layout.version)}'"
+        connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
+
+    def _refuse_foreign(self, mark: str) -> None:
+        version, known = mark.removeprefix(self.layout.mark), self.layout.version
+        if version != mark and version.isdecimal() and int(version) > known:
+            newer = f"made by a newer version of this package (format {version}, known is {known})"
+            raise BadInput(f"the schema {self.namespace!r} was {newer}, so it was not touched; update the package")
+        raise BadInput(
+            f"the schema {self.namespace!r} is there and holds no {self.layout.name}, so it was not touched; give another namespace"
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """In the place of an error of the server's, raise one that says what to do."""
+        psycopg = driver()
+        lost = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
+        try:
+            yield
+        except psycopg.errors.LockNotAvailable:
+            said = f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
+            raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
+        except tuple(getattr(psycopg.errors, name) for name in lost) as error:
+            raise StoreDamaged(f"{self!r} is damaged ({_whole_line(error)}): put a backup of its schema in its place") from None
+        except psycopg.errors.ProgramLimitExceeded as error:
+            raise BadInput(f"{self!r}: {_whole_line(error)}: no text of more than a billion bytes") from None
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {_whole_line(error)}") from None
+
+
+class PostgresClaims(PostgresTables):
+    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there; raises what every such schema does."""
+
+    settings = f"{_SETTINGS}; SET join_collapse_limit = 1"
+
+    def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
+        super().__init__(CLAIMS_LAYOUT, url, namespace=namespace)
+        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had, or is at it
+            self.scrub()
+
+    def worded(self, statement: str) -> str:
+        return statement.replace(STANDINGS, _STANDINGS_OF_EACH)
+
     def scrub(self) -> None:
         """Write the tables anew without what was deleted, alone; raises StoreUnavailable while someone reads what was there before.
 
@@ -144,88 +241,13 @@ class PostgresClaims:
             time.sleep(pause)
             pause *= 2
 
-    def close(self) -> None:
-        self._over = self._over or BadInput(f"{self!r} was closed: open it again")
-        self._link.close()
-
-    def forked(self) -> None:
-        """In a child: the connection is the parent's."""
-        self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
-        self._within, self._waiting, self._changing = None, [], False
-
-    # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _refuse_over(self) -> None:
-        if self._over is not None:
-            raise type(self._over)(str(self._over))
-
-    def _where(self) -> str:
-        self._refuse_over()
-        return self._url
-
-    def _greet(self, connection: Connection) -> None:
-        refuse_unfit_server(connection)
-        with connection.transaction():
-            mark = mark_of_schema(connection, self.namespace)
-            if mark is None:
-                self._make(connection)
-            elif mark == f"{_MARK}1":
-                self._add_keys(connection)
-            elif mark != f"{_MARK}{_VERSION}":
-                self._refuse_foreign(mark)
-        connection.execute(named(_SETTINGS, namespace=self.namespace))
-
-    def _make(self, connection: Connection) -> None:
-        connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
-        connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + f"'{_MARK}{_VERSION}'")
-        for statement in (*CLAIM_TABLES, KEY_TABLE):  # ids and names in the order of their bytes, as in SQLite
-            connection.execute(statement.replace("TEXT", 'TEXT COLLATE "C"'))
-        for statement in (*CLAIM_INDEXES, *POSTGRES_INDEXES):
-            connection.execute(statement)
-        self._take_no_samples(connection)
-
-    def _add_keys(self, connection: Connection) -> None:
-        """Give a schema of the first version the keys of its facts."""
-        connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
-        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
-        connection.execute(KEY_TABLE.replace("TEXT", 'TEXT COLLATE "C"'))
-        rows = connection.execute(FIRST_LEARNT).fetchall()
-        with connection.cursor() as cursor:
-            keys = [(key, learnt, id) for id, *texts, learnt in rows for key in fact_keys(*texts)]
-            cursor.executemany("INSERT INTO fact_keys VALUES (%s, %s, %s)", keys)
-        self._take_no_samples(connection)
-        connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + f"'{_MARK}{_VERSION}'")
-
-    def _take_no_samples(self, connection: Connection) -> None:
+    def _made(self, connection: Connection) -> None:
+        super()._made(connection)
         texts = """SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")  # else erased texts stay in the server's samples
-
-    def _refuse_foreign(self, mark: str) -> None:
-        version = mark.removeprefix(_MARK)
-        if version != mark and version.isdecimal() and int(version) > _VERSION:
-            newer = f"made by a newer version of this package (format {version}, known is {_VERSION})"
-            raise BadInput(f"the schema {self.namespace!r} was {newer}, so it was not touched; update the package")
-        raise BadInput(f"the schema {self.namespace!r} is there and holds no claims, so it was not touched; give another namespace")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """In the place of an error of the server's, raise one that says what to do."""
-        psycopg = driver()
-        lost = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
-        try:
-            yield
-        except psycopg.errors.LockNotAvailable:
-            said = f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
-            raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
-        except tuple(getattr(psycopg.errors, name) for name in lost) as error:
-            raise StoreDamaged(f"{self!r} is damaged ({_whole_line(error)}): put a backup of its schema in its place") from None
-        except psycopg.errors.ProgramLimitExceeded as error:
-            raise BadInput(f"{self!r}: {_whole_line(error)}: no text of more than a billion bytes") from None
-        except psycopg.Error as error:
-            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {_whole_line(error)}") from None
 
 
 def _kept_by_vacuum(connection: Connection, table: str) -> int:
@@ -253,4 +275,4 @@ def _whole_line(error: Exception) -> str:
 
 @cache
 def _in_postgres(statement: str) -> str:
-    return _NAMED.sub(r"%(\1)s", statement.replace(STANDINGS, _STANDINGS_OF_EACH))
+    return _NAMED.sub(r"%(\1)s", statement)

@@ -1,4 +1,4 @@
-"""Claims in one SQLite file, or in memory: many processes may read it and, one after the other, write to it."""
+"""Tables in one SQLite file, or in memory: many processes may read it and, one after the other, write to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.inherited import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.memory.files import LONGEST_WAIT, said_of_file
-from kgot_lab.memory.tables.file import opened_claims
+from kgot_lab.memory.tables.file import opened_tables
+from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
 from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB
 from kgot_lab.memory.tables.storage import ClaimRow
 
@@ -24,23 +25,22 @@ _ANY = re.compile(r"= ANY\((:\w+)\)")
 _EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 
 
-class SQLiteClaims:
-    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:").
+class SQLiteTables:
+    """A TableStorage of a layout in a file, made if there is none there, or in memory (":memory:").
 
     Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be opened, and StoreDamaged.
     """
 
-    def __init__(self, path: Path | str = ":memory:") -> None:
+    def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
+        self.layout = layout
         self.path = None if path == ":memory:" else Path(path)
         self._lock = threading.RLock()
         self._foreign = False
-        self._connection = opened_claims(self.path)
+        self._connection = opened_tables(self.path, layout)
         tell_of_forks(self)
-        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had
-            self.scrub()
 
     def __repr__(self) -> str:
-        return f"<SQLiteClaims in {self.path or 'memory'}>"
+        return f"<{type(self).__name__} in {self.path or 'memory'}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         given = {
@@ -76,6 +76,39 @@ class SQLiteClaims:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    def close(self) -> None:
+        with self._lock:
+            if not self._foreign:
+                self._connection.close()
+
+    def forked(self) -> None:
+        """In a child: SQLite must not even close a connection there."""
+        keep_for_ever(self._connection)
+        self._foreign = True
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """In the place of an error of SQLite's, raise one that says what to do."""
+        if self._foreign:
+            raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
+        try:
+            yield
+        except sqlite3.ProgrammingError as error:
+            if "closed" not in str(error):
+                raise
+            raise BadInput(f"{self!r} was closed: open it again") from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise said_of_file(error, self.path) from None
+
+
+class SQLiteClaims(SQLiteTables):
+    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every file of tables does."""
+
+    def __init__(self, path: Path | str = ":memory:") -> None:
+        super().__init__(CLAIMS_LAYOUT, path)
+        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had
+            self.scrub()
+
     def scrub(self) -> None:
         """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while another process reads."""
         with self._lock, self._told():
@@ -91,30 +124,6 @@ class SQLiteClaims:
                 wait = "its bytes leave the log when that is done and the file is opened again"
                 raise StoreUnavailable(f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}")
             time.sleep(0.01)
-
-    def close(self) -> None:
-        with self._lock:
-            if not self._foreign:
-                self._connection.close()
-
-    def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there."""
-        keep_for_ever(self._connection)
-        self._foreign = True
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """In the place of an error of SQLite's, raise one that says what to do."""
-        if self._foreign:
-            raise StoreUnavailable(f"{self.path or 'a memory of claims'} {ELSEWHERE}")
-        try:
-            yield
-        except sqlite3.ProgrammingError as error:
-            if "closed" not in str(error):
-                raise
-            raise BadInput(f"{self!r} was closed: open it again") from None
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise said_of_file(error, self.path) from None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What keeps claims: the statements of one file, run in transactions; SQLite here, another engine behind the same five methods."""
+"""What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the same methods."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any, Protocol
 ClaimRow = tuple[Any, ...]
 
 
-class ClaimStorage(Protocol):
-    """Tables of claims, to which the statements of `statements` are put; raises StoreUnavailable, and StoreDamaged."""
+class TableStorage(Protocol):
+    """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
 
     def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...  # [] where it changes something
     def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
     def changing(self) -> AbstractContextManager[None]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
-    def scrub(self) -> None: ...  # what was deleted leaves every file
     def close(self) -> None: ...
+
+
+class ClaimStorage(TableStorage, Protocol):
+    """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
+
+    def scrub(self) -> None: ...  # what was deleted leaves every file

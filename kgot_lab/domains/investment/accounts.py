@@ -1,0 +1,222 @@
+"""Accounts: profiles, positions, watchlists and preferences, in tables of their own and never in the graph; and the outbox.
+
+The graph knows whose a private node is by a key without meaning, the owner, which only these tables can turn into a user.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, get_args
+
+from kgot_lab.domains.investment import statements as sql
+from kgot_lab.domains.investment.briefing import Briefing
+from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for, upper
+from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
+from kgot_lab.memory.tables.opening import open_tables
+from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.types import Json
+
+RiskTolerance = Literal["conservative", "moderate", "aggressive"]
+
+
+@dataclass(frozen=True)
+class HeldPosition:
+    """Shares of an asset; how many, and at what cost, is not shown when it is printed."""
+
+    symbol: str
+    shares: Decimal = field(repr=False)
+    average_cost: Decimal = field(repr=False)
+    added_at: datetime = field(repr=False)
+
+
+@dataclass(frozen=True)
+class UserAccount:
+    """All that is known of a user; printed, it shows nothing of it."""
+
+    user: str = field(repr=False)
+    owner: str = field(repr=False)  # whose private nodes in the graph are theirs
+    risk_tolerance: RiskTolerance = field(repr=False)
+    horizon: str = field(repr=False)
+    goals: tuple[Json, ...] = field(repr=False)
+    preferences: Mapping[str, Json] = field(repr=False, hash=False)
+    positions: tuple[HeldPosition, ...] = field(repr=False)
+    watchlist: tuple[str, ...] = field(repr=False)
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The symbols of the positions."""
+        return frozenset(each.symbol for each in self.positions)
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    """A briefing that waits to be sent, or was sent; its key tells a receiver that it comes again."""
+
+    key: str
+    user: str = field(repr=False)
+    body: Mapping[str, Json] = field(repr=False, hash=False)
+    created_at: datetime
+    sent_at: datetime | None
+
+
+class Accounts:
+    """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an owner."""
+
+    def __init__(
+        self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now, new_owner: Callable[[], str] = lambda: secrets.token_hex(8)
+    ) -> None:
+        self.storage, self.now, self._new_owner = storage, now, new_owner
+
+    def __repr__(self) -> str:
+        return f"<Accounts in {self.storage!r}>"
+
+    def __enter__(self) -> Accounts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.storage.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def users(self) -> tuple[str, ...]:
+        """The users, by name."""
+        return tuple(user for (user,) in self.storage.rows(sql.USERS))
+
+    def account(self, user: str) -> UserAccount:
+        """All that is known of a user; raises BadInput where there is no such profile."""
+        with self.storage.reading():
+            ((owner, risk, horizon, goals, preferences),) = self._profile(user) or self._refuse_unknown()
+            user = _user(user)
+            positions = self.storage.rows(sql.POSITIONS, {"user": user})
+            watched = self.storage.rows(sql.WATCHED, {"user": user})
+        held = tuple(HeldPosition(symbol, Decimal(shares), Decimal(cost), moment(at)) for symbol, shares, cost, at in positions)
+        told = tuple(json.loads(goals)), json.loads(preferences)
+        return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+
+    def set_profile(
+        self,
+        user: str,
+        *,
+        risk_tolerance: RiskTolerance = "moderate",
+        horizon: str = "",
+        goals: Iterable[Json] = (),
+        preferences: Mapping[str, Json] | None = None,
+    ) -> UserAccount:
+        """Make the profile of a user, or write it anew; the owner stays the one it was given first."""
+        user = _user(user)
+        require(horizon, str, "a horizon is a text")
+        if risk_tolerance not in get_args(RiskTolerance):
+            raise UnknownName("risk tolerance", str(risk_tolerance), get_args(RiskTolerance))
+        try:
+            told = {"goals": json.dumps(list(goals), allow_nan=False), "preferences": json.dumps(dict(preferences or {}), allow_nan=False)}
+        except (TypeError, ValueError):
+            raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
+        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": asked_for(horizon)}
+        with self.storage.changing():
+            if self._profile(user):
+                self.storage.rows(sql.CHANGE_PROFILE, values)
+            else:
+                self.storage.rows(sql.NEW_PROFILE, values | {"owner": self._new_owner()})
+            return self.account(user)
+
+    def set_position(self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str) -> None:
+        """Note how many shares of an asset a user holds, and at what cost on average; none ends the position.
+
+        Raises BadInput for a position without a symbol and for what is no number, without repeating what was given.
+        """
+        key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
+        count, cost = _amount(shares, "the shares of a position"), _amount(average_cost, "the average cost of a position")
+        with self.storage.changing():
+            self._profile(user) or self._refuse_unknown()
+            if not count:
+                self.storage.rows(sql.END_POSITION, key)
+            else:
+                values = {"shares": str(count), "avg_cost": str(cost), "at": instant(self.now(), "now")}
+                self.storage.rows(sql.SET_POSITION, key | values)
+
+    def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
+        """Put an asset on a user's watchlist, or take it off."""
+        key = {"user": _user(user), "symbol": _symbol(symbol, "an entry of a watchlist")}
+        with self.storage.changing():
+            self._profile(user) or self._refuse_unknown()
+            if stop:
+                self.storage.rows(sql.UNWATCH, key)
+            else:
+                self.storage.rows(sql.WATCH, key | {"at": instant(self.now(), "now")})
+
+    # --- the outbox ---------------------------------------------------------------------------------------------------
+
+    def post(self, briefing: Briefing) -> bool:
+        """Put a briefing in the outbox, once for ever by its key; whether it was not there before."""
+        with self.storage.changing():
+            if self.storage.rows(sql.IN_OUTBOX, {"key": briefing.key}):
+                return False
+            self._profile(briefing.user) or self._refuse_unknown()
+            body = json.dumps(briefing.to_json(), sort_keys=True)
+            at = instant(self.now(), "now")
+            self.storage.rows(sql.POST, {"key": briefing.key, "user": briefing.user, "body": body, "at": at})
+            return True
+
+    def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
+        """The briefings that were posted, the oldest first; or those only that wait to be sent."""
+        return tuple(
+            OutboxEntry(key, user, json.loads(body), moment(created), open_moment(sent))
+            for key, user, body, created, sent in self.storage.rows(sql.UNSENT if unsent else sql.POSTED)
+        )
+
+    def mark_sent(self, key: str) -> None:
+        """Note that a briefing was sent; the first time counts."""
+        with self.storage.changing():
+            key = asked_for(key)
+            if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
+                raise BadInput("no briefing in the outbox has this key; take one of outbox()")
+            self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
+        return self.storage.rows(sql.PROFILE, {"user": _user(user)})
+
+    def _refuse_unknown(self) -> list[tuple[str, RiskTolerance, str, str, str]]:
+        raise BadInput("this user has no profile; make one with set_profile")
+
+
+def open_accounts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> Accounts:
+    """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place of a graph."""
+    return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
+
+
+def _user(user: str) -> str:
+    if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_ID:
+        raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} letters")
+    return asked_for(user)
+
+
+def _symbol(symbol: str, what: str) -> str:
+    if not upper(symbol):
+        raise BadInput(f"{what} has the symbol of an asset, such as AAPL; give it")
+    return upper(symbol)
+
+
+def _amount(value: Decimal | int | str, what: str) -> Decimal:
+    """A number, exactly as it was written; a float is not, so it is refused."""
+    try:
+        amount = Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None
+    except InvalidOperation:
+        amount = None
+    if amount is None or not amount.is_finite() or amount < 0:
+        raise BadInput(f'{what} is a number, 0 or more, as a whole number, a Decimal or a text such as "12.5"')
+    return amount

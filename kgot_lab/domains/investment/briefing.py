@@ -1,0 +1,188 @@
+"""The briefing: whether a user is to hear of a signal, decided from the signal, what it reaches, and what the user holds and wants.
+
+A briefing needs a signal: an insight of type signal with an action, that is live and reaches an asset which the user holds or watches. An
+event that reaches a holding is no reason by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from kgot_lab.domains.investment.naming import shown_name, upper
+from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView
+from kgot_lab.errors import BadInput
+from kgot_lab.types import Json, Node
+
+DISCLAIMER = "This repeats what a graph was told; it is not financial advice."
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What of a user's preferences decides about briefings; all other preferences are left to who reads them."""
+
+    least_strength: float = 0.0
+    least_weight: float = 0.0
+    muted: frozenset[str] = frozenset()  # symbols
+    actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
+    watchlist: bool = True  # whether what is only watched counts
+
+    @classmethod
+    def of(cls, preferences: Mapping[str, Json]) -> Wishes:
+        """The wishes in some preferences, under "briefings"; raises BadInput for what they cannot be."""
+        given = preferences.get("briefings", {})
+        try:
+            if not isinstance(given, Mapping) or not given.keys() <= cls.__dataclass_fields__.keys():
+                raise TypeError
+            sets = {name: frozenset(map(str, given[name])) for name in ("muted", "actions") if name in given}
+            wishes = cls(**dict(given) | sets)
+            float(wishes.least_strength), float(wishes.least_weight)
+            return wishes
+        except (TypeError, ValueError):
+            known = ", ".join(cls.__dataclass_fields__)
+            raise BadInput(f"preferences for briefings are {known}: two numbers, two lists, and true or false") from None
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A signal with what it was derived from, and how long all of that is live."""
+
+    insight: DatedNode
+    evidence: tuple[Node, ...] = ()
+    asked_at: datetime | None = None  # when it was live
+
+    @property
+    def action(self) -> str:
+        """What it says to do; '' where it is no signal with an action."""
+        properties = self.insight.node.properties
+        is_signal = self.insight.node.labels == ("Insight",) and properties.get("type") == "signal"
+        return str(properties.get("action") or "") if is_signal else ""
+
+    @property
+    def strength(self) -> float:
+        """How sure it is; a signal that does not say counts in full."""
+        return float(self.insight.node.properties.get("strength", 1.0))
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What a user is told: of which signal, what it bears upon, by which paths, from what evidence, and until when that is fresh."""
+
+    user: str = field(repr=False)
+    signal: str
+    action: str
+    strength: float
+    summary: str
+    reached: tuple[ReachedAsset, ...]
+    held: frozenset[str] = field(repr=False)
+    evidence: tuple[Node, ...]
+    generated_at: datetime
+    live_until: datetime | None
+
+    @property
+    def key(self) -> str:
+        """The same for the same user, signal and action, however often it is decided: what makes a repeat impossible."""
+        return hashlib.blake2b(json.dumps([self.user, self.signal, self.action]).encode(), digest_size=16).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """The briefing in words, with its disclaimer."""
+        symbols = [f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached]
+        lines = [f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}: {self.summary}"]
+        lines += [f"path: {each} (weight {each.weight:.2f})" for each in self.reached]
+        lines += [f"evidence: {shown_name(each)} ({each.id})" for each in self.evidence]
+        until = self.live_until.isoformat() if self.live_until else "no time that is known"
+        return "\n".join([*lines, f"generated {self.generated_at.isoformat()}, fresh until {until}", DISCLAIMER])
+
+    def to_json(self) -> dict[str, Json]:
+        """What is put in the outbox."""
+        return {
+            "key": self.key,
+            "signal": self.signal,
+            "action": self.action,
+            "strength": self.strength,
+            "symbols": [each.symbol for each in self.reached],
+            "paths": [[_hop(hop) for hop in each.path] for each in self.reached],
+            "weights": [each.weight for each in self.reached],
+            "evidence": [each.id for each in self.evidence],
+            "generated_at": self.generated_at.isoformat(),
+            "live_until": self.live_until.isoformat() if self.live_until else None,
+            "text": self.text,
+        }
+
+
+class Withheld(NamedTuple):
+    """Why there is no briefing."""
+
+    reason: str
+
+
+class Holdings(NamedTuple):
+    """What a user holds and watches, by symbol."""
+
+    user: str
+    held: frozenset[str]
+    watched: frozenset[str] = frozenset()
+
+
+def signals(view: InvestmentView) -> tuple[Signal, ...]:
+    """The live signals with an action that an owner sees, each with the live nodes it was derived from, by id."""
+    with view.reading():
+        found = [each for each in view.nodes("Insight") if Signal(each).action]
+        edges = view.edges_from([each.node.id for each in found], ["derived_from"])
+        sources = {each.node.id: each.node for each in view.nodes_by_id(edge.edge.target for edge in edges)}
+    by_signal: dict[str, dict[str, Node]] = {}
+    for edge in edges:
+        by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
+    return tuple(Signal(each, tuple(by_signal.get(each.node.id, {}).values()), view.time) for each in found)
+
+
+def decide(signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()) -> Briefing | Withheld:
+    """A briefing where a user is to hear of a signal, or why not: a pure function of what it is given."""
+    if not signal.action:
+        return Withheld("it is no signal with an action")
+    at, expires = signal.asked_at, signal.insight.expires_at
+    if at is not None and expires is not None and expires <= at:
+        return Withheld("the signal has expired")
+    if signal.action not in wishes.actions:
+        return Withheld("the user does not want to hear of this action")
+    if signal.strength < wishes.least_strength:
+        return Withheld("the signal is weaker than the user wants to hear of")
+    wanted = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
+    wanted -= {upper(symbol) for symbol in wishes.muted}
+    theirs = [each for each in reached if each.symbol in wanted]
+    near = tuple(each for each in theirs if each.weight >= wishes.least_weight)
+    if not near:
+        return Withheld("what it reaches is too far away" if theirs else "it reaches nothing that the user holds or watches")
+    properties = signal.insight.node.properties
+    return Briefing(
+        holdings.user,
+        signal.insight.node.id,
+        signal.action,
+        signal.strength,
+        str(properties["summary"]),
+        near,
+        holdings.held,
+        signal.evidence,
+        signal.insight.created_at,
+        min((each.live_until for each in near if each.live_until is not None), default=None),
+    )
+
+
+def briefings(
+    view: InvestmentView, holdings: Holdings, wishes: Wishes = Wishes(), *, decays: Mapping[str, float] = DECAYS
+) -> Iterable[Briefing]:
+    """The briefings that a user's view of the graph calls for now, by signal; to ask again gives the same, with the same keys."""
+    for signal in signals(view):
+        decided = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
+        if isinstance(decided, Briefing):
+            yield decided
+
+
+def _hop(hop: PathHop) -> list[Json]:
+    return [hop.source.id, hop.by, hop.target.id, hop.forward]

@@ -1,0 +1,179 @@
+"""Reach: which assets an event, a piece of news or an insight bears upon, by which path, and how much of it is left after each hop.
+
+The walk goes from what is affected down to assets: institution to asset class, class to sector, sector to company, company to asset. It
+passes at most one institution and joins at most two companies. What an asset belongs to itself takes the place of the class that its
+company's sector belongs to: a bond of a technology company is not reached through Equities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from kgot_lab.domains.investment.naming import shown_name, upper
+from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView
+from kgot_lab.errors import BadInput, described_value
+from kgot_lab.memory.claims.times import open_moment
+from kgot_lab.types import Node
+
+# What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not walked.
+DECAYS: Mapping[str, float] = {
+    "affects": 0.9,
+    "about": 1.0,
+    "mentions": 0.6,
+    "issued_by": 0.9,
+    "in_sector": 0.7,
+    "belongs_to": 0.7,
+}
+OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
+_OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}  # from where one may begin or pass
+_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked against their arrows, from the whole to its parts
+_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both ways, once in a path
+
+
+@dataclass(frozen=True)
+class PathHop:
+    """One hop of a path: from a node to another by an edge type, along its arrow or against it, and when edge or node expires."""
+
+    source: Node
+    by: str
+    target: Node
+    forward: bool
+    expires: int | None
+
+    def __str__(self) -> str:
+        return f"-{self.by}-> {shown_name(self.target)}" if self.forward else f"<-{self.by}- {shown_name(self.target)}"
+
+
+@dataclass(frozen=True)
+class ReachedAsset:
+    """An asset that is reached, the best path to it, how much is left at its end (0 to 1), and until when all of the path is live."""
+
+    asset: Node
+    symbol: str
+    path: tuple[PathHop, ...]
+    weight: float
+    live_until: datetime | None
+
+    def __str__(self) -> str:
+        return " ".join([shown_name(self.path[0].source if self.path else self.asset), *map(str, self.path)])
+
+
+class _State(NamedTuple):
+    """Where a walk is: at a node of a type, and what it may not do again."""
+
+    id: str
+    type: str
+    institutions: int = 0
+    through_class: bool = False
+    across: bool = False
+
+
+class _Way(NamedTuple):
+    """How a walk came to its state."""
+
+    weight: float
+    hops: tuple[PathHop, ...]
+
+    @property
+    def order(self) -> tuple[float, int, tuple[str, ...]]:
+        """Best first: the heaviest, then the shortest, then by ids."""
+        return -self.weight, len(self.hops), tuple(f"{hop.target.id} {hop.by}" for hop in self.hops)
+
+
+def reach(view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS) -> tuple[ReachedAsset, ...]:
+    """The live assets that a live node bears upon, by the heaviest path to each, heaviest first.
+
+    `DECAYS | OPTIONAL_DECAYS` also goes from company to company and between correlated assets. Raises BadInput for a start that is not
+    live, and for a decay that is not more than 0 and at most 1.
+    """
+    for name, decay in decays.items():
+        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
+            said = f"the decay of {name} is a number more than 0 and at most 1, not {described_value(decay)}"
+            raise BadInput(f"{said}; leave out what is not to be walked")
+    with view.reading():
+        first = view.node(start)
+        nodes = {start: first}
+        begin = _State(start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution"))
+        ways = {begin: _Way(1.0, ())}
+        frontier = [begin]
+        while frontier:
+            frontier = _next_level(view, frontier, ways, nodes, decays)
+    return _assets(ways, nodes, first)
+
+
+def _next_level(
+    view: InvestmentView, frontier: list[_State], ways: dict[_State, _Way], nodes: dict[str, DatedNode], decays: Mapping[str, float]
+) -> list[_State]:
+    """One hop further from every state of a level, with a few questions to the tables for all of them; the states that got a better way."""
+    edges = _edges_around(view, {state.id for state in frontier}, decays)
+    ends = {end for found in edges.values() for edge, _ in found for end in (edge.edge.source, edge.edge.target)}
+    nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
+    found: list[tuple[_State, _Way]] = []
+    own = _with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
+    for state in frontier:
+        way = ways[state]
+        for edge, forward in edges.get(state.id, ()):
+            id = edge.edge.target if forward else edge.edge.source
+            after = _after(state, edge.edge.type, forward, id, nodes[id].node.labels[0], own)
+            if after is not None:
+                expires = _sooner((edge.expires, nodes[id].expires))
+                hop = PathHop(nodes[state.id].node, edge.edge.type, nodes[id].node, forward, expires)
+                found.append((after, _Way(way.weight * decays[edge.edge.type], (*way.hops, hop))))
+    better: dict[_State, None] = {}
+    for after, way in found:
+        if after not in ways or way.order < ways[after].order:
+            ways[after] = way
+            better[after] = None
+    return list(better)
+
+
+def _edges_around(view: InvestmentView, ids: set[str], decays: Mapping[str, float]) -> dict[str, list[tuple[DatedEdge, bool]]]:
+    """The edges that are walked from some nodes, each with whether along its arrow."""
+    around: dict[str, list[tuple[DatedEdge, bool]]] = {}
+    outward = [type for type in (*dict.fromkeys(_OUTWARD.values()), *_ACROSS) if type in decays]
+    inward = [type for type in (*_INWARD, *_ACROSS) if type in decays]
+    for edge in view.edges_from(ids, outward):
+        around.setdefault(edge.edge.source, []).append((edge, True))
+    for edge in view.edges_to(ids, inward):
+        around.setdefault(edge.edge.target, []).append((edge, False))
+    return around
+
+
+def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[str]) -> _State | None:
+    """Where a hop leads, or None where it is not walked from here."""
+    if by in _ACROSS:
+        return None if state.across else state._replace(id=id, type=type, across=True)
+    if forward:
+        if _OUTWARD.get(state.type) != by or type in ("News", "Insight"):
+            return None
+        institutions = state.institutions + (type == "Institution")
+        return None if institutions > 1 else state._replace(id=id, type=type, institutions=institutions)
+    if by == "issued_by" and state.through_class and id in own:
+        return None  # its own class takes the place of the inherited one
+    return state._replace(id=id, type=type, through_class=state.through_class or by == "belongs_to")
+
+
+def _with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
+    """Those of some assets that belong to an asset class themselves."""
+    return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
+
+
+def _assets(ways: Mapping[_State, _Way], nodes: Mapping[str, DatedNode], first: DatedNode) -> tuple[ReachedAsset, ...]:
+    best: dict[str, _Way] = {}
+    for state, way in ways.items():
+        if state.type == "Asset" and (state.id not in best or way.order < best[state.id].order):
+            best[state.id] = way
+    found = []
+    for id in sorted(best, key=lambda id: best[id].order):
+        node, way = nodes[id].node, best[id]
+        until = open_moment(_sooner((first.expires, *(hop.expires for hop in way.hops))))
+        found.append(ReachedAsset(node, upper(node.properties["symbol"]), way.hops, way.weight, until))
+    return tuple(found)
+
+
+def _sooner(expiries: Iterable[int | None]) -> int | None:
+    """The first of some expiries; None where nothing expires."""
+    return min((each for each in expiries if each is not None), default=None)

@@ -1,0 +1,111 @@
+"""All SQL of the investment graph and of the accounts, in what SQLite and PostgreSQL have in common.
+
+A row of nodes, edges or indicators is never rewritten but for the change that closed it, so what was live at a time can be asked for ever:
+it was opened by then, not yet closed, and not yet expired. An owner is '' where all share a row.
+"""
+
+from __future__ import annotations
+
+from kgot_lab.memory.tables.layout import Layout
+
+GRAPH_LAYOUT = Layout(
+    "investment graphs",
+    0x6B676C69,  # "kgli"
+    (
+        "CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL)",
+        """CREATE TABLE nodes (owner TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL, symbol TEXT NOT NULL,
+             properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT)""",
+        """CREATE TABLE edges (owner TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
+             properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT)""",
+        """CREATE TABLE indicators (name TEXT NOT NULL, period BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL, source TEXT NOT NULL,
+             opened BIGINT NOT NULL, closed BIGINT)""",
+    ),
+    (
+        "CREATE UNIQUE INDEX nodes_now ON nodes (id) WHERE closed IS NULL",
+        "CREATE INDEX nodes_by_id ON nodes (id)",
+        "CREATE INDEX nodes_by_type ON nodes (type)",
+        "CREATE INDEX nodes_by_symbol ON nodes (symbol)",
+        "CREATE UNIQUE INDEX edges_now ON edges (owner, source, type, target) WHERE closed IS NULL",
+        "CREATE INDEX edges_by_source ON edges (source)",
+        "CREATE INDEX edges_by_target ON edges (target)",
+        "CREATE UNIQUE INDEX indicators_now ON indicators (name, period) WHERE closed IS NULL",
+        "CREATE INDEX indicators_by_name ON indicators (name, period)",
+    ),
+    ("CREATE INDEX nodes_by_name ON nodes (name)",),
+    ("CREATE INDEX nodes_by_name ON nodes USING hash (name)",),  # a headline may be longer than other indexes take
+)
+
+LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
+LAST_NUMBER = "SELECT coalesce(max(id), 0) FROM changes"
+ADD_CHANGE = "INSERT INTO changes (id, at, clock) VALUES (:id, :at, :clock)"
+
+_NODE = "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
+_EDGE = "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
+_OWN = "{0}.owner IN ('', :owner)"
+_THEN = _OWN + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
+_LIVE = _THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
+
+LIVE_NODES = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_LIVE.format('n')}"
+LIVE_EDGES = f"""SELECT {_EDGE} FROM edges e JOIN nodes s ON s.id = e.source JOIN nodes t ON t.id = e.target
+  WHERE {_LIVE.format("e")} AND {_LIVE.format("s")} AND {_LIVE.format("t")}"""
+NODES_BY_ID = f"{LIVE_NODES} AND n.id = ANY(:ids)"
+NODES_OF_TYPES = f"{LIVE_NODES} AND n.type = ANY(:types)"
+NODES_BY_SYMBOL = f"{LIVE_NODES} AND n.symbol = :symbol AND n.type = :type"
+NODES_BY_NAME = f"{LIVE_NODES} AND n.name = :name"
+EDGES_FROM = f"{LIVE_EDGES} AND e.source = ANY(:ids) AND e.type = ANY(:types)"
+EDGES_TO = f"{LIVE_EDGES} AND e.target = ANY(:ids) AND e.type = ANY(:types)"
+
+NODE_HISTORY = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.id = :id ORDER BY n.opened"
+EDGE_HISTORY = f"SELECT {_EDGE} FROM edges e WHERE {_OWN.format('e')} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"
+
+OPEN_NODES = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.closed IS NULL AND n.id = ANY(:ids)"
+OPEN_EDGES = f"SELECT {_EDGE} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
+CLOSE_NODE = "UPDATE nodes SET closed = :at WHERE id = :id AND closed IS NULL AND owner = :owner"
+CLOSE_EDGE = """UPDATE edges SET closed = :at
+  WHERE owner = :owner AND source = :source AND type = :type AND target = :target AND closed IS NULL"""
+OPEN_NODE = """INSERT INTO nodes (owner, id, type, name, symbol, properties, created_at, expires_at, opened)
+  VALUES (:owner, :id, :type, :name, :symbol, :properties, :created_at, :expires_at, :at)"""
+OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, created_at, expires_at, opened)
+  VALUES (:owner, :source, :type, :target, :properties, :created_at, :expires_at, :at)"""
+
+VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
+  WHERE i.name = :name AND i.opened <= :at AND (i.closed IS NULL OR i.closed > :at) ORDER BY i.period"""
+OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
+CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
+
+# --- accounts: whose holdings they are lies here alone ----------------------------------------------------------------
+
+ACCOUNTS_LAYOUT = Layout(
+    "investment accounts",
+    0x6B676C75,  # "kglu"
+    (
+        """CREATE TABLE profiles (user_id TEXT PRIMARY KEY, owner TEXT NOT NULL UNIQUE, risk_tolerance TEXT NOT NULL,
+             horizon TEXT NOT NULL, goals TEXT NOT NULL, preferences TEXT NOT NULL)""",
+        """CREATE TABLE positions (user_id TEXT NOT NULL REFERENCES profiles (user_id), symbol TEXT NOT NULL, shares TEXT NOT NULL,
+             avg_cost TEXT NOT NULL, added_at BIGINT NOT NULL, PRIMARY KEY (user_id, symbol))""",
+        """CREATE TABLE watchlist (user_id TEXT NOT NULL REFERENCES profiles (user_id), symbol TEXT NOT NULL, added_at BIGINT NOT NULL,
+             PRIMARY KEY (user_id, symbol))""",
+        """CREATE TABLE outbox (key TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES profiles (user_id), body TEXT NOT NULL,
+             created_at BIGINT NOT NULL, sent_at BIGINT)""",
+    ),
+)
+
+USERS = "SELECT user_id FROM profiles ORDER BY user_id"
+PROFILE = "SELECT owner, risk_tolerance, horizon, goals, preferences FROM profiles WHERE user_id = :user"
+NEW_PROFILE = """INSERT INTO profiles (user_id, owner, risk_tolerance, horizon, goals, preferences)
+  VALUES (:user, :owner, :risk_tolerance, :horizon, :goals, :preferences)"""
+CHANGE_PROFILE = """UPDATE profiles SET risk_tolerance = :risk_tolerance, horizon = :horizon, goals = :goals, preferences = :preferences
+  WHERE user_id = :user"""
+POSITIONS = "SELECT symbol, shares, avg_cost, added_at FROM positions WHERE user_id = :user ORDER BY symbol"
+SET_POSITION = """INSERT INTO positions (user_id, symbol, shares, avg_cost, added_at) VALUES (:user, :symbol, :shares, :avg_cost, :at)
+  ON CONFLICT (user_id, symbol) DO UPDATE SET shares = excluded.shares, avg_cost = excluded.avg_cost"""
+END_POSITION = "DELETE FROM positions WHERE user_id = :user AND symbol = :symbol"
+WATCHED = "SELECT symbol FROM watchlist WHERE user_id = :user ORDER BY symbol"
+WATCH = "INSERT INTO watchlist (user_id, symbol, added_at) VALUES (:user, :symbol, :at) ON CONFLICT (user_id, symbol) DO NOTHING"
+UNWATCH = "DELETE FROM watchlist WHERE user_id = :user AND symbol = :symbol"
+
+IN_OUTBOX = "SELECT 1 FROM outbox WHERE key = :key"
+POST = """INSERT INTO outbox (key, user_id, body, created_at) VALUES (:key, :user, :body, :at) ON CONFLICT (key) DO NOTHING"""
+POSTED = "SELECT key, user_id, body, created_at, sent_at FROM outbox ORDER BY created_at, key"
+UNSENT = "SELECT key, user_id, body, created_at, sent_at FROM outbox WHERE sent_at IS NULL ORDER BY created_at, key"
+MARK_SENT = "UPDATE outbox SET sent_at = :at WHERE key = :key AND sent_at IS NULL"

@@ -1,0 +1,205 @@
+"""The graph as one owner sees it at one time: what is live then, what a name stands for, and what was before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kgot_lab.domains.investment import statements as sql
+from kgot_lab.domains.investment.naming import SYMBOLS, asked_for, fold, shown_name, upper
+from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.memory.claims.times import moment, open_moment
+from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.schemas.vocabulary import Vocabulary
+from kgot_lab.types import Edge, Node
+
+FOREVER = 2**62  # microseconds: after every time
+
+
+@dataclass(frozen=True)
+class DatedNode:
+    """A version of a node: whose it is ('' is shared), and when it was created, expires (None: never), was opened and closed.
+
+    Times are microseconds since 1970.
+    """
+
+    node: Node
+    owner: str
+    created: int
+    expires: int | None
+    opened: int
+    closed: int | None
+
+    @property
+    def created_at(self) -> datetime:
+        return moment(self.created)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return open_moment(self.expires)
+
+
+@dataclass(frozen=True)
+class DatedEdge:
+    """A version of an edge, dated as a node is; the edge's own `key` is its owner."""
+
+    edge: Edge
+    owner: str
+    created: int
+    expires: int | None
+    opened: int
+    closed: int | None
+
+    @property
+    def created_at(self) -> datetime:
+        return moment(self.created)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return open_moment(self.expires)
+
+
+@dataclass(frozen=True)
+class IndicatorValue:
+    """A value of an indicator, the time it is of, and who said so."""
+
+    period: datetime
+    value: float
+    source: str
+
+
+def dated_node(row: Sequence[Any]) -> DatedNode:
+    """A node from a row of the tables."""
+    owner, id, type, properties, *times = row
+    return DatedNode(Node(id, (type,), json.loads(properties)), owner, *times)
+
+
+def dated_edge(row: Sequence[Any]) -> DatedEdge:
+    """An edge from a row of the tables."""
+    owner, source, type, target, properties, *times = row
+    return DatedEdge(Edge(source, type, target, json.loads(properties), owner), owner, *times)
+
+
+class InvestmentView:
+    """What is live in a graph for an owner ('' sees what all share) at a time, in microseconds; it only reads."""
+
+    def __init__(self, storage: TableStorage, owner: str, at: int, vocabulary: Vocabulary) -> None:
+        self.storage, self.owner, self.at, self.vocabulary = storage, owner, at, vocabulary
+
+    @property
+    def time(self) -> datetime:
+        """When this is."""
+        return moment(self.at)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """All that is read within is of one state of the tables, whatever others write meanwhile."""
+        return self.storage.reading()
+
+    # --- what is live -------------------------------------------------------------------------------------------------
+
+    def node(self, id: str) -> DatedNode:
+        """A live node by its id; raises BadInput where there is none for this owner at this time."""
+        require(id, str, "the id of a node is a text")
+        for found in self.nodes_by_id([asked_for(id)]):
+            return found
+        raise BadInput(f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were")
+
+    def nodes(self, *types: str) -> tuple[DatedNode, ...]:
+        """The live nodes of some types, or all, by id."""
+        chosen = [self.vocabulary.node_type(type).name for type in types]
+        return self._nodes(sql.NODES_OF_TYPES if chosen else sql.LIVE_NODES, types=chosen)
+
+    def nodes_by_id(self, ids: Iterable[str]) -> tuple[DatedNode, ...]:
+        """Those of some nodes that are live."""
+        return self._nodes(sql.NODES_BY_ID, ids=sorted(set(ids)))
+
+    def edges(self) -> tuple[DatedEdge, ...]:
+        """The live edges: both their ends are live too."""
+        return self._edges(sql.LIVE_EDGES)
+
+    def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
+        """The live edges of some types that start at some nodes."""
+        return self._edges(sql.EDGES_FROM, ids=sorted(set(ids)), types=sorted(types))
+
+    def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
+        """The live edges of some types that end at some nodes."""
+        return self._edges(sql.EDGES_TO, ids=sorted(set(ids)), types=sorted(types))
+
+    def graph(self) -> PropertyGraph:
+        """All that is live, as a graph to draw, search and compare."""
+        with self.reading():
+            return PropertyGraph.of((each.node for each in self.nodes()), (each.edge for each in self.edges()))
+
+    def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
+        """The values of an indicator as they were known at this time, by the time they are of."""
+        rows = self.storage.rows(sql.VALUES_THEN, {"name": asked_for(name), "at": self.at})
+        return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
+
+    # --- what was -----------------------------------------------------------------------------------------------------
+
+    def history(self, id: str) -> tuple[DatedNode, ...]:
+        """Every version of a node that this owner may see, whenever it was, the first one first: for an audit, not for an answer."""
+        return tuple(map(dated_node, self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": asked_for(id)})))
+
+    def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
+        """Every version of the edges of a node that this owner may see, the first ones first."""
+        return tuple(map(dated_edge, self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": asked_for(id)})))
+
+    # --- what a name stands for ---------------------------------------------------------------------------------------
+
+    def by_symbol(self, symbol: str) -> DatedNode:
+        """The asset with a symbol; raises BadInput where there is none, or more than one, naming them."""
+        return self._by_symbol("Asset", symbol)
+
+    def by_ticker(self, ticker: str) -> DatedNode:
+        """The company with a ticker; raises BadInput where there is none, or where companies share it, naming them."""
+        return self._by_symbol("Company", ticker)
+
+    def by_name(self, name: str, type: str = "") -> DatedNode:
+        """The node with a name, of a type where that is given; raises BadInput where there is none, or more than one, naming them."""
+        require(name, str, "a name is a text")
+        wanted = self.vocabulary.node_type(type).name if type else ""
+        found = [each for each in self._nodes(sql.NODES_BY_NAME, name=fold(name)) if wanted in ("", each.node.labels[0])]
+        return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
+
+    def resolve(self, text: str) -> DatedNode:
+        """What a text stands for: a symbol, or else a ticker, or else a name; raises BadInput where that is nothing, or not one thing."""
+        require(text, str, "what is looked for is a text")
+        for type in SYMBOLS:
+            if found := self._of_symbol(type, text):
+                return self._only(found, f"the {SYMBOLS[type]} {shortly(text)}", "give the id of the one that is meant")
+        return self.by_name(text)
+
+    def _by_symbol(self, type: str, symbol: str) -> DatedNode:
+        if not upper(symbol):
+            raise BadInput(f"to look for a node of type {type}, give its {SYMBOLS[type]}")
+        what = f"the {SYMBOLS[type]} {shortly(upper(symbol))}"
+        return self._only(self._of_symbol(type, symbol), what, "give the id of the one that is meant")
+
+    def _of_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
+        return self._nodes(sql.NODES_BY_SYMBOL, symbol=upper(symbol), type=type) if upper(symbol) else ()
+
+    def _only(self, found: Sequence[DatedNode], what: str, do: str) -> DatedNode:
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
+        raise BadInput(f"{what} is shared by {' and '.join(_told(each.node) for each in found)}: {do}")
+
+    def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
+        rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)
+        return tuple(map(dated_node, rows))
+
+    def _edges(self, statement: str, **values: Any) -> tuple[DatedEdge, ...]:
+        order = "ORDER BY e.source, e.type, e.target, e.owner"
+        rows = self.storage.rows(f"{statement} {order}", {"owner": self.owner, "at": self.at} | values)
+        return tuple(map(dated_edge, rows))
+
+
+def _told(node: Node) -> str:
+    return f"{shown_name(node)} ({shortly(node.id)})"

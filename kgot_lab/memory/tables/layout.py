@@ -1,0 +1,52 @@
+"""What a file or a schema of tables holds: its name, its mark, its version, and the statements that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kgot_lab.memory.tables.keys import fact_keys
+from kgot_lab.memory.tables.statements import CLAIM_INDEXES, CLAIM_TABLES, FIRST_LEARNT, KEY_TABLE, POSTGRES_INDEXES, SQLITE_INDEXES
+
+
+@dataclass(frozen=True)
+class LaterTable:
+    """A table that the versions before had not, and how it is filled from what such a one holds: from each row that `read` finds."""
+
+    name: str
+    sqlite: str
+    postgres: str
+    read: str
+    rows: Callable[..., Iterable[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, but for indexes of their own."""
+
+    name: str  # what it holds, in the plural: "claims"
+    application: int  # how a file of this kind is told from any other
+    tables: tuple[str, ...]
+    indexes: tuple[str, ...] = ()
+    sqlite: tuple[str, ...] = ()
+    postgres: tuple[str, ...] = ()
+    later: tuple[LaterTable, ...] = ()  # a version each, in their order
+
+    @property
+    def version(self) -> int:
+        """The number of this version: what is older gets what it lacks when it is opened."""
+        return 1 + len(self.later)
+
+    @property
+    def mark(self) -> str:
+        """What stands on a schema of this kind, before the number of its version."""
+        return f"{self.name} of kgot_lab, version "
+
+
+def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> Iterable[tuple[Any, ...]]:
+    return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
+
+
+FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of)  # in SQLite the index is the table
+CLAIMS_LAYOUT = Layout("claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,))  # "kglc"

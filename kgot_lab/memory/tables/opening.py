@@ -1,0 +1,50 @@
+"""Opening tables: by the name of a file, in memory, or by the address of a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from kgot_lab.errors import BadInput, require
+from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables.postgres import PostgresTables
+from kgot_lab.memory.tables.sqlite import SQLiteTables
+from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.stores.opening import resolved
+
+_Opened = TypeVar("_Opened", bound=TableStorage)
+
+
+def open_tables(layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None) -> TableStorage:
+    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
+
+    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and NotInstalled.
+    """
+    schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
+    return opened_at(
+        place,
+        layout.name,
+        in_file=lambda: SQLiteTables(layout, place),
+        on_server=lambda url: PostgresTables(layout, url, namespace=schema),
+        namespace=namespace,
+    )
+
+
+def opened_at(
+    place: Path | str, what: str, *, in_file: Callable[[], _Opened], on_server: Callable[[str], _Opened], namespace: str | None = None
+) -> _Opened:
+    """What `in_file` or `on_server` opens, by what a place is; raises BadInput for one that is neither, or a file with a namespace."""
+    require(place, (str, Path), f"{what} are kept in a file or at an address")
+    if isinstance(place, str) and "://" in place:
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
+            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
+        resolved(place)
+        return on_server(place)
+    if namespace is not None:
+        raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
+    if not str(place).strip():
+        raise BadInput(f"{what} are kept in a file: give its name, such as memory.db")
+    if (path := Path(place)).is_dir():
+        raise BadInput(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
+    return in_file()

@@ -1,0 +1,96 @@
+"""Rows of FinDKG, invented here, in the investment graph: each relation has its place in the table, and what does not fit is counted."""
+
+from __future__ import annotations
+
+import pytest
+from support.small_market import NOW
+
+from kgot_lab.domains.investment.findkg import ENTITY_TYPES, RELATION_NAMES, RELATION_RULES, FinRow, import_findkg
+from kgot_lab.domains.investment.graph import open_investment_graph
+from kgot_lab.domains.investment.reach import reach
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.schemas.check import faults
+from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
+
+DAY = "2026-02-05"
+ROWS = [
+    FinRow(*row, DAY)
+    for row in (
+        ("Lantern Devices", "COMP", "Has", "Lantern share", "FIN INST"),
+        ("Lantern Devices", "COMP", "Operate_In", "Technology", "SECTOR"),
+        ("Lantern Devices", "COMP", "Operate_In", "Meridia", "GPE"),
+        ("Lantern Devices", "COMP", "Announce", "Lantern cuts its forecast", "EVENT"),
+        ("Lantern Devices", "COMP", "Control", "Wick Works", "COMP"),
+        ("Lantern Devices", "COMP", "Invests_In", "Orchard Chips", "ORG"),
+        ("Bank of Meridia", "ORG/GOV", "Raise", "Base rate", "ECON IND"),
+        ("Base rate", "ECON IND", "Negative_Impact_On", "Technology", "SECTOR"),
+        ("Market Watch Office", "ORG/REG", "Control", "Lantern Devices", "COMP"),
+        ("Trade League", "ORG", "Impact", "Technology", "SECTOR"),
+        ("Lantern share", "FIN INST", "Relate_To", "Orchard share", "FIN INST"),
+        ("Ada Example", "PERSON", "Control", "Lantern Devices", "COMP"),
+        ("Lantern Devices", "COMP", "Produce", "Lantern One", "PRODUCT"),
+        ("Technology", "SECTOR", "Is_Member_Of", "Lantern Devices", "COMP"),
+    )
+]
+TOLD = {"Lantern share": {"symbol": "LNTN"}, "Orchard share": {"symbol": "ORCH"}, "Orchard Chips": {"ticker": "ORCH"}}
+
+
+def test_the_table_has_fifteen_relations_and_twelve_types():
+    assert len(RELATION_NAMES) == 15 and len(ENTITY_TYPES) == 12
+    types = {each.name for each in INVESTMENT_WITH_COMPANIES.edge_types}
+    assert {rule.edge for rule in RELATION_RULES} <= types
+
+
+def test_rows_become_nodes_and_edges_that_the_vocabulary_allows():
+    imported = import_findkg(ROWS, told=TOLD)
+    assert faults(INVESTMENT_WITH_COMPANIES, imported.nodes, imported.edges) == ()
+    edges = {(each.source.split(":")[0], each.type, each.target, *each.properties.values()) for each in imported.edges}
+    assert {
+        ("Asset", "issued_by", "Company:lantern devices"),
+        ("Company", "in_sector", "Sector:technology"),
+        ("MarketEvent", "affects", "Company:lantern devices"),
+        ("Company", "owns", "Company:wick works"),
+        ("Company", "owns", "Company:orchard chips", "part"),
+        ("MarketEvent", "affects", "Institution:bank of meridia", "issuer", "positive"),
+        ("MarketEvent", "affects", "Sector:technology", "negative"),
+        ("Institution", "affects", "Company:lantern devices", "regulates"),
+        ("Institution", "affects", "Sector:technology"),
+        ("Asset", "correlated", "Asset:ORCH"),
+    } == edges
+
+
+def test_a_general_organisation_with_a_ticker_is_a_company_and_a_country_a_property():
+    nodes = {each.id: each for each in import_findkg(ROWS, told=TOLD).nodes}
+    assert "Company:orchard chips" in nodes and "Institution:trade league" in nodes
+    assert nodes["Company:lantern devices"].properties == {"name": "Lantern Devices", "country": "Meridia"}
+
+
+def test_what_fits_nothing_is_left_out_with_its_reason():
+    left = import_findkg(ROWS, told=TOLD).left
+    assert [(each.row.head, each.reason) for each in left] == [
+        ("Ada Example", "PERSON has no node in the investment vocabulary"),
+        ("Lantern Devices", "PRODUCT has no node in the investment vocabulary"),
+        ("Technology", "Is Member Of from Sector to Company is no edge of the investment vocabulary"),
+    ]
+
+
+def test_what_was_imported_is_walked_like_what_was_written(clock):
+    imported = import_findkg(ROWS, told=TOLD)
+    with open_investment_graph(now=clock, vocabulary=INVESTMENT_WITH_COMPANIES) as graph:
+        graph.write(imported.nodes, imported.edges)
+        assert not graph.write(imported.nodes, imported.edges)
+        rate = graph.view().by_name("base rate")
+        assert [each.symbol for each in reach(graph.view(at=NOW), rate.node.id)] == ["LNTN"]
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "message"),
+    [
+        (ROWS[0]._replace(relation="Loves"), UnknownName, "unknown relation of FinDKG 'Loves'"),
+        (ROWS[0]._replace(head_type="CAT"), UnknownName, "unknown entity type"),
+        (ROWS[0]._replace(day="soon"), BadInput, "the day of a row is a date"),
+    ],
+)
+def test_a_row_that_is_none_is_an_error(row, error, message):
+    with pytest.raises(error, match=message):
+        import_findkg([row])

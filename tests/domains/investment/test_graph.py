@@ -1,0 +1,256 @@
+"""The investment graph in each engine: what is written, what expires, whose it is, what a name stands for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from support.small_market import (
+    BANK,
+    COIN,
+    CRYPTO,
+    EQUITIES,
+    FIXED,
+    LANTERN,
+    NOW,
+    ORCHARD,
+    SHARE,
+    STANDING,
+    STRUCTURE,
+    event,
+    signal,
+    with_market,
+)
+
+from kgot_lab.domains.investment import statements
+from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.lifetimes import Lifetime
+from kgot_lab.domains.investment.naming import investment_node
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.types import Edge, Node
+
+DAY = timedelta(days=1)
+
+
+def ids(graph: InvestmentGraph, type: str, **when: object) -> list[str]:
+    return [each.node.id for each in graph.view(**when).nodes(type)]
+
+
+def test_what_is_written_is_there_after_it_was_opened_again(graph, place, clock):
+    with_market(graph)
+    with open_investment_graph(**place, now=clock) as again:
+        assert again.view().graph() == graph.view().graph()
+        assert len(again.view().nodes()) == len(STANDING) and len(again.view().edges()) == len(STRUCTURE)
+
+
+def test_to_write_again_changes_nothing_and_new_properties_go_over_the_old(graph, clock):
+    happened, edges = event("Lantern beats its forecast", LANTERN)
+    assert with_market(graph).write([happened], edges)
+    clock.time += DAY
+    again = graph.write([*STANDING, happened], [*STRUCTURE, *edges])
+    assert not again and again.unchanged == len(STANDING) + len(STRUCTURE) + 2
+    changed = investment_node("Company", name="Lantern Devices", country=None, size="large")
+    assert graph.write([changed]).nodes == (LANTERN.id,)
+    node = graph.view().node(LANTERN.id)
+    assert node.node.properties == {"name": "Lantern Devices", "ticker": "LNTN", "size": "large"}
+    assert node.created_at == NOW and len(graph.view().history(LANTERN.id)) == 2
+    assert graph.view(at=NOW).node(LANTERN.id).node == LANTERN
+
+
+def test_a_write_with_an_error_in_it_writes_nothing(graph):
+    with pytest.raises(BadInput, match="unknown edge type"):
+        graph.write(STANDING, [*STRUCTURE, Edge(SHARE.id, "sold_by", LANTERN.id)])
+    with pytest.raises(BadInput, match="not JSON"):
+        graph.write([*STANDING, investment_node("Sector", name="Odd", odd={1, 2})])
+    assert graph.view().nodes() == ()
+
+
+def test_what_expired_is_in_no_answer_and_in_the_history(graph, clock):
+    happened, edges = event("Lantern beats its forecast", LANTERN)
+    with_market(graph).write([happened], edges)
+    clock.time = NOW + 30 * DAY
+    view = graph.view()
+    with pytest.raises(BadInput, match="no live node"):
+        view.node(happened.id)
+    assert len(view.edges()) == len(STRUCTURE) and ids(graph, "MarketEvent") == []
+    assert [each.node for each in view.history(happened.id)] == [happened]
+    assert [each.edge.type for each in view.edge_history(happened.id)] == ["affects"]
+    assert ids(graph, "MarketEvent", at=NOW + 28 * DAY) == [happened.id]
+    assert ids(graph, "MarketEvent", at=NOW - DAY) == []
+
+
+def test_an_edge_is_live_only_if_both_its_ends_are(graph):
+    with_market(graph).expire(LANTERN.id)
+    view = graph.view()
+    assert all(LANTERN.id not in (each.edge.source, each.edge.target) for each in view.edges())
+    assert view.edges_from([SHARE.id], ["issued_by"]) == () and view.edges_to([LANTERN.id], ["issued_by"]) == ()
+    graph.write([LANTERN], expires_at={LANTERN.id: None})
+    assert len(graph.view().edges()) == len(STRUCTURE)
+
+
+def test_an_edge_expires_by_itself_and_an_ended_one_can_come_back(graph, clock):
+    edge = (SHARE.id, "issued_by", LANTERN.id)
+    with_market(graph).write(edges=[Edge(*edge)], expires_at={edge: NOW + DAY})
+    clock.time = NOW + DAY
+    assert graph.view().edges_from([SHARE.id], ["issued_by"]) == ()
+    assert graph.view(at=NOW).edges_from([SHARE.id], ["issued_by"])
+    graph.write(edges=[Edge(*edge)], expires_at={edge: None})
+    assert graph.view().edges_from([SHARE.id], ["issued_by"])
+    assert graph.expire(edge).edges == (edge,) and not graph.expire(edge)
+
+
+def test_lifetimes_are_by_type_by_source_and_by_the_class_an_asset_has_itself(graph):
+    happened, edges = event("A bank fails", SHARE, COIN, BANK, date="2026-02-06")
+    said, about = signal("Coins rise", COIN, generated_at="2026-02-06")
+    with_market(graph).write([happened, said], [*edges, *about, Edge(BANK.id, "affects", EQUITIES.id)])
+    lasts = {(each.edge.source, each.edge.target): each.expires_at and each.expires_at - NOW for each in graph.view().edges()}
+    assert lasts[happened.id, SHARE.id] == lasts[happened.id, BANK.id] == 30 * DAY
+    assert lasts[happened.id, COIN.id] == 7 * DAY and lasts[said.id, COIN.id] == 3 * DAY
+    assert lasts[BANK.id, EQUITIES.id] is None and lasts[COIN.id, CRYPTO.id] is None
+    assert graph.view().node(said.id).expires_at == NOW + 14 * DAY
+
+
+def test_old_news_is_old_when_it_comes_and_a_date_in_the_future_makes_nothing_fresher(graph):
+    old, to_lantern = event("Long ago", LANTERN, date="2025-12-01")
+    ahead, _ = event("Not yet", date="2027-01-01")
+    with_market(graph).write([old, ahead], to_lantern)
+    assert ids(graph, "MarketEvent") == [ahead.id] and graph.view().node(ahead.id).expires_at == NOW + 30 * DAY
+    assert graph.view().history(old.id)
+
+
+def test_a_lifetime_that_is_none_is_refused():
+    with pytest.raises(BadInput, match="a number of days"):
+        Lifetime("News", 0)
+
+
+def test_a_clock_that_goes_back_loses_nothing_and_hides_nothing(graph, clock):
+    happened, edges = event("Lantern beats its forecast", LANTERN)
+    with_market(graph)
+    clock.time = NOW - 5 * DAY
+    graph.write([happened], edges)
+    assert ids(graph, "MarketEvent") == [happened.id]
+    assert ids(graph, "MarketEvent", at=NOW) == [happened.id] and ids(graph, "MarketEvent", at=NOW - DAY) == []
+    graph.expire(happened.id)
+    assert ids(graph, "MarketEvent") == []
+    assert all(each.closed is None or each.closed >= each.opened for each in graph.view().history(happened.id))
+
+
+def test_what_is_correlated_is_stored_once_and_read_both_ways(graph):
+    with_market(graph)
+    forth, back = Edge(SHARE.id, "correlated", COIN.id), Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5})
+    graph.write(edges=[forth])
+    graph.write(edges=[back])
+    (edge,) = [each.edge for each in graph.view().edges() if each.edge.type == "correlated"]
+    assert (edge.source, edge.target, edge.properties) == (SHARE.id, COIN.id, {"coefficient": 0.5})
+    assert graph.view().edges_to([COIN.id], ["correlated"]) and graph.view().edges_from([SHARE.id], ["correlated"])
+
+
+def test_what_is_one_owners_is_not_anothers(graph):
+    said, about = signal("Sell all of it", SHARE, owner="a1", action="sell")
+    with_market(graph).write([said], about, owner="a1")
+    shared = len(STANDING)
+    assert len(graph.view("a1").nodes()) == shared + 1 and len(graph.view("a1").edges()) == len(STRUCTURE) + 1
+    for other in ("", "b2", "a"):
+        view = graph.view(other)
+        assert len(view.nodes()) == shared and len(view.edges()) == len(STRUCTURE)
+        assert view.history(said.id) == () and view.edge_history(said.id) == () and view.nodes_by_id([said.id]) == ()
+        with pytest.raises(BadInput, match="no live node"):
+            view.node(said.id)
+        with pytest.raises(BadInput, match="nothing that is live"):
+            view.by_name("Sell all of it")
+        with pytest.raises(BadInput, match="there is no node"):
+            graph.expire(said.id, owner=other)
+        with pytest.raises(BadInput, match="there is no node"):
+            graph.write(edges=about, owner=other)
+    assert graph.view("a1").by_name("sell  ALL of it").node.id == said.id
+
+
+def test_an_id_says_whose_a_node_is(graph):
+    for node, owner in ((SHARE, "a1"), (signal("Mine", owner="a1")[0], ""), (signal("Mine", owner="a1")[0], "b2")):
+        with pytest.raises(BadInput, match="its id does not say whose it is"):
+            graph.write([node], owner=owner)
+    with pytest.raises(BadInput, match="without /"):
+        graph.view("a/1")
+
+
+def test_every_question_to_the_graph_names_the_owner():
+    reads = {name: each for name, each in vars(statements).items() if isinstance(each, str) and each.startswith("SELECT")}
+    of_graph = {name: each for name, each in reads.items() if " nodes " in each or " edges " in each}
+    assert len(of_graph) > 8 and [name for name, each in of_graph.items() if ":owner" not in each] == []
+
+
+def test_a_name_stands_for_one_thing_or_is_an_error_that_names_all(graph):
+    with_market(graph)
+    view = graph.view()
+    assert view.by_symbol(" lntn ").node == SHARE and view.by_ticker("orch").node == ORCHARD
+    assert view.by_name("fixed income").node == FIXED and view.resolve("LNTN").node == SHARE and view.resolve("technology")
+    twin = investment_node("Company", name="Lantern Foods", ticker="LNTN")
+    graph.write([twin])
+    with pytest.raises(BadInput) as told:
+        graph.view().by_ticker("LNTN")
+    assert "Lantern Devices" in str(told.value) and "Lantern Foods" in str(told.value) and "shared by" in str(told.value)
+    assert view.resolve("LNTN").node == SHARE, "an asset's symbol comes first"
+    for question in (view.by_symbol, view.by_ticker, view.by_name, view.resolve):
+        with pytest.raises(BadInput):
+            question("nowhere")
+        with pytest.raises(BadInput):
+            question("")
+    with pytest.raises(UnknownName):
+        view.by_name("Technology", "Industry")
+
+
+def test_one_name_of_two_types_asks_for_the_type(graph):
+    graph.write([investment_node("Sector", name="Gold"), investment_node("AssetClass", name="Gold")])
+    with pytest.raises(BadInput, match="give the type that is meant"):
+        graph.view().by_name("gold")
+    assert graph.view().by_name("gold", "Sector").node.labels == ("Sector",)
+
+
+def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
+    assert graph.note_indicator("CPI", {NOW - 60 * DAY: 2.5, NOW - 30 * DAY: 2.75}, source="office") == 2
+    assert graph.note_indicator("CPI", {NOW - 30 * DAY: 2.75}, source="office") == 0
+    clock.time = NOW + DAY
+    assert graph.note_indicator("CPI", {NOW - 30 * DAY: 3.0}, source="office") == 1
+    assert [each.value for each in graph.view().indicator("CPI")] == [2.5, 3.0]
+    assert [each.value for each in graph.view(at=NOW).indicator("CPI")] == [2.5, 2.75]
+    assert graph.view().indicator("GDP") == () and graph.view().nodes() == ()
+    for name, values, message in (
+        ("", {}, "an indicator, such as CPI, is a text that is not blank"),
+        ("CPI", {NOW: float("nan")}, "finite"),
+        ("CPI", {NOW: "3"}, "finite"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            graph.note_indicator(name, values)
+    with pytest.raises(BadInput, match="without a time zone"):
+        graph.note_indicator("CPI", {NOW.replace(tzinfo=None): 3})
+
+
+def test_a_type_does_not_change(graph):
+    graph.write([SHARE])
+    with pytest.raises(BadInput, match="it is there with the type Asset"):
+        graph.write([Node(SHARE.id, ("Company",), {"name": "Lantern"})])
+
+
+def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
+    with_market(graph)
+    for id in ("a\0b", "half \ud800", "x" * 500, " "):
+        with pytest.raises(BadInput, match=r"without a NUL|half a surrogate pair|not blank"):
+            graph.write([Node(id, ("Sector",), {"name": "A sector"})])
+        with pytest.raises(BadInput):
+            graph.write(edges=[Edge(LANTERN.id, "in_sector", id)])
+        with pytest.raises(BadInput):
+            graph.expire(id)
+    graph.write([investment_node("News", headline="x" * 100_000, note="a\0b")])
+    assert graph.view().by_name("x" * 100_000).node.properties["note"] == "a\0b"
+    view = graph.view()
+    for text in ("a\0b", "half \ud800", "x" * 100_000 + "y"):
+        for question in (view.node, view.by_symbol, view.by_name, view.resolve):
+            with pytest.raises(BadInput):
+                question(text)
+        assert view.history(text) == view.indicator(text) == ()
+
+
+def test_an_expiry_of_what_is_not_written_is_an_error(graph):
+    with pytest.raises(BadInput, match="which is not among what is written"):
+        graph.write([SHARE], expires_at={LANTERN.id: None})
+    assert graph.view().nodes() == ()
