@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from kgot_lab.errors import BadInput
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Diff, Edge, Json, Node
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -95,3 +95,8 @@ def _alike(one: Node | Edge, other: Node | Edge) -> bool:
 def _short(thing: object) -> str:
     text = str(thing)
     return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
+    """Properties after a change: by name, and None takes one away."""
+    return {name: value for name, value in {**before, **changes}.items() if value is not None}

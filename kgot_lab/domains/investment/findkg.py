@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.schemas.check import time_of
 from kgot_lab.types import Edge, Json, Node
 
-ENTITY_TYPES: Mapping[str, str] = {  # theirs: our node type, or '' for none
+FINDKG_TYPES: Mapping[str, str] = {  # theirs: our node type, or '' for none
     "FIN INST": "Asset",
     "COMP": "Company",
     "SECTOR": "Sector",
@@ -142,8 +142,8 @@ def _checked(row: FinRow) -> FinRow:
     if row.relation not in RELATION_NAMES:
         raise UnknownName("relation of FinDKG", row.relation, RELATION_NAMES)
     for kind in (row.head_type, row.tail_type):
-        if kind not in ENTITY_TYPES:
-            raise UnknownName("entity type of FinDKG", kind, ENTITY_TYPES)
+        if kind not in FINDKG_TYPES:
+            raise UnknownName("entity type of FinDKG", kind, FINDKG_TYPES)
     if time_of(row.day) is None:
         raise BadInput(f"the day of a row is a date such as {date(2026, 2, 5)}, not {shortly(row.day)}")
     return row
@@ -162,7 +162,7 @@ def _located(row: FinRow, told: Mapping[str, Mapping[str, Json]]) -> Node | None
 
 
 def _node(name: str, kind: str, day: str, told: Mapping[str, Json]) -> Node | None:
-    type = "Company" if kind == "ORG" and told.get("ticker") else ENTITY_TYPES[kind]
+    type = "Company" if kind == "ORG" and told.get("ticker") else FINDKG_TYPES[kind]
     if not type:
         return None
     if type == "Asset":

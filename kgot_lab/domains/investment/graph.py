@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime, edge_expiry, later, merged, node_expiry
+from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime, edge_expiry, later, node_expiry
 from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for, fold, owned_prefix, shown_name, symbol_of
 from kgot_lab.domains.investment.view import FOREVER, DatedEdge, DatedNode, InvestmentView, dated_edge, dated_node
 from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.gate import fit_edge, fit_node, fit_text
 from kgot_lab.memory.claims.times import instant, open_instant, utc_now
 from kgot_lab.memory.tables.opening import open_tables
@@ -245,7 +246,7 @@ class InvestmentGraph:
         for edge in edges:
             identity = _identity(edge)
             before = there.get(identity)
-            edge = Edge(*identity, merged(before.edge.properties if before else {}, edge.properties))
+            edge = Edge(*identity, merged_properties(before.edge.properties if before else {}, edge.properties))
             classes = {each for end in (edge.source, edge.target) for each in own.get(end, ())}
             expires = edge_expiry(edge, nodes[edge.source], classes, at, self.lifetimes)
             if identity in given:
@@ -319,7 +320,7 @@ def _one_each(nodes: Iterable[Node]) -> list[Node]:
 
 def _updated(there: DatedNode | None, node: Node) -> Node:
     """A node with its new properties over those it had."""
-    return Node(node.id, node.labels, merged(there.node.properties if there else {}, node.properties))
+    return Node(node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties))
 
 
 def _require_owner(owner: str) -> None:

@@ -5,14 +5,14 @@ The figures are settings of ours. The document only says that stale facts must n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.times import instant
 from kgot_lab.schemas.check import time_of
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Edge, Node
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -83,8 +83,3 @@ def _after(since: int, days: float | None) -> int | None:
 def later(one: int | None, other: int | None) -> int | None:
     """The later of two expiries, None being never."""
     return None if one is None or other is None else max(one, other)
-
-
-def merged(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties with newer ones in the place of the older, by name; None takes one away."""
-    return {name: value for name, value in (dict(before) | dict(now)).items() if value is not None}

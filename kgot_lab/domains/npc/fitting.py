@@ -63,11 +63,6 @@ def fit_attributes(
     return given
 
 
-def merged(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """Attributes after a change: by key, and None takes one away."""
-    return {name: value for name, value in {**before, **changes}.items() if value is not None}
-
-
 def short_text(text: str, what: str, *, blank: bool = False) -> str:
     """A text that an index holds; raises BadInput for a longer one, and as plain_text."""
     text = plain_text(text, what, blank=blank)

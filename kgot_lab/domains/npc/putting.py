@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kgot_lab.domains.npc import statements as sql
-from kgot_lab.domains.npc.fitting import merged
 from kgot_lab.domains.npc.rows import attributes_text, entity_of, provenance_text, relationship_of, row_key, support_of, uuids
 from kgot_lab.domains.npc.sight import no_entity
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.things import BOTH_WAYS, Entity, Provenance, Relationship, RelationshipStanding
 from kgot_lab.errors import BadInput, shortly
+from kgot_lab.graph.changes import merged_properties
 from kgot_lab.types import Json
 
 _Key = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
@@ -26,7 +26,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
     put: dict[str, Entity] = {}
     for entity in entities:
         before = put.get(entity.id) or there.get(entity.id)
-        put[entity.id] = replace(entity, attributes=merged(before.attributes if before else {}, entity.attributes))
+        put[entity.id] = replace(entity, attributes=merged_properties(before.attributes if before else {}, entity.attributes))
     rows = [
         {"id": uuids(each.id)[0], "type": each.type, "name": each.name, "attributes": attributes_text(each.attributes), "at": at}
         for each in put.values()
@@ -46,7 +46,7 @@ def put_relationships(storage: WorldStorage, relationships: list[Relationship], 
         said = each.provenance if each.provenance.timestamp else replace(each.provenance, timestamp=at.astimezone(UTC))
         heard = supports.setdefault(each.key, {})
         heard[said.session_id] = new[each.key, said.session_id] = _judged(said, heard.get(said.session_id), accept_from)
-        attributes[each.key] = merged(attributes.get(each.key, {}), each.attributes)
+        attributes[each.key] = merged_properties(attributes.get(each.key, {}), each.attributes)
     storage.each(sql.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in dict.fromkeys(each.key for each in given)])
     storage.each(sql.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()])
 

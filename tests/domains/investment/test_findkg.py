@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.small_market import NOW
 
-from kgot_lab.domains.investment.findkg import ENTITY_TYPES, RELATION_NAMES, RELATION_RULES, FinRow, import_findkg
+from kgot_lab.domains.investment.findkg import FINDKG_TYPES, RELATION_NAMES, RELATION_RULES, FinRow, import_findkg
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.errors import BadInput, UnknownName
@@ -36,7 +36,7 @@ TOLD = {"Lantern share": {"symbol": "LNTN"}, "Orchard share": {"symbol": "ORCH"}
 
 
 def test_the_table_has_fifteen_relations_and_twelve_types():
-    assert len(RELATION_NAMES) == 15 and len(ENTITY_TYPES) == 12
+    assert len(RELATION_NAMES) == 15 and len(FINDKG_TYPES) == 12
     types = {each.name for each in INVESTMENT_WITH_COMPANIES.edge_types}
     assert {rule.edge for rule in RELATION_RULES} <= types
 
