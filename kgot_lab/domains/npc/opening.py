@@ -10,10 +10,9 @@ from kgot_lab.domains.npc.file import SQLiteWorld
 from kgot_lab.domains.npc.postgres import WORLD_NAMESPACE, PostgresWorld
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.errors import BadInput, require
 from kgot_lab.memory.claims.claim import probability
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.stores.opening import resolved
+from kgot_lab.memory.tables.opening import opened_at
 
 
 def open_world(
@@ -28,18 +27,13 @@ def open_world(
     It is made if there is none. Raises BadInput for a place that can be none or holds something else, and for a namespace of a file;
     StoreUnavailable, StoreDamaged and NotInstalled.
     """
-    require(place, (str, Path), "a world is kept in a file or at an address")
     probability(accept_from, "accept_from")
-    storage: WorldStorage
-    if isinstance(place, str) and "://" in place:
-        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
-            raise BadInput("a world is kept in a file or at postgresql://HOST/NAME, and at no other address")
-        resolved(place)
-        storage = PostgresWorld(place, namespace=WORLD_NAMESPACE if namespace is None else namespace)
-    elif namespace is not None:
-        raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
-    elif not str(place).strip():
-        raise BadInput("a world is kept in a file: give its name, such as town.db")
-    else:
-        storage = SQLiteWorld(place)
+
+    def in_file() -> WorldStorage:
+        return SQLiteWorld(place)
+
+    def on_server(url: str) -> WorldStorage:
+        return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
+
+    storage = opened_at(place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db")
     return NpcWorld(storage, accept_from=accept_from, now=now)

@@ -31,7 +31,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
         {"id": uuids(each.id)[0], "type": each.type, "name": each.name, "attributes": attributes_text(each.attributes), "at": at}
         for each in put.values()
     ]
-    storage.each(sql.PUT_ENTITY, rows)
+    _put(storage, sql.PUT_ENTITY, rows)
 
 
 def put_relationships(storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime) -> None:
@@ -47,8 +47,9 @@ def put_relationships(storage: WorldStorage, relationships: list[Relationship], 
         heard = supports.setdefault(each.key, {})
         heard[said.session_id] = new[each.key, said.session_id] = _judged(said, heard.get(said.session_id), accept_from)
         attributes[each.key] = merged_properties(attributes.get(each.key, {}), each.attributes)
-    storage.each(sql.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in dict.fromkeys(each.key for each in given)])
-    storage.each(sql.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()])
+    keys = dict.fromkeys(each.key for each in given)
+    _put(storage, sql.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in keys])
+    _put(storage, sql.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()])
 
 
 def put_decision(storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime) -> None:
@@ -61,8 +62,13 @@ def put_decision(storage: WorldStorage, relationship: Relationship, decided: Rel
             ends = f"from {each.source_id} to {each.target_id}"
             raise BadInput(f"the session {shortly(session)} tells of no relationship {shortly(each.type)} {ends}")
         heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
-        storage.each(sql.PUT_RELATIONSHIP, [_row(each.key, attributes[each.key], heard, at)])
-        storage.each(sql.PUT_SUPPORT, [_support_row(each.key, *heard[session])])
+        storage.rows(sql.PUT_RELATIONSHIP, _row(each.key, attributes[each.key], heard, at))
+        storage.rows(sql.PUT_SUPPORT, _support_row(each.key, *heard[session]))
+
+
+def _put(storage: WorldStorage, statement: str, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        storage.rows(statement, row)
 
 
 def _ways(relationship: Relationship) -> tuple[Relationship, ...]:

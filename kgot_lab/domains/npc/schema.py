@@ -1,10 +1,14 @@
-"""The tables of a world, as migrations: each may be run again, and changes nothing then. The number of the last one is the version.
+"""The tables of a world; each statement may be run again, and changes nothing then.
 
-To what the document on the entity graph states, the first adds a row for each session that speaks for a relationship (`support`), whether
+To what the document on the entity graph states, they add a row for each session that speaks for a relationship (`support`), whether
 that is accepted, when it last changed, whether it is marked as secret, and the index on its confidence as a number.
 """
 
 from __future__ import annotations
+
+from functools import cache
+
+from kgot_lab.memory.tables.layout import Layout
 
 CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on these words, so questions use them too
 _TABLES = (
@@ -34,7 +38,6 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_rel_provenance_confidence ON relationships (((provenance->>'confidence')::float8))",
     "CREATE INDEX IF NOT EXISTS idx_support_queued ON support (standing) WHERE standing = 'queued'",
 )
-POSTGRES_MIGRATIONS = ((*_TABLES, *_INDEXES),)
 _IN_SQLITE = {
     "UUID": "TEXT",
     "JSONB": "TEXT",
@@ -48,6 +51,7 @@ _IN_SQLITE = {
 }
 
 
+@cache
 def in_sqlite(statement: str) -> str:
     """A statement or definition for PostgreSQL as SQLite says it."""
     for theirs, ours in _IN_SQLITE.items():
@@ -55,5 +59,11 @@ def in_sqlite(statement: str) -> str:
     return statement
 
 
-SQLITE_MIGRATIONS = tuple(tuple(map(in_sqlite, migration)) for migration in POSTGRES_MIGRATIONS)
-WORLD_VERSION = len(POSTGRES_MIGRATIONS)
+WORLD_LAYOUT = Layout(
+    "world",
+    0x6B676C77,  # "kglw"
+    (),
+    sqlite=tuple(map(in_sqlite, (*_TABLES, *_INDEXES))),
+    postgres=(*_TABLES, *_INDEXES),
+    repeatable=True,
+)

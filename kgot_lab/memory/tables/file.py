@@ -74,10 +74,7 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
         connection.execute("BEGIN IMMEDIATE")  # before there is a log, so that the file's head says from the first what it is
         with connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # another process may have made them
-                head = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
-                later = [table.sqlite for table in layout.later]
-                for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite, *head):
-                    connection.execute(statement)
+                _make(connection, layout)
     _refuse_foreign_head(connection, path, layout)
     if _number(connection, "user_version") < layout.version:
         _bring_up(connection, layout)
@@ -85,11 +82,22 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
+def _make(connection: sqlite3.Connection, layout: Layout) -> None:
+    head = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
+    later = [table.sqlite for table in layout.later]
+    for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite, *head):
+        connection.execute(statement)
+
+
 def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
     """Give a file of an earlier version the tables that it lacks."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        for table in layout.later[_number(connection, "user_version") - 1 :]:  # none where another process was first
+        version = _number(connection, "user_version")
+        if version == 0 and layout.repeatable:
+            _make(connection, layout)
+            return
+        for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
             for row in connection.execute(table.read).fetchall():
                 for made in table.rows(*row):

@@ -23,15 +23,16 @@ class LaterTable:
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, but for indexes of their own."""
+    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then those of their own."""
 
-    name: str  # what it holds, in the plural: "claims"
+    name: str  # what it holds: "claims"
     application: int  # how a file of this kind is told from any other
     tables: tuple[str, ...]
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
     later: tuple[LaterTable, ...] = ()  # a version each, in their order
+    repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
 
     @property
     def version(self) -> int:

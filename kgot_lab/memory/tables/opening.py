@@ -32,7 +32,13 @@ def open_tables(layout: Layout, place: Path | str = ":memory:", *, namespace: st
 
 
 def opened_at(
-    place: Path | str, what: str, *, in_file: Callable[[], _Opened], on_server: Callable[[str], _Opened], namespace: str | None = None
+    place: Path | str,
+    what: str,
+    *,
+    in_file: Callable[[], _Opened],
+    on_server: Callable[[str], _Opened],
+    namespace: str | None = None,
+    example: str = "memory.db",
 ) -> _Opened:
     """What `in_file` or `on_server` opens, by what a place is; raises BadInput for one that is neither, or a file with a namespace."""
     require(place, (str, Path), f"{what} are kept in a file or at an address")
@@ -44,7 +50,7 @@ def opened_at(
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():
-        raise BadInput(f"{what} are kept in a file: give its name, such as memory.db")
+        raise BadInput(f"{what} are kept in a file: give its name, such as {example}")
     if (path := Path(place)).is_dir():
-        raise BadInput(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
+        raise BadInput(f"{path} is a folder: name a file in it, such as {path / example}")
     return in_file()

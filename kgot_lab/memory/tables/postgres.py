@@ -30,7 +30,7 @@ _ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_fa
 # (join_collapse_limit), and standings looked up claim by claim (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
 _TEXT = 'TEXT COLLATE "C"'  # ids and names in the order of their bytes, as in SQLite
-_NAMED = re.compile(r":(\w+)")
+_NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
@@ -45,6 +45,7 @@ class PostgresTables:
     """
 
     settings = _SETTINGS  # of a connection
+    alone = "BEGIN"  # what begins the transaction of a single statement; "" where that has none but its own, and so takes one exchange
 
     def __init__(self, layout: Layout, url: str, *, namespace: str) -> None:
         require(url, str, "the address of PostgreSQL is a text")
@@ -66,9 +67,9 @@ class PostgresTables:
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         given = {name: list(value) if isinstance(value, tuple | set) else value for name, value in (values or {}).items()}
-        with self._transaction("BEGIN") as connection:
+        with self._transaction(self.alone) as connection:
             self._waiting.append((_in_postgres(self.worded(statement)), given))
-            if self._changing and not statement.startswith("SELECT"):
+            if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
                 return []  # sent with the next question or the end of the change, since every exchange with a server takes time
             return self._sent(connection)
 
@@ -103,7 +104,7 @@ class PostgresTables:
             if self._within is not None:
                 yield self._within
                 return
-            with self._told(), self._link.transaction(begin) as connection:
+            with self._told(), self._link.transaction(begin) if begin else self._link.outside() as connection:
                 self._within = connection
                 try:
                     yield connection
@@ -118,6 +119,14 @@ class PostgresTables:
     def worded(self, statement: str) -> str:
         """A statement in the words in which this server answers it fastest."""
         return statement
+
+    def role(self, connection: Connection) -> str | None:
+        """The role that statements run as, None where that is the one that the URL names; asked within the transaction of `_greet`."""
+        return None
+
+    def said(self, error: psycopg.Error) -> str:
+        """What the server said of an error, in a line."""
+        return " ".join(str(error).split())
 
     def forked(self) -> None:
         """In a child: the connection is the parent's."""
@@ -142,13 +151,20 @@ class PostgresTables:
                 self._make(connection)
             elif mark != self._mark(self.layout.version):
                 self._bring_up(connection, mark)
+            role = self.role(connection)
         connection.execute(named(self.settings, namespace=self.namespace))
+        if role is not None:
+            connection.execute(named("SET ROLE {role}", role=role))
 
     def _mark(self, version: int) -> str:
         return f"{self.layout.mark}{version}"
 
     def _make(self, connection: Connection) -> None:
-        connection.execute(named("CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        connection.execute(named("CREATE SCHEMA {namespace}", namespace=self.namespace))
+        self._define(connection)
+
+    def _define(self, connection: Connection) -> None:
+        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
         for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
             connection.execute(statement.replace("TEXT", _TEXT))
         for statement in (*self.layout.indexes, *self.layout.postgres):
@@ -157,14 +173,18 @@ class PostgresTables:
 
     def _bring_up(self, connection: Connection, mark: str) -> None:
         """Give a schema of an earlier version the tables that it lacks; raises BadInput for one that is none."""
-        earlier = [self._mark(version) for version in range(1, self.layout.version)]
+        first = 0 if self.layout.repeatable else 1
+        earlier = {self._mark(version): version for version in range(first, self.layout.version)}
         if mark not in earlier:
             self._refuse_foreign(mark)
         connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
         if mark_of_schema(connection, self.namespace) != mark:  # another process was first
             return
+        if earlier[mark] == 0:
+            self._define(connection)
+            return
         connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
-        for table in self.layout.later[earlier.index(mark) :]:
+        for table in self.layout.later[earlier[mark] - 1 :]:
             connection.execute(table.postgres.replace("TEXT", _TEXT))
             for row in connection.execute(table.read).fetchall():
                 for made in table.rows(*row):
@@ -196,11 +216,11 @@ class PostgresTables:
             said = f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
             raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in lost) as error:
-            raise StoreDamaged(f"{self!r} is damaged ({_whole_line(error)}): put a backup of its schema in its place") from None
+            raise StoreDamaged(f"{self!r} is damaged ({self.said(error)}): put a backup of its schema in its place") from None
         except psycopg.errors.ProgramLimitExceeded as error:
-            raise BadInput(f"{self!r}: {_whole_line(error)}: no text of more than a billion bytes") from None
+            raise BadInput(f"{self!r}: {self.said(error)}: no text of more than a billion bytes") from None
         except psycopg.Error as error:
-            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {_whole_line(error)}") from None
+            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {self.said(error)}") from None
 
 
 class PostgresClaims(PostgresTables):
@@ -267,10 +287,6 @@ def _kept_by_vacuum(connection: Connection, table: str) -> int:
             f"erased, but its bytes are still there: only the owner of the table {table} may write it anew (VACUUM FULL)"
         )
     return sum(kept)
-
-
-def _whole_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 @cache

@@ -9,9 +9,8 @@ import psycopg
 import pytest
 from support.npc_places import at_postgres
 
-from kgot_lab.domains.npc import postgres
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.schema import POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS
+from kgot_lab.domains.npc.schema import WORLD_LAYOUT
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 
@@ -67,10 +66,9 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
         for each in (world, there):
             each.add([GRIM, ELARA], [KNOWS])
-        for migration in SQLITE_MIGRATIONS:
-            for statement in migration:
-                world.storage.rows(statement)
-        asked(postgres_url, "SET search_path = twice", *(statement for migration in POSTGRES_MIGRATIONS for statement in migration))
+        for statement in WORLD_LAYOUT.sqlite:
+            world.storage.rows(statement)
+        asked(postgres_url, "SET search_path = twice", *WORLD_LAYOUT.postgres)
         assert world.find_entities() == there.find_entities() == (ELARA, GRIM)
     asked(postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'")  # as one that was stopped in between
     with sqlite3.connect(tmp_path / "town.db") as file:
@@ -78,6 +76,18 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
         for each in (world, there):
             assert each.find_entities() == (ELARA, GRIM) and each.get_relationships(GRIM.id)[0].standing == "queued"
+
+
+def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, tmp_path):
+    with open_world(tmp_path / "half.db") as world, at_postgres(postgres_url, "half"):
+        world.storage.rows("DROP TABLE support")
+        world.storage.rows("PRAGMA user_version = 0")
+    asked(postgres_url, "DROP TABLE half.support", "COMMENT ON SCHEMA half IS 'world of kgot_lab, version 0'")
+    for opened in (lambda: open_world(tmp_path / "half.db"), lambda: at_postgres(postgres_url, "half")):
+        for _ in range(2):
+            with opened() as world:
+                world.add([GRIM, ELARA], [KNOWS])
+                assert [said.session_id for said, _ in world.support(*KNOWS.key)] == ["s1"]
 
 
 def test_what_is_not_a_world_is_refused_untouched(postgres_url, tmp_path):
@@ -213,8 +223,8 @@ def test_no_error_of_the_server_shows_what_a_row_holds(postgres_url):
 
 def test_what_an_npc_sees_is_one_statement_on_the_server(postgres_url, monkeypatch):
     sent = []
-    found = postgres._found
-    monkeypatch.setattr(postgres, "_found", lambda connection, *asked: sent.append(asked[0]) or found(connection, *asked))
+    execute = psycopg.Connection.execute
+    monkeypatch.setattr(psycopg.Connection, "execute", lambda connection, *asked: sent.append(asked[0]) or execute(connection, *asked))
     with at_postgres(postgres_url, "counted") as world:
         world.add([GRIM, ELARA], [KNOWS])
         for ask in (world.visible_subgraph, world.identity_snapshot, world.neighbours, world.get_relationships, world.get_entity):

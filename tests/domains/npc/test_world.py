@@ -173,6 +173,15 @@ def test_a_change_that_is_given_up_has_changed_nothing(world, three):
     assert len(world.find_entities()) == 3
 
 
+def test_what_is_put_is_seen_within_the_same_change(world, three):
+    grim, elara, _ = three
+    with world.storage.changing():
+        world.add_relationship(tied(grim, elara))
+        assert [each.entity.id for each in world.neighbours(grim.id)] == [elara.id]
+        assert {each.id for each in world.visible_subgraph(grim.id).entities} == {grim.id, elara.id}
+        assert [each.name for each in world.find_path(grim.id, elara.id)] == [grim.name, elara.name]
+
+
 def test_the_protocol_has_twelve_methods_in_parts_of_five_at_most(world):
     parts = [{name for name in vars(part) if not name.startswith("_")} for part in (EntityReads, EntityWrites, EntityViews)]
     assert [len(part) for part in parts] == [5, 5, 2]
