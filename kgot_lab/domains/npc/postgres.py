@@ -17,7 +17,7 @@ from kgot_lab.domains.npc.schema import WORLD_LAYOUT
 from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.domains.npc.visible_there import VISIBLE, asked_of_policy, visible_of
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.tables.postgres import PostgresTables
+from kgot_lab.memory.tables.postgres import PostgresTables, said_by_server
 from kgot_lab.stores.postgres.link import driver
 from kgot_lab.stores.postgres.rows import value_of_postgres
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
@@ -64,10 +64,6 @@ class PostgresWorld(PostgresTables):
             return None
         return role
 
-    def said(self, error: psycopg.Error) -> str:
-        """The first line of what the server said: others hold rows."""
-        return error.diag.message_primary or type(error).__name__
-
     def _greet(self, connection: Connection) -> None:
         from psycopg.types.json import set_json_loads
 
@@ -81,4 +77,4 @@ class PostgresWorld(PostgresTables):
             try:
                 yield
             except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
-                raise BadInput(f"{self!r} cannot hold this, and nothing was changed: {self.said(error)}") from None
+                raise BadInput(f"{self!r} cannot hold this, and nothing was changed: {said_by_server(error)}") from None

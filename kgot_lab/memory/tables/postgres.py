@@ -124,10 +124,6 @@ class PostgresTables:
         """The role that statements run as, None where that is the one that the URL names; asked within the transaction of `_greet`."""
         return None
 
-    def said(self, error: psycopg.Error) -> str:
-        """What the server said of an error, in a line."""
-        return " ".join(str(error).split())
-
     def forked(self) -> None:
         """In a child: the connection is the parent's."""
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
@@ -216,11 +212,16 @@ class PostgresTables:
             said = f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
             raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in lost) as error:
-            raise StoreDamaged(f"{self!r} is damaged ({self.said(error)}): put a backup of its schema in its place") from None
+            raise StoreDamaged(f"{self!r} is damaged ({said_by_server(error)}): put a backup of its schema in its place") from None
         except psycopg.errors.ProgramLimitExceeded as error:
-            raise BadInput(f"{self!r}: {self.said(error)}: no text of more than a billion bytes") from None
+            raise BadInput(f"{self!r}: {said_by_server(error)}: no text of more than a billion bytes") from None
         except psycopg.Error as error:
-            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {self.said(error)}") from None
+            raise StoreUnavailable(f"{self!r}: PostgreSQL does not let it work: {said_by_server(error)}") from None
+
+
+def said_by_server(error: psycopg.Error) -> str:
+    """What went wrong, in a line: of what the server said the message alone, since its details hold rows."""
+    return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
 
 class PostgresClaims(PostgresTables):
