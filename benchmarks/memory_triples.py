@@ -53,10 +53,11 @@ class Zipf:
 
 def name_of(number: int) -> str:
     """The name of a thing."""
-    return f"{_word(number % 997)} {_word(number // 7 + 1_000)}".title()  # the first of many, the second of seven
+    return f"{syllables(number % 997)} {syllables(number // 7 + 1_000)}".title()  # the first of many, the second of seven
 
 
-def _word(number: int) -> str:
+def syllables(number: int) -> str:
+    """A word for a number, another for each."""
     said = ""
     while number or not said:
         number, digit = divmod(number, len(_SYLLABLES))

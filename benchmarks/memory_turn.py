@@ -21,6 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from memory_triples import syllables
+
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim
@@ -36,12 +38,11 @@ REPORT = Path(__file__).parent / "results" / "memory_turn.json"
 _AROUND = 5  # facts of a person, whatever the size
 _SINGLE = ("lives_in", "works_at")
 RELATIONS = (*_SINGLE, "knows", "visited")
-_SYLLABLES = ("ka", "lo", "mi", "ren", "tu", "vas", "el", "dor", "sha", "pi", "qua", "zen", "bro", "fi", "gan", "hul")
 
 
 def name_of(number: int) -> str:
     """The name of a person: the first word is that of many, the second of this one."""
-    return f"{_word(number % 997)} {_word(number + 10_000)}".title()
+    return f"{syllables(number % 997)} {syllables(number + 10_000)}".title()
 
 
 def facts_of(many: int) -> list[Triple]:
@@ -105,16 +106,8 @@ def _read_whole(claims: Claims, keywords: Sequence[str]) -> object:
 
 def _fact(chance: random.Random, person: int, people: int) -> Triple:
     relation = chance.choice(RELATIONS)
-    objects = {"lives_in": f"Town {_word(chance.randrange(50))}", "works_at": f"Office {_word(chance.randrange(people))}"}
+    objects = {"lives_in": f"Town {syllables(chance.randrange(50))}", "works_at": f"Office {syllables(chance.randrange(people))}"}
     return Triple(name_of(person), relation, objects.get(relation) or name_of(chance.randrange(people)))
-
-
-def _word(number: int) -> str:
-    said = ""
-    while number or not said:
-        number, digit = divmod(number, len(_SYLLABLES))
-        said += _SYLLABLES[digit]
-    return said
 
 
 def main() -> None:

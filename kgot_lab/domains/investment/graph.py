@@ -257,7 +257,7 @@ class InvestmentGraph:
                 begin()
                 created = before.created if before else at
                 self._put_edge(edge, owner, created, expires, at)
-                there[identity] = DatedEdge(edge, owner, created, expires, at, None)
+                there[identity] = DatedEdge(owner, created, expires, at, None, edge)
                 changed[identity] = None
         return tuple(changed)
 

@@ -22,13 +22,12 @@ FOREVER = 2**62  # microseconds: after every time
 
 
 @dataclass(frozen=True)
-class DatedNode:
-    """A version of a node: whose it is ('' is shared), and when it was created, expires (None: never), was opened and closed.
+class Dated:
+    """Whose a version is ('' is shared), and when it was created, expires (None: never), was opened and closed.
 
     Times are microseconds since 1970.
     """
 
-    node: Node
     owner: str
     created: int
     expires: int | None
@@ -45,23 +44,17 @@ class DatedNode:
 
 
 @dataclass(frozen=True)
-class DatedEdge:
-    """A version of an edge, dated as a node is; the edge's own `key` is its owner."""
+class DatedNode(Dated):
+    """A version of a node."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class DatedEdge(Dated):
+    """A version of an edge; the edge's own `key` is its owner."""
 
     edge: Edge
-    owner: str
-    created: int
-    expires: int | None
-    opened: int
-    closed: int | None
-
-    @property
-    def created_at(self) -> datetime:
-        return moment(self.created)
-
-    @property
-    def expires_at(self) -> datetime | None:
-        return open_moment(self.expires)
 
 
 @dataclass(frozen=True)
@@ -75,14 +68,14 @@ class IndicatorValue:
 
 def dated_node(row: Sequence[Any]) -> DatedNode:
     """A node from a row of the tables."""
-    owner, id, type, properties, *times = row
-    return DatedNode(Node(id, (type,), json.loads(properties)), owner, *times)
+    owner, id, type, properties, created, expires, opened, closed = row
+    return DatedNode(owner, created, expires, opened, closed, Node(id, (type,), json.loads(properties)))
 
 
 def dated_edge(row: Sequence[Any]) -> DatedEdge:
     """An edge from a row of the tables."""
-    owner, source, type, target, properties, *times = row
-    return DatedEdge(Edge(source, type, target, json.loads(properties), owner), owner, *times)
+    owner, source, type, target, properties, created, expires, opened, closed = row
+    return DatedEdge(owner, created, expires, opened, closed, Edge(source, type, target, json.loads(properties), owner))
 
 
 class InvestmentView:

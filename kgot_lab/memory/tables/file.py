@@ -99,9 +99,7 @@ def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
             return
         for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
-            for row in connection.execute(table.read).fetchall():
-                for made in table.rows(*row):
-                    connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(made))})", made)
+            connection.executemany(table.insert("?"), table.rows_of(connection.execute(table.read).fetchall()))
         connection.execute(f"PRAGMA user_version = {layout.version}")
 
 

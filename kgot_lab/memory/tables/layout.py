@@ -19,6 +19,15 @@ class LaterTable:
     postgres: str
     read: str
     rows: Callable[..., Iterable[tuple[Any, ...]]]
+    columns: int
+
+    def insert(self, mark: str) -> str:
+        """The statement that adds a row, with the mark that an engine has for a value."""
+        return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
+
+    def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+        """What stands in it, by the rows that `read` found."""
+        return (made for row in read for made in self.rows(*row))
 
 
 @dataclass(frozen=True)
@@ -49,5 +58,5 @@ def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> 
     return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
 
 
-FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of)  # in SQLite the index is the table
+FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)  # in SQLite the index is the table
 CLAIMS_LAYOUT = Layout("claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,))  # "kglc"

@@ -182,9 +182,8 @@ class PostgresTables:
         connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
         for table in self.layout.later[earlier[mark] - 1 :]:
             connection.execute(table.postgres.replace("TEXT", _TEXT))
-            for row in connection.execute(table.read).fetchall():
-                for made in table.rows(*row):
-                    connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join(['%s'] * len(made))})", made)
+            there = connection.execute(table.read).fetchall()
+            connection.cursor().executemany(table.insert("%s"), table.rows_of(there))  # sent together
         self._made(connection)
 
     def _made(self, connection: Connection) -> None:
