@@ -29,6 +29,11 @@ def span(estimate: Estimate) -> str:
     return f"{signed(estimate.low)} to {signed(estimate.high)}"
 
 
+def p_said(p: float) -> str:
+    """A p as a short text: one of hardly anything is said to be below .001."""
+    return "below .001" if p < 0.001 else decimal(p)
+
+
 def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
     """A row for each report: the gain of one system that was named beforehand, its p corrected for as many tests as there are reports."""
     gaps = {name: report.comparisons[part][system] for name, report in reports.items()}

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from kgot_lab.evaluation.contest import Contest, ContestRound
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import Sentences, span
+from kgot_lab.evaluation.told import Sentences, p_said, span
 from kgot_lab.experiments.pays.lost import FAILED, LOSSES, LossesBySet, counted_losses
 from kgot_lab.experiments.pays.results import Findings, Measured
 from kgot_lab.experiments.questions.lost import NEARLY, RIGHT_STAGE
@@ -140,7 +140,7 @@ def _gap(findings: Findings, system: str, other: str, set: str) -> str:
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
-    return f"{begun}{signed(gap.mean)} ({span(gap)}) on {counted(gap.n, 'question')}, p {_p(pair.p_holm)} after Holm: {verdict}."
+    return f"{begun}{signed(gap.mean)} ({span(gap)}) on {counted(gap.n, 'question')}, p {p_said(pair.p_holm)} after Holm: {verdict}."
 
 
 def _costs(own: Measured, other: Measured | None, name: str) -> str:
@@ -179,10 +179,6 @@ def _trust(findings: Findings, system: str) -> str:
 
 def _whole(amount: float | None) -> str:
     return "" if amount is None else f"{amount:,.0f}"
-
-
-def _p(p: float) -> str:
-    return "below .001" if p < 0.001 else decimal(p)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.evaluation.told import span
+from kgot_lab.evaluation.told import p_said, span
 from kgot_lab.experiments.pays.aims import Goal
 from kgot_lab.experiments.pays.results import Findings, Measured, Paired
 
@@ -56,7 +56,7 @@ def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Pair
 
 def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | None) -> Reached:
     gap = pair.difference
-    figure = f"{signed(gap.mean)} ({span(gap)}), p {pair.p_holm:.3f} after Holm, {gap.n} questions"
+    figure = f"{signed(gap.mean)} ({span(gap)}), p {p_said(pair.p_holm)} after Holm, {gap.n} questions"
     if goal.kind == "gain":
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:
