@@ -2,9 +2,10 @@
 
     python benchmarks/npc_visibility.py [--worlds 1000] [--engines sqlite postgres]
 
-In each planted world every text is a word that stands nowhere else. Every public method is asked as every NPC, by ids and words that it may
-not know too, and each answer and error is searched for words that an oracle apart from the program does not allow. Beside them stands what
-the query of the document tells. Results go to benchmarks/results/npc_visibility.json; a leak ends the command with exit code 1.
+In each planted world every text is a word that stands nowhere else. Every public method of the graph, the log, the texts, the hot context
+and the tool is asked as every NPC, by ids and words that it may not know too, and each answer and error is searched for words that an
+oracle apart from the program does not allow. Beside them stands what the query of the document tells of the graph. Results go to
+benchmarks/results/npc_visibility.json; a leak ends the command with exit code 1.
 """
 
 from __future__ import annotations
@@ -50,22 +51,29 @@ def opened(engine: str) -> Iterator[Any]:
 def looked(engine: str, worlds: int) -> dict[str, Any]:
     """What was asked and told in the first so many worlds, on one engine."""
     from support.npc_asking import questions, told_too_much
-    from support.npc_oracle import may_see
-    from support.npc_places import plant
+    from support.npc_oracle import may_hear, may_see
+    from support.npc_places import plant_layers, planted_embedder
     from support.npc_planted import canaries, planted
+    from support.npc_remembering import remembered_too_much
+
+    from kgot_lab.domains.layers.memory import WorldLayers
 
     counted = {"engine": engine, "worlds": worlds, "npcs": 0, "questions": 0, "hidden": 0, "told": 0, "by_document": 0}
     began = time.process_time()
     with opened(engine) as world:
+        layers = WorldLayers(world, planted_embedder())
         for seed in range(worlds):
             there = planted(seed)
-            plant(there, world)
+            plant_layers(there, layers)
             for npc in there.npcs:
                 hidden = canaries(*there.entities.values(), *there.edges) - may_see(there, npc)[2]
+                unheard = canaries(*there.entries, *there.chunks).difference(*may_hear(there, npc), there.entities)
+                wrong, asked = remembered_too_much(layers, there, npc)
+                wrong += told_too_much(world, there, npc)
                 counted["npcs"] += 1
-                counted["questions"] += sum(1 for _ in questions(npc, sorted(there.entities), sorted(hidden)[:3]))
-                counted["hidden"] += len(hidden)
-                counted["told"] += len(wrong := told_too_much(world, there, npc))
+                counted["questions"] += asked + sum(1 for _ in questions(npc, sorted(there.entities), sorted(hidden)[:3]))
+                counted["hidden"] += len(hidden | unheard)
+                counted["told"] += len(wrong)
                 counted["by_document"] += len(canaries(world.visible_subgraph(npc, policy="document")) & hidden)
                 for each in wrong:
                     print(f"world {seed}, {npc}: {each}", file=sys.stderr)

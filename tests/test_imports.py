@@ -30,16 +30,21 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
     [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
+    [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.competence"}],  # makes its names as recall does
-    [{"experiments.certificates"}],  # changes what pays asks, and simulates as competence does
+    [
+        {"experiments.certificates"},
+        {"experiments.briefings"},
+        {"experiments.town"},
+    ],  # simulate as competence does; the first changes what pays asks
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}],
     [{"examine"}],
     [{"viz"}],
-    [{"viz.claims"}],
+    [{"viz.claims"}, {"viz.worlds"}],
     [{"front"}],  # what the front door does in one line: ask, show
     [{"cli", "__main__"}],
     [{"__init__"}],  # the front door may open on every room

@@ -19,6 +19,7 @@ SECTIONS = (
 )  # fmt: skip
 ROOMS = dict.fromkeys(("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3)  # of all others: two
 ROOMS["60_when_a_source_is_wrong"] = 4  # a memory, what looks at it, and a model that repeats recorded replies
+ROOMS["65_what_an_npc_knows"] = 4  # a world, a town and its evening to put into it, and what looks at it
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 

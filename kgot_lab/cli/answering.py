@@ -62,7 +62,7 @@ def _answer_with(
     choice, chosen = configuration.store, configuration.tools
     begins = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or begins or chosen.web or chosen.mirror or chosen.names != "auto"):
-        more = "begin with a graph (--graph FILE, --memory FILE), or allow more tools (--web, --tool NAME)"
+        more = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
         raise BadInput(f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}")
     if outputs.tape is not None and configuration.execution_model:
         raise BadInput(_ONE_MODEL)

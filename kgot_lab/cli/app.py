@@ -1,4 +1,4 @@
-"""The command line: ask, demo, extract, resume, show, verify, memory, bench, model, doctor."""
+"""The command line: ask, demo, extract, resume, show, verify, memory, invest, bench, model, doctor."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on
 from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
+from kgot_lab.cli.investing import investments
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
@@ -335,6 +336,7 @@ def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None
 
 app.add_typer(benchmarks, name="bench")
 app.add_typer(memories, name="memory")
+app.add_typer(investments, name="invest")
 memories.command("waiting")(list_waiting)
 memories.command("decide")(decide_on_one)
 memories.command("review")(review_in_turn)

@@ -77,7 +77,7 @@ def told_how(path: Path, again: GoOn) -> Iterator[None]:
         say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if _goes_on(path) else ''}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
-        told = f"{str(error).rstrip('.')}. {_kept(path)}"
+        told = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_kept(path)}"
         raise LabError(f"{told} {again.after(error)}" if _goes_on(path) else told) from error
     except OSError as error:
         told = f"{reason_of(error)}. {_kept(path)}"

@@ -124,11 +124,12 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
             for claim in claims.supports_of(meant)
         ]  # fmt: skip
         answers = claims.answers_on(meant)
+        known = bool(rows) or meant in claims.noted_facts()
     if as_json:
         told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
         typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
         return
-    typer.echo(harmless(f"{meant}" + ("" if rows else "   (does not hold)")))
+    typer.echo(harmless(f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")))
     for row in rows:
         read = f", read by {row['said_by']}" if row["said_by"] else ""
         typer.echo(harmless(f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"))
@@ -146,8 +147,9 @@ def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _
             told = claims.retract_source(as_typed(source, "the source"), by=BY_COMMAND)
         else:
             told = claims.retract_fact(_fact_named(claims, fact or ""), by=BY_COMMAND)
+        passages = _passages_told(claims, source) if told.change is None else ""
     if told.change is None:
-        terminal.say("nothing was changed: nothing is known of that, or it is retracted already")
+        terminal.say(f"nothing was changed: nothing is known of that, or it is retracted already{passages}")
     _tell_fallen(told, as_json)
 
 
@@ -171,6 +173,7 @@ def list_changes(context: typer.Context, as_json: options.AsJson = False) -> Non
                 "at": each.at.isoformat(),
                 "by": each.by,
                 "action": each.action,
+                "of": list(each.of),
                 "undoes": each.undoes,
                 "erased": each.erased,
             }
@@ -178,7 +181,11 @@ def list_changes(context: typer.Context, as_json: options.AsJson = False) -> Non
         ]
 
     def line(row: dict[str, Any]) -> str:
-        more = f" of change {row['undoes']}" * bool(row["undoes"]) + f" ({row['erased']} erased since)" * bool(row["erased"])
+        more = (
+            f": {'; '.join(row['of'])}" * bool(row["of"])
+            + f" of change {row['undoes']}" * bool(row["undoes"])
+            + f" ({row['erased']} erased since)" * bool(row["erased"])
+        )
         return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
 
     print_rows(rows, as_json, line)
@@ -206,9 +213,10 @@ def erase_for_good(
             if meant is None
             else claims.erase_fact(meant, by=BY_COMMAND)
         )
+        unknown = f"nothing is known of that, so nothing was erased{_passages_told(claims, source)}" if told.change is None else ""
     result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers}
     said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
-    typer.echo(json.dumps(result) if as_json else said if told.change is not None else "nothing is known of that, so nothing was erased")
+    typer.echo(json.dumps(result) if as_json else unknown or said)
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------------
@@ -238,6 +246,12 @@ def _fact_named(claims: Claims, text: str) -> Triple:
         many = f"{len(found)} facts have an id that begins with {text}" if found else f"no fact is called {text!r}"
         raise BadInput(f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows')
     return found[0]
+
+
+def _passages_told(claims: Claims, document: str | None) -> str:
+    """Which sources are passages of a document that was given in their place, as words to add; "" for none."""
+    found = {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by if claim.source.startswith(f"{document}#")}
+    return f"; its passages are sources: {', '.join(sorted(found))}" if found else ""
 
 
 def _tell_fallen(told: Fallen, as_json: bool) -> None:

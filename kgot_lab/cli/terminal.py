@@ -331,9 +331,9 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False, lear
         typer.echo(json.dumps(result if learnt is None else result | {"memory": learnt.as_json()}))
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + ("   (a guess: no read gave rows)" if final.forced else ""))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
     if final.evidence:
-        typer.echo("It rests on these facts of the graph:")
+        typer.echo("It was read from these facts of the graph:" if final.forced else "It rests on these facts of the graph:")
     for number, fact in enumerate(final.evidence):
         typer.echo(f"  {harmless(str(fact))}")
         for support in final.supports[number] if number < len(final.supports) else ():
@@ -360,6 +360,7 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
     for each in learnt.old:
         yield f"known since {each.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(each.sources)}: {each.fact}"
     yield from (f"new: {fact}" for fact in learnt.new)
+    yield from (f"not held by the memory: {fact}" for fact in learnt.unheld)
     told = learnt.learnt
     more = ((told.known, "known"), (told.queued, "to review"), (told.left, "left out, as retracted"))
     said = ", ".join(f"{number} {what}" for number, what in more if number)

@@ -1,4 +1,4 @@
-"""Whether a file of ours is whole: a log, an SQLite graph, the cache of vectors, a trace, a tape, a graph file, a ledger, receipts."""
+"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape and others."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged
 
 _HEAD = 400  # bytes of a file that tell what it is
+_APPLICATION = slice(68, 72)  # of the head of an SQLite file: who made it, which a damaged one still tells
 _LONG_NAME = 4_000  # bytes that no path has
 _LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
@@ -68,6 +69,7 @@ def salvage_file(path: Path | str) -> Salvaged:
 
 
 def _kind_of(path: Path) -> str:
+    from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT
     from kgot_lab.stores.sqlite.file import require_closed_here
 
     require_closed_here(path)
@@ -77,7 +79,7 @@ def _kind_of(path: Path) -> str:
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):
-        return _sqlite_kind(path)
+        return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
     if told := _NUMBERED.match(head):
         return _TRACE if told[1] == b"trace" else _TAPE
     if path.suffix.lower() != ".graphml":  # which may be in UTF-16
@@ -89,7 +91,9 @@ def _kind_of(path: Path) -> str:
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
         raise BadInput(f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy")
-    raise BadInput(f"{path} is no log, SQLite graph, cache of vectors, trace, tape, graph file or ledger of this package: name another")
+    raise BadInput(
+        f"{path} is no log, SQLite graph, memory, cache of vectors, trace, tape, graph file or ledger of this package: name another"
+    )
 
 
 def _json_kind(path: Path) -> str:
@@ -157,7 +161,7 @@ def _sqlite_kind(path: Path) -> str:
                 if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
                     return _VECTORS
                 if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                    other = f"{path} is an SQLite file of another program, not a graph or cache of this package"
+                    other = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
                     raise BadInput(f"{other}: nothing here can check it")
                 refuse_foreign_head(connection, path)
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to say
@@ -188,6 +192,20 @@ def _graph(path: Path) -> str:
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
     return f"{held}, {told}{log}{names}"
+
+
+def _memory(path: Path) -> str:
+    from kgot_lab.stores.sqlite.copies import private_copy
+
+    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
+        try:
+            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+        if said != "ok":
+            raise StoreDamaged(f"{said}: restore a copy")
+        facts, changes = (connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("facts", "changes"))
+    return f"{counted(facts, 'fact')} noted, {counted(changes, 'change')}; {_ONLY_READ}"
 
 
 def _vectors(path: Path) -> str:
@@ -261,10 +279,10 @@ def _receipts(path: Path) -> str:
 
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"
 _TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
-_RECEIPTS = "receipts of questions"
+_RECEIPTS, _MEMORY = "receipts of questions", "a memory of claims"
 _EXAMINED: dict[str, Callable[[Path], str]] = {
     _LOG: _log, _GRAPH: _graph, _VECTORS: _vectors, _TRACE: _trace, _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger,
-    _RECEIPTS: _receipts,
+    _RECEIPTS: _receipts, _MEMORY: _memory,
 }  # fmt: skip
 _NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
 _BEGINNINGS = (

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.draw.certificate import certificate_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
@@ -28,6 +29,7 @@ from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.stepper import stepper
+from kgot_lab.viz.worlds.seen import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
@@ -62,6 +64,10 @@ def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
     return show_graph(PropertyGraph.from_triples(beliefs.facts()), height=height)
 
 
+def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
+    return show_graph(seen_graph(seen), height=height)
+
+
 def _edges(edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None) -> object:
     return structure(edges, texts, aligner=aligner)
 
@@ -86,6 +92,7 @@ _VIEWS: Mapping[str, _View] = {
     "a store": _View(_is_store, _store),
     "a memory of claims": _View(_is(Beliefs), _beliefs),
     "a certificate": _View(_is(Certificate), certificate_picture),
+    "what someone sees of a world": _View(_is(VisibleWorld), _seen),
     "a run": _View(_is(Trace), stepper),
     "a fork": _View(_is(Fork), _fork),
     "a ranking": _View(_is(Ranking), ranking_table),
@@ -104,7 +111,7 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a run, a ranking, a comparison of two texts, a certificate, a report or rows; it draws itself in a notebook.
+    """Show a graph, what someone sees of a world, a run, a ranking, a comparison, a certificate, a report or rows; it draws itself.
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a

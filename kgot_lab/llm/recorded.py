@@ -181,7 +181,7 @@ class Recorder:
 
     def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:
         if key not in self._tape.replies:
-            self._write({"key": key, "prompt": _ending(prompt), **_said(reply)})
+            self._write({"key": key, "prompt": _ending(prompt), **reply_to_json(reply)})
             self._tape.replies[key] = reply
 
     def _begin(self) -> None:
@@ -266,7 +266,7 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
     if model not in {"", head.model}:
         raise UnknownName(f"model of {tape}", model, [head.model])
     try:
-        return head, {str(line["key"]): _reply(line) for line in lines[1:]}
+        return head, {str(line["key"]): reply_from_json(line) for line in lines[1:]}
     except KeyError:
         raise TraceError(f"an entry of {tape} has no key: record it again") from None
 
@@ -286,13 +286,13 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
         model or models[0], str(about.get("model_sha256", "")), str(about.get("engine", "")), when, f"run {lines[0].get('run', '')}"
     )
     keys = Keys(head.model)
-    return head, {keys.of(_prompt_asked(line, trace)): _reply(line) for line in asked if line.get("model") == head.model}
+    return head, {keys.of(_prompt_asked(line, trace)): reply_from_json(line) for line in asked if line.get("model") == head.model}
 
 
 def asked_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
     """What a run on file asked a model, and its replies, in their order; raises TraceError."""
     lines = _asked_lines(list(_lines(Path(trace))))
-    return [(_prompt_asked(line, str(trace)), _reply(line)) for line in lines if line.get("model") == model]
+    return [(_prompt_asked(line, str(trace)), reply_from_json(line)) for line in lines if line.get("model") == model]
 
 
 def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
@@ -334,7 +334,8 @@ def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
         raise TraceError(f"a prompt in {trace} is damaged: {error!r}") from None
 
 
-def _reply(line: Mapping[str, Json]) -> Reply:
+def reply_from_json(line: Mapping[str, Json]) -> Reply:
+    """The reply that a line of a tape holds; raises TraceError for what is none."""
     try:
         logprob = logprob_from_json(line.get("logprob"))
         return Reply(str(line["reply"]), Usage(**line.get("usage", {})), cut=bool(line.get("cut", False)), logprob=logprob)
@@ -349,7 +350,7 @@ def logprob_from_json(told: Json) -> float | None:
     return None if told is None else float(told)
 
 
-def _said(reply: Reply) -> dict[str, Json]:
+def reply_to_json(reply: Reply) -> dict[str, Json]:
     """A reply as a line of a tape holds it."""
     usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
     return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {}) | _logprob(reply)

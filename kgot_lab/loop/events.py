@@ -238,6 +238,13 @@ class Answered(Event):
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
     likelihood: float | None = field(default=None, metadata={"if_told": True})  # the model's own, 0 to 1, where it was asked for
 
+    @property
+    def why_guess(self) -> str:
+        """Why the answer is a guess, "" where it is none."""
+        if not self.forced:
+            return ""
+        return "what was read does not say it" if self.evidence else "no read gave rows"
+
 
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind

@@ -214,7 +214,7 @@ def _parsed(event: Parsed) -> Telling:
 
 
 def _answered(event: Answered) -> Telling:
-    guess = " (a guess: no read gave rows)" if event.forced else ""
+    guess = f" (a guess: {event.why_guess})" if event.forced else ""
     said = Part("strong", event.text), Part("words", guess)
     return Telling(f"answer: {event.text}", "answer", f"{event.text}{guess}", (*said, *_rests_on(event)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.types import Json
+from kgot_lab.types import Edge, Json
 
 PropertyKind = Literal["text", "number", "time", "any"]  # a time is ISO 8601: a date, or a date with a time and a zone
 ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
@@ -73,6 +73,12 @@ class Vocabulary:
     def edge_type(self, name: str) -> EdgeType:
         """An edge type by its name; raises UnknownName, which lists them."""
         return _named(name, self.edge_types, f"edge type of {self.name}")
+
+    def in_order(self, edge: Edge) -> Edge:
+        """An edge as it is stored: one that says the same both ways in the order of its ends."""
+        symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.edge_types)
+        ends = sorted((edge.source, edge.target)) if symmetric else (edge.source, edge.target)
+        return Edge(ends[0], edge.type, ends[1], edge.properties)
 
     def extended(self, *more: NodeType | EdgeType) -> Vocabulary:
         """The same vocabulary with more types."""

@@ -123,7 +123,7 @@ def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
     if answer is None:
         parts.append(element("p", "This run did not reach an answer.", class_="answer forced"))
     else:
-        forced = "Forced: no read gave rows, so this is a guess that does not rest on the graph." if answer.forced else ""
+        forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph." if answer.forced else ""
         words = element("p", forced, class_="small") if forced else Markup()
         parts.append(element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer"))
     started = next((event for event in events if isinstance(event, Started)), None)

@@ -197,7 +197,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
     if len(steps) > STEPS_SHOWN:
         yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    guess = " (a guess: no read gave rows)" if answer and answer.forced else ""
+    guess = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
     end = f"Answer: {answer.text}{guess}" if answer else f"The run stops at event {len(events) - 1}, before an answer."
     yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(end, 3 * STRONG), STRONG))
 

@@ -64,7 +64,7 @@ SAID = {
     "circle.log": "cannot be read (Too many levels of symbolic links): see that it may be read by you, and that the disk is sound",
     "folder": "is a folder: name a file in it",
     "pipe.log": "is a pipe, of which nothing was read: name a file",
-    "other.sqlite": "is an SQLite file of another program, not a graph or cache of this package: nothing here can check it",
+    "other.sqlite": "is an SQLite file of another program, not a graph, memory or cache of this package: nothing here can check it",
     "x" * 5_000: "cannot be read (File name too long): see that it may be read by you, and that the disk is sound",
 }
 

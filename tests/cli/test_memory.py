@@ -58,9 +58,22 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
     assert undone["risen"] == [{"subject": "Ada Lovelace", "relation": "born in", "object": "London"}] and undone["change"] == 3
     log = json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)
     assert [(each["action"], each["by"]) for each in log[1:]] == [("retract source", "command line"), ("undo", "command line")]
+    assert log[1]["of"] == ["ada.md#1"] and "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
     assert log[0]["by"].startswith("run ") and "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
     then = log[1]["at"]
     assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
+
+
+def test_of_a_document_that_is_named_in_place_of_its_passages_these_are_said(kgot_lab, asked_once):
+    retracted = kgot_lab("memory", "memory.db", "retract", "--source", "ada.md")
+    assert "nothing was changed" in retracted.err and "its passages are sources: ada.md#1" in retracted.err
+    erased = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md", "--yes")
+    assert "nothing was erased; its passages are sources: ada.md#1" in erased.out
+    assert "passages" not in kgot_lab("memory", "memory.db", "retract", "--source", "ada").err
+
+
+def test_a_fact_of_which_nothing_is_known_is_not_said_to_be_one_that_fell(kgot_lab, asked_once):
+    assert "nothing is known of it" in kgot_lab("memory", "memory.db", "why", "Ada Lovelace | born in | Rome").out
 
 
 def test_a_retracted_source_is_not_read_by_the_next_question(kgot_lab, asked_once):
@@ -130,7 +143,7 @@ def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgo
     [
         (["ask", QUESTION, "--memory", "my papers"], "is a folder"),
         (["ask", QUESTION, "--memory", "my papers/ada.md"], "not an SQLite file"),
-        (["ask", QUESTION, "--memory", "new.db"], "nothing to take facts from"),
+        (["ask", QUESTION, "--memory", "new.db"], "or --memory FILE where facts hold in it"),
         (["ask", QUESTION, "--memory", "new.db", "--as-of", "yesterday"], "a time is a date"),
         (["ask", QUESTION, "--memory", "new.db", "--keep"], "leave one of them out"),
         (["ask", QUESTION, "--as-of", "2026-11-23"], "name it with --memory"),
@@ -150,6 +163,7 @@ def test_what_cannot_be_done_is_one_line_before_a_model_is_asked(kgot_lab, words
         (["retract"], "--source ID or --fact FACT"),
         (["erase", "--source", "a", "--fact", "b"], "one of them"),
         (["undo", 9], "there is no change 9"),
+        (["undo", 10**30], f"there is no change {10**30}"),
     ],
 )
 def test_what_a_memory_does_not_know_is_said(kgot_lab, asked_once, words, why):

@@ -13,9 +13,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.ledger import Entry, Ledger
 from kgot_lab.loop.trace import save_run
+from kgot_lab.memory.claims.claim import Claim
+from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import write_graph
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Diff, Edge, Node, Triple
 
 NODES = tuple(Node(f"n{number}", ("Person",), {"text": f"some text of {number}"}) for number in range(20))
 EDGES = tuple(Edge(f"n{number}", "knows", f"n{number * 7 % 20}") for number in range(20))
@@ -44,9 +46,12 @@ def files(tmp_path):
     save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
     Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
     write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")
+    with open_claims(tmp_path / "memory.db") as claims:
+        claims.learn(Claim(Triple(f"n{number}", "is", "some text"), "book") for number in range(100))
     return {
         "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache of vectors": tmp_path / CACHE_NAME,
         "a trace": tmp_path / "run.jsonl", "a ledger": tmp_path / "ledger.jsonl", "a graph file": tmp_path / "graph.graphml",
+        "a memory of claims": tmp_path / "memory.db",
     }  # fmt: skip
 
 
@@ -120,6 +125,15 @@ def test_a_graph_in_lines_that_was_cut_short_is_broken(tmp_path, cut):
     (tmp_path / "graph.jsonl").write_bytes((tmp_path / "graph.jsonl").read_bytes()[:cut])
     health = examine_file(tmp_path / "graph.jsonl")
     assert (health.kind, health.whole) == ("a graph file", False)
+
+
+def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_salvage_it(files):
+    path = files["a memory of claims"]
+    path.write_bytes(path.read_bytes()[:20_000])
+    health = examine_file(path)
+    assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, health
+    with pytest.raises(BadInput, match="only a log and an SQLite graph"):
+        salvage_file(path)
 
 
 def test_a_file_that_is_not_ours_is_refused(tmp_path):

@@ -121,6 +121,7 @@ def test_an_answer_that_stands_in_no_sentence_is_refused_and_a_last_one_is_a_gue
     assert "it does not stand in the sentences" in {parsed.problem for parsed in of(events, Parsed)}
     final = events[-1]
     assert isinstance(final, Answered) and final.forced and of(events, Forced)
+    assert final.evidence and final.why_guess == "what was read does not say it"
 
 
 def test_facts_of_the_path_in_hand_are_written_where_its_sentences_say_them() -> None:

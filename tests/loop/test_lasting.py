@@ -213,6 +213,17 @@ def test_what_was_retracted_is_not_learnt_again_from_the_same_sentence(tmp_path)
         assert learnt.learnt.left == 1 and not claims.holds(fact)
 
 
+def test_what_an_answer_rests_on_and_was_retracted_meanwhile_is_not_told_as_new(tmp_path):
+    path = tmp_path / "memory.db"
+    run = asked(path, ONE)
+    with open_claims(path) as claims:
+        rests_on = {fact for fact in claims.facts() if claims.answers_on(fact)}
+        for page in ONE.documents:
+            claims.retract_source(page.id)
+        learnt = learn_run(claims, Trace("another", "", run.events))
+    assert rests_on and set(learnt.unheld) == rests_on and not learnt.new and not learnt.old
+
+
 def test_a_tool_leaves_out_what_was_retracted_and_finds_nothing_where_that_is_all():
     pages = (Document("a", "Ada was born.", "Ada"), Document("b", "Bob was born.", "Bob"))
     tool = TextTool("search", "Finds.", {"query": "words"}, lambda query: Result("[1] Ada: both", pages), finds="query")
@@ -280,6 +291,9 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
     )  # fmt: skip
     run = lab.ask("What is the capital of Nigeria?", tool, model, preset=FEW, memory=tmp_path / "memory.db")
     assert run.about["memory"]["learnt"] | {"change": None} == {"change": None, "new": 1, "known": 0, "back": 0, "queued": 1, "left": 0}
+    assert not run.about["memory"]["new"] and run.about["memory"]["unheld"] == [
+        {"subject": "Nigeria", "relation": "capital", "object": "Lagos"}
+    ]
     with open_claims(tmp_path / "memory.db") as claims:
         (waiting,) = ReviewLedger(claims).queue()
         assert not claims.facts() and waiting.claim.source == "search(query='Ada Lovelace')" and waiting.claim.said_by == "scripted"

@@ -28,3 +28,11 @@ def may_see(world: PlantedWorld, npc: str) -> tuple[set[str], set[tuple[str, str
     for thing in [*(world.entities[id] for id in ids), *edges]:
         words |= canaries(*(value for name, value in thing.attributes.items() if name in thing.public))
     return ids, {(edge.source, edge.type, edge.target) for edge in edges}, words
+
+
+def may_hear(world: PlantedWorld, npc: str) -> tuple[set[str], set[str]]:
+    """The planted words of what was said that it heard, and those of the texts that it may know."""
+    heard = [each for each in world.entries if each.audience is None or npc in (*each.audience, each.speaker)]
+    seen = may_see(world, npc)[0]
+    known = [each for each in world.chunks if each.entity in seen and (each.audience is None or npc in each.audience)]
+    return canaries(*((each.session, each.speaker, each.text) for each in heard)), canaries(*(each.text for each in known))

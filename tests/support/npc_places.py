@@ -7,10 +7,14 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
+from kgot_lab.domains.layers.memory import WorldLayers
+from kgot_lab.domains.layers.things import Chunk, LogEntry
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.world import NpcWorld
-from support.npc_planted import PlantedWorld
+from kgot_lab.embedding.lsa import LSA, lsa
+from kgot_lab.types import Document
+from support.npc_planted import WORDS, PlantedWorld
 
 
 def at_postgres(conninfo: str, namespace: str, **how: Any) -> NpcWorld:
@@ -24,6 +28,19 @@ def plant(planted: PlantedWorld, world: NpcWorld) -> None:
     world.storage.rows("DELETE FROM entities")
     entities = [Entity(each.type, each.name, each.attributes, each.id) for each in planted.entities.values()]
     world.add(entities, [relationship(each) for each in planted.edges])
+
+
+def plant_layers(planted: PlantedWorld, layers: WorldLayers) -> None:
+    """Put a planted world in the place of what was there, with what was said and told in it."""
+    plant(planted, layers.world)
+    layers.log.storage.rows("DELETE FROM log")
+    layers.log.append(LogEntry(each.session, each.text, each.audience, each.speaker) for each in planted.entries)
+    layers.chunks.add(Chunk(each.entity, each.text, each.audience, each.id) for each in planted.chunks)
+
+
+def planted_embedder() -> LSA:
+    """An embedder that knows the words of planted texts, and gives a text of other words a vector of zeros."""
+    return lsa([Document(f"{one} {other}", f"{one} {other}") for one in WORDS for other in WORDS[:3]])
 
 
 def relationship(edge: Any) -> Relationship:

@@ -16,6 +16,7 @@ TYPES = (*PUBLIC, "npc", "npc", "ship")  # a type that nobody knows has no publi
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 OTHERS = ("OWNS", "HOSTILE_TO", "EMPLOYED_BY", "CHILD_OF", "QUEST_GIVER", "PARTICIPATED_IN")
 BOTH_WAYS = ("ALLIED_WITH", "HOSTILE_TO")
+WORDS = ("anvil", "bridge", "candle", "debt", "elixir", "forge", "gold", "harbour")  # what is said is about, so that searches find it
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,33 @@ class PlantedEdge:
 
 
 @dataclass(frozen=True)
+class PlantedEntry:
+    """What was said in a session, by whom (None: the game master) and to whom (None: everyone)."""
+
+    session: str
+    speaker: str | None
+    text: str
+    audience: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class PlantedChunk:
+    """A text about an entity, and which of those who see that may know it (None: all of them)."""
+
+    id: str
+    entity: str
+    text: str
+    audience: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
 class PlantedWorld:
     """What is in a world."""
 
     entities: dict[str, Planted]
     edges: tuple[PlantedEdge, ...]
+    entries: tuple[PlantedEntry, ...]
+    chunks: tuple[PlantedChunk, ...]
 
     @property
     def npcs(self) -> list[str]:
@@ -59,7 +82,7 @@ class PlantedWorld:
 
 
 def planted(seed: int) -> PlantedWorld:
-    """The world of a number: six to fourteen entities and up to three edges from each, some secret, some not yet accepted."""
+    """The world of a number: six to fourteen entities and up to three edges from each, some secret, some not accepted, and words told."""
     chance, numbers = random.Random(seed), count()
 
     def canary() -> str:
@@ -96,7 +119,17 @@ def planted(seed: int) -> PlantedWorld:
             session, confidence = canary(), chance.choice([1.0, 0.9, 0.7, 0.69, 0.2] if chance.random() < 0.5 else [1.0])
             for one, other in ways:
                 edges[one, type, other] = PlantedEdge(one, type, other, held, session, confidence, frozenset(shown))
-    return PlantedWorld(entities, tuple(edges.values()))
+    sessions = [canary(), canary()]
+
+    def told() -> tuple[str, tuple[str, ...] | None]:
+        text = " ".join([canary(), *chance.sample(WORDS, chance.randint(0, 3))])
+        return text, None if chance.random() < 0.2 else tuple(chance.sample(ids, chance.randint(0, 3)))
+
+    entries = [PlantedEntry(chance.choice(sessions), chance.choice([None, *ids]), *told()) for _ in range(chance.randint(0, 12))]
+    chunks = [
+        PlantedChunk(str(UUID(int=chance.getrandbits(128), version=4)), chance.choice(ids), *told()) for _ in range(chance.randint(0, 24))
+    ]
+    return PlantedWorld(entities, tuple(edges.values()), tuple(entries), tuple(chunks))
 
 
 def canaries(*what: object) -> set[str]:

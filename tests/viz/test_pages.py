@@ -310,7 +310,7 @@ def test_every_prompt_and_every_graph_is_folded_away():
 
 
 def test_the_answer_says_whether_it_was_forced():
-    assert "Forced: no read" in page(run(forced=True)) and "Forced: no read" not in page(run(forced=False))
+    assert "Forced: what was read does not say it" in page(run(forced=True)) and "Forced:" not in page(run(forced=False))
     assert "did not reach an answer" in page(run()[:-1]) and "did not reach an answer" not in page(run())
 
 

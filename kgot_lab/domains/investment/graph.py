@@ -190,9 +190,7 @@ class InvestmentGraph:
         edge = fit_edge(edge)
         for end in (edge.source, edge.target):
             _require_key(end, "an end of an edge")
-        symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.vocabulary.edge_types)
-        ends = sorted((edge.source, edge.target)) if symmetric else [edge.source, edge.target]
-        return Edge(ends[0], edge.type, ends[1], edge.properties)
+        return self.vocabulary.in_order(edge)
 
     def _there(self, nodes: Sequence[Node], edges: Sequence[Edge], owner: str) -> dict[str, DatedNode]:
         """The nodes that are named, as they were last written, expired or not."""

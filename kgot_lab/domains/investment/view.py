@@ -160,6 +160,12 @@ class InvestmentView:
         found = [each for each in self._nodes(sql.NODES_BY_NAME, name=fold(name)) if wanted in ("", each.node.labels[0])]
         return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
 
+    def named(self, text: str) -> tuple[DatedNode, ...]:
+        """All that a text may stand for: assets with that symbol, then companies with that ticker, then nodes with that name."""
+        require(text, str, "what is looked for is a text")
+        found = [*(each for type in SYMBOLS for each in self._of_symbol(type, text)), *self._nodes(sql.NODES_BY_NAME, name=fold(text))]
+        return tuple({each.node.id: each for each in found}.values())
+
     def resolve(self, text: str) -> DatedNode:
         """What a text stands for: a symbol, or else a ticker, or else a name; raises BadInput where that is nothing, or not one thing."""
         require(text, str, "what is looked for is a text")

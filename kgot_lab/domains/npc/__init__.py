@@ -1,1 +1,10 @@
 """A world of characters in tables: entities and relationships, where these come from, and what each character may know of it."""
+
+from kgot_lab.domains.npc.hearing import hear
+from kgot_lab.domains.npc.opening import open_world
+from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.review import WorldReview
+from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.why_not import why_not
+
+__all__ = ["Entity", "Provenance", "Relationship", "VisibilityPolicy", "WorldReview", "hear", "open_world", "why_not"]

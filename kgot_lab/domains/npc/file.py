@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,12 @@ class SQLiteWorld(SQLiteTables):
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_here(self, npc_id, policy)
+
+    def define(self, table: str, statements: Iterable[str]) -> None:
+        with self.changing():
+            if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
+                for statement in statements:
+                    self.rows(statement)
 
 
 def _written(value: Any) -> Any:

@@ -8,7 +8,7 @@ world: thousands of them weigh on the server's catalogue. Where the login may ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.domains.npc.visible_there import VISIBLE, asked_of_policy, visible_of
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.tables.postgres import PostgresTables, said_by_server
+from kgot_lab.stores.postgres.finding import require_pgvector
 from kgot_lab.stores.postgres.link import driver
 from kgot_lab.stores.postgres.rows import value_of_postgres
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
@@ -45,6 +46,26 @@ class PostgresWorld(PostgresTables):
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_of(self.rows(VISIBLE, asked_of_policy(npc_id, policy)))
+
+    def define(self, table: str, statements: Iterable[str]) -> None:
+        with self._as_owner() as connection:
+            if connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone() == (None,):
+                for statement in statements:
+                    connection.execute(statement)
+
+    def vectors(self) -> str:
+        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where the server has none."""
+        with self._as_owner() as connection:
+            return require_pgvector(connection)
+
+    @contextmanager
+    def _as_owner(self) -> Iterator[Connection]:
+        """A change with the rights of the login, which the role of the world has not; what it makes is granted to the role."""
+        with self.changing(), self._transaction("") as connection:
+            connection.execute("RESET ROLE")
+            yield connection
+            if (role := self.role(connection)) is not None:
+                connection.execute(named("SET ROLE {role}", role=role))
 
     def role(self, connection: Connection) -> str | None:
         """The role of a world, made if need be; None where we may not make one."""

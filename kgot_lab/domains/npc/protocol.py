@@ -1,10 +1,12 @@
-"""What a world of characters can be asked and told: twelve methods in three parts, and one more where texts are searched with the graph."""
+"""What a world of characters can be asked and told: twelve methods in three parts.
+
+What a storage may offer beside them, searching texts with the graph, stands in `domains/layers/protocol.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Protocol
 
 from kgot_lab.domains.npc.things import (
     Entity,
@@ -50,21 +52,3 @@ class EntityViews(Protocol):
 
 class EntityGraph(EntityReads, EntityWrites, EntityViews, Protocol):
     """All twelve."""
-
-
-@dataclass(frozen=True)
-class ContextResult:
-    """A text found by meaning among what lies near: its entity, how like the question it is, how near, and both in one score."""
-
-    entity: Entity
-    text: str
-    similarity: float
-    hops: int
-    score: float
-
-
-@runtime_checkable
-class GraphRAG(Protocol):
-    """A world that also searches texts by meaning, among some entities, in one question to its database; others need two."""
-
-    def query_with_context(self, query: str, scope: Iterable[str] | None = ...) -> tuple[ContextResult, ...]: ...

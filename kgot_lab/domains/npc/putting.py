@@ -37,9 +37,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
 def put_relationships(storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime) -> None:
     """Add relationships, within a change; raises BadInput where an end is not there."""
     given = [way for each in relationships for way in _ways(each)]
-    ends = {end for each in given for end in (each.source_id, each.target_id)}
-    for end in sorted(ends - _entities_of(storage, ends).keys()):
-        raise no_entity(end)
+    require_entities(storage, {end for each in given for end in (each.source_id, each.target_id)})
     attributes, supports = _there(storage, given)
     new: dict[tuple[_Key, str], tuple[Provenance, RelationshipStanding]] = {}
     for each in given:
@@ -64,6 +62,12 @@ def put_decision(storage: WorldStorage, relationship: Relationship, decided: Rel
         heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
         storage.rows(sql.PUT_RELATIONSHIP, _row(each.key, attributes[each.key], heard, at))
         storage.rows(sql.PUT_SUPPORT, _support_row(each.key, *heard[session]))
+
+
+def require_entities(storage: WorldStorage, ids: set[str]) -> None:
+    """Raise BadInput unless there is an entity of each id."""
+    for id in sorted(ids - _entities_of(storage, ids).keys()):
+        raise no_entity(id)
 
 
 def _put(storage: WorldStorage, statement: str, rows: list[dict[str, Any]]) -> None:

@@ -19,23 +19,23 @@ Made = TypeVar("Made")
 def entity_of(row: WorldRow) -> Entity:
     """An entity from its row."""
     id, type, name, attributes, created_at, updated_at = row
-    times = {"created_at": _time(created_at), "updated_at": _time(updated_at)}
-    return _unchecked(Entity, type=type, name=name, attributes=_json(attributes), id=str(id), **times)
+    times = {"created_at": utc_time(created_at), "updated_at": utc_time(updated_at)}
+    return unchecked(Entity, type=type, name=name, attributes=json_of(attributes), id=str(id), **times)
 
 
 def relationship_of(row: WorldRow) -> Relationship:
     """A relationship from its row."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
-    told = {"attributes": _json(attributes), "provenance": _provenance(_json(provenance)), "standing": standing}
-    return _unchecked(Relationship, **ends, type=type, **told, created_at=_time(created_at), updated_at=_time(updated_at))
+    told = {"attributes": json_of(attributes), "provenance": _provenance(json_of(provenance)), "standing": standing}
+    return unchecked(Relationship, **ends, type=type, **told, created_at=utc_time(created_at), updated_at=utc_time(updated_at))
 
 
 def _provenance(told: Mapping[str, Json]) -> Provenance:
-    return _unchecked(Provenance, **{**told, "timestamp": _time(told["timestamp"])}) if told else Provenance()
+    return unchecked(Provenance, **{**told, "timestamp": utc_time(told["timestamp"])}) if told else Provenance()
 
 
-def _unchecked(kind: type[Made], **values: Any) -> Made:
+def unchecked(kind: type[Made], **values: Any) -> Made:
     """A thing of what was checked when it was put into the tables; to check it again would take longer than to read it."""
     made = object.__new__(kind)
     vars(made).update(values)
@@ -56,7 +56,7 @@ def attributes_text(attributes: Mapping[str, Json]) -> str:
 def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
     """What one session says for a relationship, and what became of that."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
-    return Provenance(session, _time(said_at), confidence, source, bool(confirmed)), standing
+    return Provenance(session, utc_time(said_at), confidence, source, bool(confirmed)), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:
@@ -70,12 +70,13 @@ def uuids(*ids: str) -> list[UUID]:
     return list(map(UUID, ids))
 
 
-def _json(value: Any) -> dict[str, Json]:
-    found: dict[str, Json] = value_of_postgres(value) if isinstance(value, str) else value
-    return found
+def json_of(value: Any) -> Any:
+    """A column of JSON as a value."""
+    return value_of_postgres(value) if isinstance(value, str) else value
 
 
-def _time(value: Any) -> datetime | None:
+def utc_time(value: Any) -> datetime | None:
+    """A column of times as a time in UTC."""
     if value is None:
         return None
     time = datetime.fromisoformat(value) if isinstance(value, str) else value

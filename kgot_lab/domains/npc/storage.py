@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from kgot_lab.domains.npc.policy import VisibilityPolicy
@@ -15,3 +16,4 @@ class WorldStorage(TableStorage, Protocol):
     """The tables of one world, which no other world's statements reach; raises StoreUnavailable and StoreDamaged."""
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None: ...  # None: there is no such entity
+    def define(self, table: str, statements: Iterable[str]) -> None: ...  # unless there is such a table; in the words of the engine

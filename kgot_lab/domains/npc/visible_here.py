@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
 from kgot_lab.domains.npc.policy import VisibilityPolicy, as_seen_by_others, as_told_to_others, in_scope, is_told
 from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
 from kgot_lab.domains.npc.statements import ENTITIES, RELATIONSHIPS_FROM
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.things import Relationship, VisibleWorld
+
+ToldFrom = Callable[[set[str]], Iterable[Relationship]]  # the relationships from some entities that anyone may be told of
+
+
+@dataclass(frozen=True)
+class PolicyWalk:
+    """What an entity knows of but for its scope: by id, the relationship by which the walk came there first.
+
+    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and leads on.
+    """
+
+    own: Mapping[str, Relationship]
+    spread: Mapping[str, Relationship]
 
 
 def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
@@ -16,7 +32,8 @@ def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -
         if not found:
             return None
         me = entity_of(found[0])
-        known = {npc_id, *_walked(storage, npc_id, policy)}
+        walk = policy_walk(lambda ids: _told_from(storage, ids), npc_id, policy)
+        known = {npc_id, *walk.own, *walk.spread}
         entities = [entity_of(row) for row in storage.rows(ENTITIES, {"ids": uuids(*known)})]
         entities = [each for each in entities if in_scope(each, me)]
         ids = {each.id for each in entities}
@@ -31,20 +48,26 @@ def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -
     )
 
 
-def _walked(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> set[str]:
-    """The ids of all that its own relationships lead to, and of what these lead to by the types that spread."""
-    own = _told_from(storage, {npc_id})
-    level = {each.target_id for each in own if each.type in policy.spreading}
-    ahead = set(level)
+def policy_walk(told_from: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
+    """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a time."""
+    spread: dict[str, Relationship] = {}
+
+    def led(found: Iterable[Relationship], *, knows: bool) -> set[str]:
+        onward = [each for each in found if each.type in policy.spreading and (knows or each.type != "KNOWS")]
+        for each in onward:
+            spread.setdefault(each.target_id, each)
+        return {each.target_id for each in onward}
+
+    own = list(told_from({npc_id}))
+    level = led(own, knows=True)
+    ahead, walked = set(level), set[str]()
     for _ in range(policy.knows_depth - 1):
-        level = {each.target_id for each in _told_from(storage, level) if each.type in policy.spreading}
+        level = led(told_from(level), knows=True)
         ahead |= level
-    walked: set[str] = set()
     while ahead:
         walked |= ahead
-        onward = (each for each in _told_from(storage, ahead) if each.type in policy.spreading and each.type != "KNOWS")
-        ahead = {each.target_id for each in onward} - walked
-    return walked | {each.target_id for each in own}
+        ahead = led(told_from(ahead), knows=False) - walked
+    return PolicyWalk({each.target_id: each for each in own}, spread)
 
 
 def _told_from(storage: WorldStorage, ids: set[str]) -> list[Relationship]:

@@ -15,7 +15,8 @@ _SCOPE = "me.scope IS NULL OR me.scope ? e.type OR me.scope ? CAST(e.id AS text)
 _SHOWN = """(SELECT coalesce(jsonb_object_agg(a.key, a.value), '{{}}') FROM jsonb_each({of}.attributes) a
     WHERE a.key <> ALL(:never) AND ({usual} OR {of}.attributes->'public' ? a.key))"""
 
-VISIBLE = f"""
+# What comes before any question that one of those in a world asks: `me`, and `seen`, the entities that it may see, of which one is itself.
+SEEN = f"""
 WITH RECURSIVE
 me AS (SELECT id, attributes->'knowledge_scope' AS scope FROM entities WHERE id = :npc),
 own AS (SELECT r.target_id, r.rel_type FROM relationships r WHERE r.source_id = :npc AND {_TOLD}),
@@ -27,10 +28,15 @@ walked (id, steps) AS (
   WHERE {_TOLD} AND r.rel_type = ANY(:spreading) AND (r.rel_type <> 'KNOWS' OR w.steps < :knows_depth)),
 known AS (SELECT id FROM me UNION SELECT target_id FROM own UNION SELECT id FROM walked),
 seen AS (
-  SELECT e.*, e.id = me.id AS self FROM known JOIN entities e ON e.id = known.id CROSS JOIN me WHERE e.id = me.id OR {_SCOPE})
-SELECT e.id, e.type, e.name,
+  SELECT e.*, e.id = me.id AS self FROM known JOIN entities e ON e.id = known.id CROSS JOIN me WHERE e.id = me.id OR {_SCOPE})"""
+SEEN_ENTITY = f"""e.id, e.type, e.name,
   CASE WHEN e.self THEN e.attributes ELSE {_SHOWN.format(of="e", usual="CAST(:public AS jsonb)->e.type ? a.key")} END,
-  CASE WHEN e.self THEN e.created_at END, CASE WHEN e.self THEN e.updated_at END,
+  CASE WHEN e.self THEN e.created_at END, CASE WHEN e.self THEN e.updated_at END"""
+SEEN_RELATIONSHIPS = f"""relationships r JOIN seen source ON source.id = r.source_id JOIN seen target ON target.id = r.target_id
+WHERE {_TOLD} AND (source.self OR r.rel_type = ANY(:public_types))"""
+
+VISIBLE = f"""{SEEN}
+SELECT {SEEN_ENTITY},
   NULL, NULL, NULL, NULL
 FROM seen e
 UNION ALL
@@ -38,8 +44,7 @@ SELECT r.source_id, r.standing, r.rel_type,
   CASE WHEN source.self THEN r.attributes ELSE {_SHOWN.format(of="r", usual="false")} END,
   CASE WHEN source.self THEN r.created_at END, CASE WHEN source.self THEN r.updated_at END,
   r.target_id, CASE WHEN source.self THEN r.provenance ELSE '{{}}' END, r.standing, r.rel_type
-FROM relationships r JOIN seen source ON source.id = r.source_id JOIN seen target ON target.id = r.target_id
-WHERE {_TOLD} AND (source.self OR r.rel_type = ANY(:public_types))"""
+FROM {SEEN_RELATIONSHIPS}"""
 
 
 def asked_of_policy(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -93,12 +93,15 @@ def svg(
     height: int = 540,
     seed: int = 0,
     positions: Mapping[str, Place] | None = None,
+    labels: Sequence[str] = (),
 ) -> Picture:
     """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, or a path: ids of nodes in order.
 
-    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them.
+    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture had them, and
+    `labels`, in the order in which that picture has them, keep their colours and shapes.
     """
     scene = scene_of(graph, highlight, limit)
+    scene = replace(scene, labels=tuple(dict.fromkeys((*labels, *scene.labels))))
     canvas = _Canvas(scene, width, height)
     places = canvas.places(positions or {}, seed)
     parts = [canvas.background(), canvas.legend(), *canvas.drawing(places), canvas.note()]  # the note last: it counts what found no room

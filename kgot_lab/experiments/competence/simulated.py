@@ -5,7 +5,6 @@ It stands above the loop, whose prompts and shapes it reads; tests of the loop a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
+from kgot_lab.experiments.competence.draws import drawn_by_hash
 from kgot_lab.experiments.competence.gold import GoldChain, GoldSet
 from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS
 from kgot_lab.experiments.competence.texts import NoGold, misread_names, told_answer
@@ -66,6 +66,11 @@ class Competence:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise BadInput(f"the rate of errors {name!r} must be between 0 and 1, not {value!r}")
+
+    def errs(self, rate: str, *where: str) -> bool:
+        """Whether an error of a rate is drawn somewhere: for the same seed and the same texts always the same."""
+        chance = getattr(self, rate)
+        return bool(chance) and drawn_by_hash(str(self.seed), rate, *where) < chance
 
     def __str__(self) -> str:
         rates = (f"{name}={getattr(self, name):g}".replace("=0.", "=.") for name in ERROR_RATES)
@@ -240,7 +245,7 @@ class Simulated:
 
     def _misread(self, right: str, question: str, text: str, seed: str) -> str:
         names = misread_names(self._gold, question, text, right) or [self._made_up(Triple(question, "", text)).object]
-        return names[int(len(names) * _drawn(str(self.competence.seed), "name", question, text, seed))]
+        return names[int(len(names) * drawn_by_hash(str(self.competence.seed), "name", question, text, seed))]
 
     def _hops(self, asking: Asking, _: Prompt) -> str:
         hops = self._asked(asking.texts["question"], self._chain(asking.texts["question"]).hops)
@@ -273,8 +278,7 @@ class Simulated:
         return chain
 
     def _errs(self, rate: str, *where: str) -> bool:
-        chance = getattr(self.competence, rate)
-        return bool(chance) and _drawn(str(self.competence.seed), rate, *where) < chance
+        return self.competence.errs(rate, *where)
 
 
 @lru_cache(maxsize=8)
@@ -334,7 +338,7 @@ class _Seen:
 
 def made_up(triple: Triple, seed: int) -> Triple:
     """A fact with a made-up name in the place of its object: of each fact the same for a seed."""
-    first, second = (word(int(140_608 * _drawn(str(seed), "name", part, str(triple)))) for part in "ab")
+    first, second = (word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab")
     return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
 
 
@@ -342,11 +346,6 @@ def _where(seen: _Seen, prompt: Prompt) -> tuple[str, ...]:
     """Where an error is drawn: the question, the steps that are known, and the prompt's seed where it is not always the same reply."""
     known = "".join("1" if held else "0" for held in seen.held)
     return seen.chain.question, known, str(prompt.seed) if prompt.temperature > 0 else ""
-
-
-def _drawn(*where: str) -> float:
-    """A number from 0 to 1, drawn evenly by hash."""
-    return int.from_bytes(hashlib.sha256("\0".join(where).encode("utf-8", "replace")).digest()[:7]) / 2**56
 
 
 def _stands(triple: Triple, text: str) -> bool:

@@ -37,17 +37,19 @@ class KnownFact:
 
 @dataclass(frozen=True)
 class LearntRun:
-    """What a run left in a memory, and of the facts that its answer rests on those it knew before (old) and those it learnt (new)."""
+    """What a run left in a memory; of the facts its answer rests on those known before (old), learnt (new) and not taken (unheld)."""
 
     learnt: Learnt
     old: tuple[KnownFact, ...] = ()
     new: tuple[Triple, ...] = ()
     held: int = 0  # facts in the memory now
+    unheld: tuple[Triple, ...] = ()  # retracted meanwhile, waiting for review, or asked of an earlier time
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain JSON values."""
         old = [{**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)} for each in self.old]
-        return {"learnt": asdict(self.learnt), "old": old, "new": [_spelled(each) for each in self.new], "facts": self.held}
+        new, unheld = ([_spelled(each) for each in facts] for facts in (self.new, self.unheld))
+        return {"learnt": asdict(self.learnt), "old": old, "new": new, "unheld": unheld, "facts": self.held}
 
 
 def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
@@ -71,8 +73,11 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
         if rests_on and looking is None:
             claims.note_answer(plain(run.question), plain(answered.text), rests_on)
         old = tuple(_known(claims, fact, claimed) for fact, claimed in before.items())
-        new = tuple(fact for fact in rests_on if fact not in before)
-        return LearntRun(learnt, old, new, len((looking or claims).facts()))
+        beliefs = looking or claims
+        after = beliefs.claims_of(rests_on)
+        new = tuple(fact for fact in after if fact not in before)
+        unheld = tuple(fact for fact in rests_on if beliefs.read(fact) not in after)
+        return LearntRun(learnt, old, new, len(beliefs.facts()), unheld)
 
 
 def plain(text: str) -> str:

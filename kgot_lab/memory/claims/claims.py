@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -211,10 +212,14 @@ class Claims(Beliefs):
 
     def log(self) -> tuple[Logged, ...]:
         """Every change, the first one first."""
-        return tuple(
-            Logged(id, moment(at), who, action, undoes, erased, moment(clock) if clock < at else None)
-            for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
-        )
+        with self.storage.reading():
+            of = defaultdict(list)
+            for change, *named in (*self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)):
+                of[change].append(named[0] if len(named) == 1 else str(Triple(*named)))
+            return tuple(
+                Logged(id, moment(at), who, action, undoes, erased, moment(clock) if clock < at else None, tuple(sorted(of[id])))
+                for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
+            )
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_THERE, {"claim": plain_text(id, "the id of a claim")}):

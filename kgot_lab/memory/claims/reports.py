@@ -103,7 +103,10 @@ class Stood:
 
 @dataclass(frozen=True)
 class Logged:
-    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where it had run backwards."""
+    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where it had run backwards.
+
+    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased since is not named.
+    """
 
     id: int
     at: datetime
@@ -112,6 +115,7 @@ class Logged:
     undoes: int | None = None
     erased: int = 0
     clock: datetime | None = None
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimRow
 
+_LARGEST = 2**63 - 1  # number that a database takes
+
 
 def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
     """Take a change back in a change of its own; see `Claims.undo`."""
@@ -34,7 +36,7 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
 
 def _erased_of(beliefs: Beliefs, number: int) -> int:
     """How many parts of a change were erased; raises BadInput where there is nothing to undo."""
-    rows = beliefs.storage.rows(sql.CHANGE, {"change": number})
+    rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _LARGEST else []
     if not rows:
         raise BadInput(f"there is no change {number}: log() lists them")
     ((action, erased),) = rows

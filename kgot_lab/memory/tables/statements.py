@@ -111,6 +111,11 @@ LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
 NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
 CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
+CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
+  JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
+CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT} FROM changes x JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
+  JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 UNDOING = "SELECT id FROM changes WHERE undoes = :change"
 OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"

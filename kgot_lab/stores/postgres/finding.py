@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
@@ -114,28 +114,39 @@ def vector_text(of: str, vector: Sequence[float]) -> str:
     numbers = [float(number) for number in vector]
     if not any(numbers) or not all(map(math.isfinite, numbers)):
         raise BadInput(f"{of} has no direction: it is empty, all zero, or holds a number that is not finite")
-    return f"[{','.join(f'{number:.9g}' for number in numbers)}]"  # pgvector keeps 32 bits of each
+    return pgvector_text(numbers)
+
+
+def pgvector_text(numbers: Iterable[float]) -> str:
+    """Numbers as pgvector reads them, which keeps 32 bits of each."""
+    return f"[{','.join(f'{number:.9g}' for number in numbers)}]"
+
+
+def require_pgvector(connection: Connection) -> str:
+    """The schema where pgvector is, put into the database if need be; raises StoreUnavailable where the server has none."""
+    import psycopg
+
+    if schema := vector_schema(connection):
+        return schema
+    try:
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector SCHEMA {VECTORS}")
+    except psycopg.Error as error:
+        raise StoreUnavailable(
+            f"vectors need pgvector in the server: install it, and run CREATE EXTENSION vector as a superuser ({str(error).strip()})"
+        ) from None
+    return VECTORS
 
 
 def make_vectors(connection: Connection, namespace: str, role: str | None) -> None:
     """See that the namespace has a table of vectors; raises StoreUnavailable where the server has no pgvector."""
-    import psycopg
-
     if _has_vectors(connection, namespace):
         return
-    if vector_schema(connection) is None:
-        try:
-            connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector SCHEMA {VECTORS}")
-        except psycopg.Error as error:
-            raise StoreUnavailable(
-                f"vectors need pgvector in the server: install it, and run CREATE EXTENSION vector as a superuser ({str(error).strip()})"
-            ) from None
     connection.execute(
         named(
             "CREATE TABLE IF NOT EXISTS {namespace}.vectors (id text PRIMARY KEY REFERENCES {namespace}.nodes"
             " ON DELETE CASCADE ON UPDATE CASCADE, embedding {extension}.vector NOT NULL)",
             namespace=namespace,
-            extension=vector_schema(connection) or VECTORS,
+            extension=require_pgvector(connection),
         )
     )
     if role is not None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from datetime import UTC, datetime
+
 import pytest
 from support.small_market import NOW
 
+from kgot_lab.bundled import bundled
 from kgot_lab.domains.investment.findkg import FINDKG_TYPES, RELATION_NAMES, RELATION_RULES, FinRow, import_findkg
+from kgot_lab.domains.investment.findkg_files import read_findkg
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.errors import BadInput, UnknownName
@@ -94,3 +99,57 @@ def test_what_was_imported_is_walked_like_what_was_written(clock):
 def test_a_row_that_is_none_is_an_error(row, error, message):
     with pytest.raises(error, match=message):
         import_findkg([row])
+
+
+# --- its files --------------------------------------------------------------------------------------------------------
+
+
+def test_the_invented_sample_in_its_form_is_read_and_imported():
+    rows = read_findkg(bundled("findkg-sample"))
+    assert len(rows) == 20 and {kind for row in rows for kind in (row.head_type, row.tail_type)} == set(FINDKG_TYPES)
+    assert rows[0] == FinRow("Lanternfold Devices", "COMP", "Has", "LNFD", "FIN INST", "2026-03-01")
+    assert {row.relation.replace("_", " ") for row in rows} == set(RELATION_NAMES)
+    imported = import_findkg(rows, told={"Glaziers' League": {"ticker": "GLZL"}})
+    assert faults(INVESTMENT_WITH_COMPANIES, imported.nodes, imported.edges) == ()
+    assert [(each.row.head, each.row.relation, each.row.tail) for each in imported.left] == [
+        ("Wexholm Glass", "Relate To", "Lanternfold Devices"),
+        ("Lanternfold Devices", "Produce", "Folding lamp"),
+        ("Ottoline Brask", "Control", "Lanternfold Devices"),
+        ("Optimism", "Impact", "Technology"),
+    ]
+
+
+def test_what_the_sample_tells_reaches_its_assets(clock):
+    imported = import_findkg(read_findkg(bundled("findkg-sample")))
+    clock.time = datetime(2026, 3, 16, tzinfo=UTC)
+    with open_investment_graph(now=clock, vocabulary=INVESTMENT_WITH_COMPANIES) as graph:
+        graph.write(imported.nodes, imported.edges)
+        rate = graph.view().by_name("key rate")
+        assert [each.symbol for each in reach(graph.view(), rate.node.id)] == ["CRVN", "LNFD"]
+
+
+def test_a_folder_without_weeks_counts_them_as_the_published_data_does(tmp_path):
+    shutil.copytree(bundled("findkg-sample"), tmp_path, dirs_exist_ok=True)
+    (tmp_path / "time2id.txt").unlink()
+    assert {row.day for row in read_findkg(tmp_path)} == {"2018-01-07", "2018-01-14", "2018-01-21"}
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("train.txt", "0\t4\t99\t0\t0", "a row of train.txt has '99'"),
+        ("train.txt", "0 4 5", "has 1 cells, and needs 4"),
+        ("entity2id.txt", "Nobody\t90\t90\t12", "a type from 0 to 11, not '12'"),
+        ("train.txt", "0\t4\t5\tsoon\t0", "a row of train.txt has 'soon'"),
+        ("relation2id.txt", None, "FinDKG's relation2id.txt cannot be read"),
+    ],
+)
+def test_files_that_are_not_in_its_form_are_refused(tmp_path, name, line, message):
+    shutil.copytree(bundled("findkg-sample"), tmp_path, dirs_exist_ok=True)
+    if line is None:
+        (tmp_path / name).unlink()
+    else:
+        with (tmp_path / name).open("a") as file:
+            file.write(line + "\n")
+    with pytest.raises(BadInput, match=message):
+        read_findkg(tmp_path)

@@ -49,6 +49,16 @@ def test_undo_restores_exactly_and_can_be_undone_itself(memory):
         memory.undo(fallen.change)
 
 
+def test_the_log_names_what_was_retracted_but_not_what_was_erased_since(memory):
+    memory.learn([said("Ada born_in London", "book"), said("Ada born_in London", "page"), said("London in England", "atlas")])
+    memory.undo(memory.retract_source("book").change)
+    memory.retract_fact(fact("Ada born_in London"))
+    memory.retract_source("atlas")
+    assert [each.of for each in memory.log()] == [(), ("book",), (), (str(fact("Ada born_in London")),), ("atlas",)]
+    memory.erase_source("atlas")
+    assert memory.log()[4].of == ()
+
+
 def test_retractions_that_overlap_can_be_undone_in_any_order(memory):
     memory.learn([said("Ada born_in London", "book"), said("Ada knows Charles", "book")])
     before = memory.graph_hash()
@@ -213,6 +223,7 @@ def test_malformed_input_leaves_everything_as_it_was(memory):
         lambda: memory.retract_source(""),
         lambda: memory.retract_fact("Ada"),
         lambda: memory.undo(17),
+        lambda: memory.undo(10**30),
         lambda: memory.undo("1"),
         lambda: memory.facts(subject=3),
         lambda: memory.declare("born_in", "twice"),

@@ -1,0 +1,27 @@
+"""What keeps the log and the texts of a world, and what it may offer beside that: texts and graph searched in one question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from kgot_lab.domains.layers.things import ChunkMatch, ContextQuery, ContextResult
+from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.embedding.embedder import Matrix
+
+
+class LayerStorage(Protocol):
+    """The tables of a world's layers, on one engine; raises StoreUnavailable and StoreDamaged."""
+
+    def prepare_log(self) -> None: ...  # make its tables, unless they are there
+    def prepare_chunks(self) -> None: ...  # raises StoreUnavailable where the engine has no vectors
+    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[WorldRow]: ...  # a statement of `statements`
+    def vector(self, row: Matrix) -> str | bytes: ...  # as its table holds one
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]: ...  # of all chunks of an embedder's
+
+
+@runtime_checkable
+class GraphRAG(Protocol):
+    """A LayerStorage that searches texts with the graph in one question to its database; others are asked twice (`context_here`)."""
+
+    def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]: ...  # raises BadInput where nobody is there to ask

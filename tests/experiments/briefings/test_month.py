@@ -1,0 +1,103 @@
+"""The invented month hangs together: its gold names only what is there, keeps to the vocabulary, and says what the items say."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.domains.investment.briefing import Wishes
+from kgot_lab.domains.investment.graph import open_investment_graph
+from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.experiments.briefings.month import INVENTED_MONTH, load_month
+from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, write_facts
+from kgot_lab.schemas.check import faults
+from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.types import Edge
+
+MONTH = load_month()
+ITEMS = {item.id: item for item in MONTH.items}
+USERS = {row["user"] for row in MONTH.users}
+
+
+def test_items_are_of_one_month_in_order_and_each_is_another():
+    times = [item.published_at for item in MONTH.items]
+    assert times == sorted(times) and {(time.year, time.month) for time in times} == {(2026, 3)}
+    assert len({item.headline for item in MONTH.items}) == len({item.text for item in MONTH.items}) == len(ITEMS) == 62
+    assert not any(a.text in b.text for a in MONTH.items for b in MONTH.items if a is not b), "a prompt shows one item and not two"
+
+
+def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_never_of_the_same_call():
+    keys = Counter((each.user, each.item, each.action) for each in MONTH.briefings)
+    assert max(keys.values()) == 1
+    for each in (*MONTH.briefings, *MONTH.silences):
+        assert each.user in USERS and each.item in ITEMS
+    assert not {key[:2] for key in keys} & {(each.user, each.item) for each in MONTH.silences}
+    assert all(each.since < each.by and each.paths for each in MONTH.briefings)
+
+
+@pytest.mark.parametrize("item", MONTH.items, ids=lambda item: item.id)
+def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(item):
+    facts = MONTH.facts[item.id]
+    nodes = {ref: facts.node(ref) for ref in facts.things}
+    edges = [Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges]
+    assert faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) == ()
+    calls = [facts.things[ref] for ref in facts.said if facts.things[ref].get("type") == "signal"]
+    assert all(f"{call['strength']:g}" in item.text for call in calls), "a confidence is one that the item states"
+    assert len({call["action"] for call in calls}) == len(calls), "an item and an action are one call"
+
+
+def test_every_call_that_gold_has_someone_hear_of_is_one_that_its_item_makes():
+    for each in MONTH.briefings:
+        facts = MONTH.facts[each.item]
+        assert each.action in {facts.things[ref].get("action") for ref in facts.said}
+        about = {edge.target for edge in facts.edges if edge.type == "about"}
+        starts = {path.removeprefix("-about-> ").split(" <-")[0].split(" -")[0] for path in each.paths.values()}
+        assert starts <= {"MarketEvent" if ref.endswith("/event") else ref for ref in about}
+
+
+def test_users_are_six_with_wishes_that_can_be_read():
+    assert len(USERS) == len(MONTH.users) == 6
+    assert {Wishes.of(row["preferences"]) for row in MONTH.users} > {Wishes()}
+    assert all(MONTH.begins < change.at and change.user in USERS for change in MONTH.changes)
+
+
+def test_gold_that_names_what_nobody_said_is_refused(tmp_path):
+    for path in bundled(INVENTED_MONTH).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    rows = (tmp_path / "gold_facts.jsonl").read_text().splitlines()
+    first = json.loads(rows[0])
+    first["edges"].append(["n01/event", "affects", "Company:Nobody"])
+    (tmp_path / "gold_facts.jsonl").write_text("\n".join([json.dumps(first), *rows[1:]]))
+    with pytest.raises(BadInput, match="gold of n01 names Company:Nobody"):
+        load_month(tmp_path)
+
+
+def test_facts_come_back_from_their_reply_and_another_reply_is_none():
+    for facts in MONTH.facts.values():
+        assert SaidFacts.of_text(facts.as_text()) == facts
+    for text in ("", "[]", '{"things": [{}]}', '{"things": [], "mentions": [], "said": [], "edges": [], "ends": [], "more": 1}'):
+        with pytest.raises(BadReply, match="no facts of an item"):
+            SaidFacts.of_text(text)
+
+
+def test_what_an_item_takes_back_ends_and_what_is_not_there_is_passed_over():
+    clock = [MONTH.begins]
+    call, edge = MONTH.facts["n17"], SaidEdge("Company:Velloro Power", "owns", "Company:Gridhollow Networks")
+    with open_investment_graph(vocabulary=INVESTMENT_WITH_COMPANIES, now=lambda: clock[0]) as graph:
+        for id in ("n17", "n18", "n26"):
+            clock[0] = ITEMS[id].published_at
+            write_facts(graph, ITEMS[id], MONTH.facts[id])
+        live = {each.node.properties.get("summary") for each in graph.view().nodes("Insight")}
+        assert live == {"Alder & Finch: sell Oatmere Foods shares"}
+        assert [each.expires_at for each in graph.view().history(call.node("n17/signal").id)][-1] == ITEMS["n18"].published_at
+        assert any(each.edge.type == edge.type for each in graph.view().edges())
+        clock[0] = datetime(2026, 3, 24, 8, tzinfo=UTC)
+        write_facts(graph, ITEMS["n51"], MONTH.facts["n51"])
+        assert not any(each.edge.type == edge.type for each in graph.view().edges())
+        told = MONTH.facts["n43"]
+        write_facts(graph, ITEMS["n43"], told)  # takes back a rumour that this graph was never told
+        assert graph.view().history(told.node("n09/rumour").id) == () and graph.view().node(ITEMS["n43"].node().id)

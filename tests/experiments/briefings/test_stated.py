@@ -1,0 +1,72 @@
+"""Facts in plainer words: everything is named by its name, and what the form has no words for is left out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kgot_lab.experiments.briefings.month import load_month
+from kgot_lab.experiments.briefings.reader import SimulatedReader
+from kgot_lab.experiments.briefings.stated import stated_reply
+from kgot_lab.experiments.briefings.telling import item_prompt
+
+MONTH = load_month()
+ITEMS = {item.id: item for item in MONTH.items}
+
+
+def stated(id: str):
+    return json.loads(SimulatedReader(MONTH, spelled=stated_reply)(item_prompt(ITEMS[id])).text)
+
+
+def test_an_event_and_a_call_of_it_name_the_company_that_both_are_about():
+    assert stated("n15") == {
+        "sentiment": "positive",
+        "things": [{"type": "Company", "name": "Saltmarch Lithium", "symbol": "SAL"}],
+        "events": [
+            {
+                "type": "resource",
+                "summary": "Saltmarch Lithium finds twice the reserves it expected",
+                "affects": ["Saltmarch Lithium"],
+                "issuer": "",
+            }
+        ],
+        "links": [],
+        "insights": [
+            {
+                "type": "signal",
+                "summary": "Nordquay Notes: buy Saltmarch Lithium after its find",
+                "action": "buy",
+                "strength": 0.7,
+                "about": ["Saltmarch Lithium"],
+                "because": [1],
+            }
+        ],
+    }
+
+
+def test_links_and_issuers_stand_by_name_and_an_asset_by_its_symbol():
+    assert stated("n29")["events"][0]["issuer"] == "Bank of Meridia" and stated("n29")["events"][0]["affects"] == []
+    assert stated("n46")["links"] == [
+        {"source": "CRVN-33", "type": "issued_by", "target": "Corvane Chips"},
+        {"source": "CRVN-33", "type": "belongs_to", "target": "Fixed Income"},
+    ]
+    assert stated("n46")["things"][-1] == {"type": "AssetClass", "name": "Fixed Income", "symbol": ""}
+
+
+def test_a_call_on_an_event_of_another_item_is_about_what_its_own_item_mentions():
+    (insight,) = stated("n30")["insights"]
+    assert insight["about"] == ["Bank of Meridia"] and insight["because"] == [] and stated("n30")["events"] == []
+
+
+@pytest.mark.parametrize("id", ITEMS)
+def test_every_item_can_be_said_so_and_names_only_things_it_lists(id):
+    told = stated(id)
+    names = {thing["name"] for thing in told["things"]}
+    used = [
+        *(end for link in told["links"] for end in (link["source"], link["target"])),
+        *(n for i in told["insights"] for n in i["about"]),
+    ]
+    used += [name for event in told["events"] for name in (*event["affects"], *filter(None, [event["issuer"]]))]
+    assert set(used) <= names
+    assert all(0 < number <= len(told["events"]) for insight in told["insights"] for number in insight["because"])

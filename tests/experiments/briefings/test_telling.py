@@ -1,0 +1,120 @@
+"""The month told: what gold calls for is told and nothing else, and errors, late rounds and other walks show as what they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
+from kgot_lab.errors import UnknownName
+from kgot_lab.evaluation.significance import share
+from kgot_lab.experiments.briefings.curves import BriefingCurve, briefing_curve, briefing_grid, kinds_grid
+from kgot_lab.experiments.briefings.month import load_month
+from kgot_lab.experiments.briefings.reader import ReadingErrors, SimulatedReader
+from kgot_lab.experiments.briefings.said import SaidFacts
+from kgot_lab.experiments.briefings.scoring import TOLD_RIGHT, JudgedBriefing, MonthScore, briefing_point, score_month
+from kgot_lab.experiments.briefings.telling import ToldBriefing, tell_month
+
+MONTH = load_month()
+
+
+def part(*ids: str):
+    """The month with a few of its items, and the gold of these."""
+    briefings = tuple(each for each in MONTH.briefings if each.item in ids)
+    return replace(MONTH, items=tuple(item for item in MONTH.items if item.id in ids), changes=(), briefings=briefings)
+
+
+def kinds(month, llm=None, **options):
+    return dict(score_month(month, tell_month(month, llm or SimulatedReader(month), **options).told).kinds)
+
+
+def told(user="teo", item="n02", action="buy", **more):
+    (gold,) = [each for each in MONTH.briefings if (each.user, each.item) == ("teo", "n02")]
+    return ToldBriefing(user, frozenset({item}), action, more.get("paths", gold.paths), more.get("at", gold.since))
+
+
+def test_with_a_reader_without_errors_all_that_gold_calls_for_is_told_and_nothing_else():
+    found = tell_month(MONTH, SimulatedReader(MONTH))
+    score = score_month(MONTH, found.told)
+    assert score.kinds == {TOLD_RIGHT: 40} and found.refused == ()
+    assert score.recall.mean == score.precision.mean == 1 and 0.9 < score.recall.low < 1
+
+
+def test_a_call_that_ends_before_the_next_round_is_not_told_and_others_in_time():
+    month = part("n06", "n45")
+    assert kinds(month, every=timedelta(hours=1)) == {TOLD_RIGHT: 2}
+    assert kinds(month, every=timedelta(days=1)) == {TOLD_RIGHT: 1, "not told": 1}
+    assert kinds(month, every=timedelta(days=2)) == {"too late": 1, "not told": 1}
+
+
+def test_to_walk_across_companies_tells_who_holds_the_supplier_or_a_competitor():
+    month = part("n22", "n46", "n47")
+    assert kinds(month) == {TOLD_RIGHT: 2}
+    across = kinds(month, decays=DECAYS | OPTIONAL_DECAYS)
+    assert {"near miss: competitor", "near miss: supplier"} <= set(across)
+
+
+def test_what_the_vocabulary_refuses_is_left_out_whole_and_said():
+    month = part("n02", "n06")
+    reader = SimulatedReader(month, spelled=lambda facts: replace(facts, edges=tuple(e._replace(type="by") for e in facts.edges)).as_text())
+    found = tell_month(month, reader)
+    assert found.told == () and [id for id, _ in found.refused] == ["n02", "n06"]
+    assert all("no edge type" in why for _, why in found.refused)
+
+
+def test_errors_of_each_kind_cost_briefings_or_make_false_ones():
+    month = part("n01", "n02", "n09", "n10")
+    assert kinds(month) == {TOLD_RIGHT: 2}
+    assert kinds(month, SimulatedReader(month, ReadingErrors(missed=1.0))) == {"not told": 2}
+    typed = kinds(month, SimulatedReader(month, ReadingErrors(wrong_type=1.0)))
+    assert typed == {"not told": 2, "near miss: no signal": 1, "near miss: rumour": 1, "of nobody's call": 1}
+    assert kinds(month, SimulatedReader(month, ReadingErrors(wrong_name=1.0)))["not told"] == 2
+    assert sum(kinds(month, SimulatedReader(month, ReadingErrors(invented=1.0))).values()) > 2
+
+
+def test_each_way_to_be_wrong_has_its_name():
+    def kind(*each: ToldBriefing) -> str:
+        return score_month(MONTH, each).judged[len(each) - 1].kind
+
+    assert kind(told()) == TOLD_RIGHT
+    assert kind(told(), told()) == "told again"
+    assert kind(told(paths={"LNFD": "-about-> Company:Lanternfold Devices <-issued_by- Asset:LNFD"})) == "other paths"
+    assert kind(told(at=told().at + timedelta(days=2))) == "too late"
+    assert kind(told(at=told().at - timedelta(hours=1))) == "too early"
+    assert kind(told(action="sell")) == "another action"
+    assert kind(told(user="lena")) == "near miss: watchlist off"
+    assert kind(told(user="oskar")) == "another person"
+    assert kind(told(item="n03")) == "of nobody's call"
+    assert kind(replace(told(), items=frozenset())) == "of nobody's call"
+    assert score_month(MONTH, ()).kinds == {"not told": 40} and score_month(MONTH, ()).precision.n == 0
+
+
+def test_a_point_joins_seeds_and_counts_a_month():
+    good, none = score_month(MONTH, [told()]), score_month(MONTH, [])
+    point = briefing_point(0.1, [good, none])
+    assert point.kinds == {"not told": 39.5, TOLD_RIGHT: 0.5}
+    assert point.recall.mean == pytest.approx(1 / 80) and point.recall.low < point.recall.mean < point.recall.high
+    assert point.precision.mean == 1 and point.precision.n == 1
+    twice = [JudgedBriefing("teo", item, "buy", TOLD_RIGHT) for item in ("n02", "n10", "n10")]
+    assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), "the same month again makes an interval no narrower"
+
+
+def test_the_facts_of_the_month_are_read_and_not_looked_up():
+    empty = SimulatedReader(MONTH, spelled=lambda _: SaidFacts().as_text())
+    assert tell_month(part("n02"), empty).told == ()
+
+
+def test_a_curve_falls_with_its_errors_and_comes_back_from_json():
+    month = part("n02", "n10", "n13", "n17")
+    curve = briefing_curve(month, "missed", (0.0, 0.5, 1.0), seeds=2)
+    recall = [point.recall.mean for point in curve.points]
+    assert recall[0] == 1 and recall[0] > recall[1] > recall[2] == 0 and curve.points[2].precision.n == 0
+    assert BriefingCurve.of_json(json.loads(json.dumps(curve.as_json))) == curve
+    shown = briefing_grid([curve]).text
+    assert shown.startswith("Simulated reader") and "missed, precision" in shown and "–" in shown
+    assert "not told" in kinds_grid([curve], "Simulated reader: kinds").text
+    with pytest.raises(UnknownName, match="kind of reading error"):
+        briefing_curve(month, "spelling", (0.0,))
