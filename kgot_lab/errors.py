@@ -108,12 +108,20 @@ class StoreDamaged(StoreUnavailable):
     """A file of ours lost something, or was changed by something else; the message says what is whole and how to keep that."""
 
 
+_LATE = re.compile(r"((the statement|it) )?took longer than [0-9.]+ s(econds)?( and was stopped)?")
+
+
 class QueryFailed(LabError):
     """A store refused a statement; the message is the engine's own."""
 
     def __init__(self, statement: str, reason: str):
         self.statement, self.reason = statement, reason
         super().__init__(reason)
+
+    @property
+    def late(self) -> bool:
+        """Whether the statement was stopped because it took longer than it may."""
+        return _LATE.fullmatch(self.reason) is not None
 
 
 class ServerLost(QueryFailed):

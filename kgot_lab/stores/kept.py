@@ -46,7 +46,8 @@ def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept,
 class Kept:
     """What the embedded stores share; they differ in the language of their statements.
 
-    `execute` runs them, for this store alone, and is by default a sandbox opened at the first; `unsafe` allows one that does not isolate.
+    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a statement may take so many
+    `seconds`; `unsafe` allows one that does not isolate.
     Raises NoSandbox at a statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is put
     on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable where another process has it,
     BadInput where it holds something else, StoreDamaged where it lost what was acknowledged. Threads may share a store: they wait for
@@ -62,6 +63,7 @@ class Kept:
         *,
         open: Callable[[], Execute] | None = None,
         path: Path | str | None = None,
+        seconds: float = 5.0,
         unsafe: bool = False,
     ):
         self._alone = RLock()
@@ -69,9 +71,9 @@ class Kept:
         self._words: WordIndex | None = None  # made at the first search
         self._held: HeldValues | None = None  # made when it is first asked what the graph holds
         self._labels, self._relations = Counter[str](), Counter[str]()
-        self._unsafe = unsafe
+        self._unsafe, self._seconds = unsafe, seconds
         self._execute, self._open, self._told = execute, open or self._sandbox, False
-        self._calculator = Calculator(unsafe=unsafe)
+        self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
         self._place = f"in {self._path}" if self._path else "in this process"
         self._over = ""  # why it can be used no more
@@ -237,7 +239,7 @@ class Kept:
         return self._known
 
     def _sandbox(self) -> Execute:
-        return open_sandbox(language=self.language, unsafe=self._unsafe)
+        return open_sandbox(language=self.language, seconds=self._seconds, unsafe=self._unsafe)
 
     def _opened(self) -> Execute:
         self._require_open()

@@ -100,8 +100,8 @@ def open_fused(at: Where | None = None, **how: Any) -> Store:
     """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all three."""
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
-    if unknown := sorted(set(how) - {"execute", "open", "path", "unsafe"}):
-        raise BadInput(f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, unsafe")
+    if unknown := sorted(set(how) - {"execute", "open", "path", "seconds", "unsafe"}):
+        raise BadInput(f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe")
     return open_for(*_LANGUAGES, **how)
 
 

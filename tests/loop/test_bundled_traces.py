@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from support.no_sandbox import no_sandbox
+from support.waiting import AMPLE
 
 from kgot_lab.bundled import bundled
 from kgot_lab.documents.folder import read_documents
@@ -41,7 +42,7 @@ def stores():
     def store(events):
         spoken = (events[0].dialect, *events[0].readers)
         if spoken not in opened:
-            opened[spoken] = open_for(*spoken)
+            opened[spoken] = open_for(*spoken, seconds=AMPLE)
         graph = opened[spoken].graph()
         opened[spoken].apply(Diff(removed_nodes=tuple(graph.nodes), removed_edges=tuple(graph.edges)))
         return opened[spoken]

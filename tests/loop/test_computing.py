@@ -10,7 +10,7 @@ from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from kgot_lab.errors import ReplayMiss
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.again.replay import Resources, again, fork, resume, same_event, verify
-from kgot_lab.loop.events import Asked, Computed, Started, from_json
+from kgot_lab.loop.events import Asked, Computed, Repaired, Started, from_json
 from kgot_lab.loop.trace import load_run, record, save_run
 from kgot_lab.loop.walk import think
 from kgot_lab.retrieval.bm25 import bm25
@@ -123,6 +123,15 @@ def test_arithmetic_takes_as_long_as_the_limits_say_in_every_store(kind):
         long = list(think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=20)))
     assert [computed.output for computed in of(Computed, short)] == ["the statement took longer than 0.3 seconds"]
     assert [(computed.output, computed.failed) for computed in of(Computed, long)] == [("37", False)]
+
+
+def test_what_took_too_long_once_is_not_asked_of_the_clock_again():
+    with open_store("in_memory", seconds=0.3) as hurried:
+        late = {role: {"statement": "while True: pass"} for role in ("write", "mend", "forced", "reread")} | {"guess": {"answer": "?"}}
+        events = list(think(QUESTION, model("while True: pass", **late), hurried, [TOOL], ALWAYS.but(python_seconds=0.3)))
+    told = {event.error for event in of(Repaired, events)} | {computed.output for computed in of(Computed, events)}
+    assert of(Repaired, events) and told == {"the statement took longer than 0.3 seconds"}
+    assert verify(events) is None
 
 
 def test_what_a_person_gives_to_run_python_is_used_as_it_is(store):

@@ -144,13 +144,18 @@ class Difference:
 def verify(run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None) -> Difference | None:
     """Execute the loop and every statement again on the recorded replies and tool results; the first difference, or None.
 
-    The store must be empty; statements and arithmetic really run in it. By default it is one in this process, for the languages of the run.
+    The store must be empty; statements and arithmetic really run in it. By default it is one in this process, for the languages of the run,
+    that has patience with a busy machine. What took too long when it was recorded is not run again, for times do not count.
     `compute` runs Python in its place, as in `think`.
     """
     events = events_of(run)
-    recording = replace(Recording.of(events), statements={}, outputs={})
+    recording = Recording.of(events).without_outcomes()
     with _opened(events, store) as opened:
-        return first_difference(events, walk_again(events, recording, remembered(recording, events, opened), Resources(compute=compute)))
+        patient = compute or computing(opened, limits_of(started(events)).but(python_seconds=_PATIENCE))
+        return first_difference(events, walk_again(events, recording, remembered(recording, events, opened), Resources(compute=patient)))
+
+
+_PATIENCE = 60.0  # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
 
 
 @contextmanager
@@ -160,7 +165,7 @@ def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
         yield store
         return
     begun = started(events)
-    with closing(open_for(begun.dialect, *begun.readers)) as opened:
+    with closing(open_for(begun.dialect, *begun.readers, seconds=_PATIENCE)) as opened:
         yield opened
 
 
