@@ -280,6 +280,14 @@ def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path
         Sitting(TINY, folder, reader()).keep_plan()
 
 
+def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
+    list(Sitting(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=1)))
+    plan = comparison_plan(tmp_path) | {"made": {"date": "2001-02-03", "version": "0.0.1", "machine": "abacus"}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert list(Sitting(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
+    assert comparison_plan(tmp_path) == plan
+
+
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
     list(Sitting(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))
     plan = comparison_plan(tmp_path / "out")

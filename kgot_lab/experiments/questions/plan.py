@@ -90,7 +90,7 @@ def _read(path: Path) -> dict[str, Json]:
 def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
     """What two plans say differently, by the names of the fields; when and where they were made is no part of them."""
     found: list[str] = []
-    for name in dict.fromkeys([*now, *(name for name in there if name not in {"plan", "made"})]):
+    for name in dict.fromkeys([*(name for name in now if name != "made"), *(name for name in there if name not in {"plan", "made"})]):
         was, wanted = there.get(name), now.get(name)
         if isinstance(was, dict) and isinstance(wanted, dict):
             found += plan_differences(was, wanted, f"{under}{name}.")
