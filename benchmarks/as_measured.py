@@ -18,10 +18,10 @@ from pathlib import Path
 from kgot_lab.cli.needs import need_files
 from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.plan import PLAN_FILE, Design
+from kgot_lab.experiments.pays.repeated import what_counts
 from kgot_lab.experiments.pays.sitting import Sitting, place_of, receipts_of
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS
 from kgot_lab.experiments.questions.batch import TRACES, trace_name
-from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Prompt, Reply
 
@@ -76,11 +76,6 @@ def compared(folder: Path) -> dict[str, dict[str, int | list[str]]]:
         changed = sorted(id for id, receipt in now.items() if what_counts(receipt) != what_counts(measured[id]))
         told[name] = {"answers": len(measured), "with a trace": len(traced), "walked again": len(now), "changed": changed}
     return told
-
-
-def what_counts(receipt: QuestionReceipt) -> tuple[object, ...]:
-    """The answer and what was read and asked for it, without times."""
-    return receipt.predicted, receipt.likelihood, receipt.calls, receipt.prompt_tokens, receipt.evidence_tokens, receipt.error
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from kgot_lab.evaluation.significance import interval
 from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
 from kgot_lab.experiments.pays.forecast import expected_rest, forecast_grid
 from kgot_lab.experiments.pays.plan import Design, comparison_plan
+from kgot_lab.experiments.pays.repeated import repetition
 from kgot_lab.experiments.pays.results import Findings
 from kgot_lab.experiments.pays.samples import develop_samples, drawn_samples
 from kgot_lab.experiments.pays.sitting import Sitting, Slice, missing, place_of, receipts_of, turns
@@ -286,6 +287,19 @@ def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     assert list(Sitting(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
     assert comparison_plan(tmp_path) == plan
+
+
+def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
+    for folder, limit in (("first", 2), ("again", 1)):
+        list(Sitting(TINY, tmp_path / folder, reader()).answers(Slice(systems=("rag",), limit=limit)))
+    first, again = (Findings.of(tmp_path / folder) for folder in ("first", "again"))
+    told = repetition(first, again, "rag")
+    assert (told.answers, told.same) == (len(again.answers["rag"]), len(again.answers["rag"])) and "seconds" in repr(told)
+    key, receipt = next(iter(again.answers["rag"].items()))
+    other = replace(again, answers={"rag": {**again.answers["rag"], key: replace(receipt, predicted="Atlantis", seconds=None)}})
+    assert repetition(first, other, "rag").same == told.same - 1
+    with pytest.raises(BadInput, match="loop has answered no question in both"):
+        repetition(first, again, "loop")
 
 
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
