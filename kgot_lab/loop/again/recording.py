@@ -82,7 +82,9 @@ class Recording:
 
     def without_outcomes(self) -> Recording:
         """The same without what statements and Python gave, but for what took too long: no clock runs the same twice."""
-        late = {key: result for key, result in self.statements.items() if isinstance(result, QueryFailed) and result.late}
+        late: dict[Key, Diff | Rows | QueryFailed] = {
+            key: result for key, result in self.statements.items() if isinstance(result, QueryFailed) and result.late
+        }
         outputs = {key: each for key, each in self.outputs.items() if each.failed and QueryFailed(each.code, each.output).late}
         return replace(self, statements=late, outputs=outputs)
 
