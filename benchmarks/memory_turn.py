@@ -4,7 +4,7 @@ The facts are made by a seed, in relations one half of which are declared "singl
 what is timed is the memory's. "Read whole" is a search like that of the first kind where everything that holds is read, without an index of
 words. Times are medians in milliseconds, by the clock and of this process's processor alone, which is what compares where the computer is
 busy; the work of a server is in the clock's only. --place postgresql://… measures there, in a schema of its own for each size, which stays;
-otherwise in files, which do not.
+--place embedded on a server of its own, otherwise in files, neither of which stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -115,27 +116,52 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--facts", type=int, nargs="+", default=list(SIZES), help="how many (default 1000 10000 100000)")
     parser.add_argument("--turns", type=int, default=30, help="how many of each kind (default 30)")
-    parser.add_argument("--place", default="", help="the address of a PostgreSQL server (default: a file)")
+    parser.add_argument("--place", default="", help="the address of a PostgreSQL server, or: embedded (default: a file)")
     parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes")
     options = parser.parse_args()
     if min(options.facts) < 1_000 or options.turns < 1:
         parser.error("--facts are 1,000 or more, --turns 1 or more")
     engine = "postgresql" if options.place else "sqlite"
     report = json.loads(options.out.read_text()) if options.out.exists() else {}
-    report |= {"python": platform.python_version(), "machine": platform.machine(), "sqlite": sqlite3.sqlite_version, "seed": SEED}
+    report |= {"python": platform.python_version(), "machine": platform.machine(), "sqlite_version": sqlite3.sqlite_version, "seed": SEED}
     told: dict[str, Any] = {}
-    for many in options.facts:
+    with server_at(options.place) as place:
+        measure(place, options.facts, options.turns, told)
+    options.out.write_text(json.dumps(report | {engine: told}, indent=1) + "\n")
+
+
+@contextmanager
+def server_at(place: str) -> Iterator[str]:
+    """The address of a server at a place, "" for files; an embedded one ends with it."""
+    from kgot_lab.stores.postgres.server import Server
+
+    if place != "embedded":
+        yield place
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_memory_") as folder:
+        Path(folder).chmod(0o755)  # the embedded PostgreSQL may run as a user of its own
+        server = Server(Path(folder) / "data")
+        server.start()
+        try:
+            yield server.url()
+        finally:
+            server.stop()
+
+
+def measure(place: str, sizes: Sequence[int], times: int, told: dict[str, Any]) -> None:
+    """Measure and print each size."""
+    engine = "postgresql" if place else "sqlite"
+    for many in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            how = {"namespace": f"memory_turn_{many}_{time.time_ns()}"} if options.place else {}
-            with open_claims(options.place or Path(folder) / "claims.db", **how) as claims:
-                told[str(many)] = measured(claims, many, options.turns)
-                if not options.place:
+            how = {"namespace": f"memory_turn_{many}_{time.time_ns()}"} if place else {}
+            with open_claims(place or Path(folder) / "claims.db", **how) as claims:
+                told[str(many)] = measured(claims, many, times)
+                if not place:
                     told[str(many)]["file_mb"] = round(sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6, 1)
         print(f"{engine}: {told[str(many)]['facts']:,} facts hold of {many:,} told")
         for name, row in told[str(many)]["rows"].items():
             clock = f"median {row['median_ms']:9.2f} ms   " if "median_ms" in row else " " * 22
             print(f"  {name:44} {clock}processor {row['cpu_ms']:9.2f} ms")
-    options.out.write_text(json.dumps(report | {engine: told}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

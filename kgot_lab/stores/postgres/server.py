@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
 from kgot_lab.inherited import tell_of_forks
@@ -78,6 +79,10 @@ class Server:
         from psycopg.conninfo import make_conninfo
 
         return make_conninfo(host=str(self.data), port=5432, user=user, dbname=database)
+
+    def url(self) -> str:
+        """The same as an address, by which what takes one finds the server."""
+        return f"postgresql:///{DATABASE}?{urlencode({'host': self.data, 'port': 5432, 'user': SUPERUSER})}"
 
     def release(self) -> None:
         """Say that this user is done; the server stops with the last one, in this process and in others."""
