@@ -6,7 +6,8 @@ The world is made by a seed: half of the entities are NPCs, each relationship le
 another, and the vectors of the chunks are random directions. Each question is asked as an NPC drawn by the seed; how many entities such a
 one sees is told. "Bare" is SQL with no policy, whose rows are fetched and made into nothing: for GraphRAG on PostgreSQL the query of the
 document, on SQLite, which has no vectors, the texts of the neighbours alone. Times are by the clock of this computer, in milliseconds. No
-model is asked: what the embedding of a question takes comes on top. For a curve give several numbers of entities; relationships and chunks
+model is asked: what the embedding of a question takes comes on top. Changes are on the disk when they return; relationships that are put
+in one change are timed once. For a curve give several numbers of entities; relationships and chunks
 grow with them. Results go to benchmarks/results/npc_latency.json, where those of other sizes stay.
 """
 
@@ -33,6 +34,7 @@ RESULTS = Path(__file__).parent / "results" / "npc_latency.json"
 ENGINES = ("sqlite", "postgres")
 SEED = 16
 ENTRIES = 1_000  # of the log
+BULK = 5_000  # relationships that are put in one change
 LEADS = {  # what an NPC's relationship is, by the type of what it leads to
     "npc": ("KNOWS", "CHILD_OF", "EMPLOYED_BY"),
     "location": ("LOCATED_AT",),
@@ -142,6 +144,38 @@ def questions(layers: Any, engine: str, npc: str) -> dict[str, Callable[[], obje
     }
 
 
+def changes(world: Any, npc: str, number: int) -> dict[str, Callable[[], object]]:
+    """What is timed of changes: each is on the disk when it returns."""
+    from kgot_lab.domains.npc import statements as sql
+    from kgot_lab.domains.npc.rows import attributes_text, uuids
+    from kgot_lab.domains.npc.things import Entity, Relationship
+
+    one = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc)
+    row = {"id": uuids(npc)[0], "type": one.type, "name": one.name, "attributes": attributes_text(one.attributes), "at": world.now()}
+
+    def bare() -> None:
+        with world.storage.changing():
+            world.storage.rows(sql.PUT_ENTITY, row)
+
+    return {
+        "upsert an entity, bare": bare,
+        "upsert an entity": lambda: world.add_entity(one),
+        "upsert a relationship": lambda: world.add_relationship(Relationship(npc, npc, f"TYPE_{number % 7}")),
+    }
+
+
+def bulk(world: Any, npcs: Sequence[str]) -> dict[str, float]:
+    """The milliseconds that BULK relationships of a new type take, put in one change."""
+    from kgot_lab.domains.npc.things import Relationship
+
+    chance = random.Random(SEED + 1)
+    new = [Relationship(one, other, "OWES") for one, other in (chance.sample(list(npcs), 2) for _ in range(BULK))]
+    began = time.perf_counter()
+    world.add([], new)
+    took = round(1000 * (time.perf_counter() - began), 1)
+    return {"median": took, "p95": took}
+
+
 def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     """The median and the 95th percentile of each question, in a world of some size on an engine."""
     from kgot_lab.domains.layers.memory import WorldLayers
@@ -154,11 +188,12 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
         chance, sees = random.Random(SEED), []
         for npc in (chance.choice(npcs) for _ in range(times)):
             sees.append(len(world.visible_subgraph(npc).entities))
-            for name, ask in questions(layers, engine, npc).items():
+            for name, ask in (questions(layers, engine, npc) | changes(world, npc, len(sees))).items():
                 began = time.perf_counter()
                 ask()
                 took.setdefault(name, []).append(1000 * (time.perf_counter() - began))
-    told = {name: {"median": round(statistics.median(each), 2), "p95": round(_p95(each), 2)} for name, each in took.items()}
+        told = {name: {"median": round(statistics.median(each), 2), "p95": round(_p95(each), 2)} for name, each in took.items()}
+        told[f"add {BULK:,} relationships"] = bulk(world, npcs)
     return {"engine": engine, **size, "times": times, "sees": statistics.median(sees), "milliseconds": told}
 
 
@@ -192,7 +227,7 @@ def main() -> None:
             report["runs"] = [each for each in report["runs"] if each not in same] + [found]
             print(f"{engine}: {', '.join(f'{many:,} {name}' for name, many in size.items())}; an NPC sees {found['sees']:g} entities")
             for name, row in found["milliseconds"].items():
-                print(f"  {name:22} median {row['median']:9.2f} ms   95th percentile {row['p95']:9.2f} ms", flush=True)
+                print(f"  {name:26} median {row['median']:9.2f} ms   95th percentile {row['p95']:9.2f} ms", flush=True)
     options.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
