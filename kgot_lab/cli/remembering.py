@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,12 +145,11 @@ def retract_claims(context: typer.Context, source: _SourceOption = None, fact: _
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
         if source is not None:
-            told = claims.retract_source(as_typed(source, "the source"), by=BY_COMMAND)
+            told = claims.retract_source(_source_named(claims, source), by=BY_COMMAND)
         else:
-            told = claims.retract_fact(_fact_named(claims, fact or ""), by=BY_COMMAND)
-        passages = _passages_told(claims, source) if told.change is None else ""
+            told = claims.retract_fact(_noted(claims, _fact_named(claims, fact or "")), by=BY_COMMAND)
     if told.change is None:
-        terminal.say(f"nothing was changed: nothing is known of that, or it is retracted already{passages}")
+        terminal.say("nothing was changed: it is retracted already")
     _tell_fallen(told, as_json)
 
 
@@ -203,20 +203,15 @@ def erase_for_good(
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
-        meant = None if fact is None else _fact_named(claims, fact)
-        named = as_typed(source or "", "the source")
+        meant = None if fact is None else _noted(claims, _fact_named(claims, fact))
+        named = "" if source is None else _source_named(claims, source)
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
         if not yes and not typer.confirm(harmless(f"Erase {what} from {context.obj} for good?"), err=True):
             raise BadInput("nothing was erased")
-        told = (
-            claims.erase_source(as_typed(source or "", "the source"), by=BY_COMMAND)
-            if meant is None
-            else claims.erase_fact(meant, by=BY_COMMAND)
-        )
-        unknown = f"nothing is known of that, so nothing was erased{_passages_told(claims, source)}" if told.change is None else ""
+        told = claims.erase_source(named, by=BY_COMMAND) if meant is None else claims.erase_fact(meant, by=BY_COMMAND)
     result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers}
     said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
-    typer.echo(json.dumps(result) if as_json else unknown or said)
+    typer.echo(json.dumps(result) if as_json else said)
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------------
@@ -248,10 +243,22 @@ def _fact_named(claims: Claims, text: str) -> Triple:
     return found[0]
 
 
-def _passages_told(claims: Claims, document: str | None) -> str:
-    """Which sources are passages of a document that was given in their place, as words to add; "" for none."""
-    found = {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by if claim.source.startswith(f"{document}#")}
-    return f"; its passages are sources: {', '.join(sorted(found))}" if found else ""
+def _noted(claims: Claims, fact: Triple) -> Triple:
+    """A fact of which something is known, whether or not it holds; raises BadInput for another."""
+    if claims.read(fact) not in set(map(claims.read, claims.noted_facts())):
+        raise BadInput(f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds")
+    return fact
+
+
+def _source_named(claims: Claims, text: str) -> str:
+    """A source as it is named; raises BadInput for one that is not known: which passages it has, or whose names are near it."""
+    name, known = as_typed(text, "the source"), claims.sources()
+    if name in known:
+        return name
+    passages = [source for source in known if source.startswith(f"{name}#")]
+    near = passages or get_close_matches(name, known, n=3)
+    told = f"; its passages are sources: {', '.join(near)}" if passages else f"; near it is {' or '.join(near)}" if near else ""
+    raise BadInput(f"nothing was learnt from {name!r}, so nothing was changed{told}. `kgot-lab memory FILE facts` names the sources")
 
 
 def _tell_fallen(told: Fallen, as_json: bool) -> None:

@@ -361,6 +361,7 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
         yield f"known since {each.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(each.sources)}: {each.fact}"
     yield from (f"new: {fact}" for fact in learnt.new)
     yield from (f"not held by the memory: {fact}" for fact in learnt.unheld)
+    yield from (f"note: {remark}" for remark in learnt.remarks)
     told = learnt.learnt
     more = ((told.known, "known"), (told.queued, "to review"), (told.left, "left out, as retracted"))
     said = ", ".join(f"{number} {what}" for number, what in more if number)

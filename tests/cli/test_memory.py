@@ -65,11 +65,21 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
 
 
 def test_of_a_document_that_is_named_in_place_of_its_passages_these_are_said(kgot_lab, asked_once):
-    retracted = kgot_lab("memory", "memory.db", "retract", "--source", "ada.md")
-    assert "nothing was changed" in retracted.err and "its passages are sources: ada.md#1" in retracted.err
-    erased = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md", "--yes")
-    assert "nothing was erased; its passages are sources: ada.md#1" in erased.out
-    assert "passages" not in kgot_lab("memory", "memory.db", "retract", "--source", "ada").err
+    for command in (("retract",), ("erase", "--yes")):
+        ran = kgot_lab("memory", "memory.db", *command, "--source", "ada.md")
+        assert ran.code == 1 and "nothing was changed; its passages are sources: ada.md#1" in ran.err
+
+
+def test_what_nothing_was_learnt_from_cannot_be_retracted_and_what_is_near_it_is_said(kgot_lab, asked_once):
+    for command in (("retract",), ("erase", "--yes")):
+        typed = kgot_lab("memory", "memory.db", *command, "--source", "aba.md#1")
+        assert typed.code == 1 and "nothing was learnt from 'aba.md#1'" in typed.err and "near it is ada.md#1" in typed.err
+        fact = kgot_lab("memory", "memory.db", *command, "--fact", "Ada Lovelace | born in | Rome")
+        assert fact.code == 1 and "nothing is known of Ada Lovelace --[born in]--> Rome" in fact.err
+    assert len(json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)) == 1
+    assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
+    twice = kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1")
+    assert twice.code == 0 and "it is retracted already" in twice.err
 
 
 def test_a_fact_of_which_nothing_is_known_is_not_said_to_be_one_that_fell(kgot_lab, asked_once):
@@ -90,7 +100,8 @@ def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
     assert refused.code == 1 and "1815" in Path("memory.db").read_bytes().decode("latin-1")
     assert "erased: 1 fact, 1 claim, 1 answer" in kgot_lab("memory", "memory.db", "erase", "--fact", FACT, "--yes").out
     assert "1815" not in Path("memory.db").read_bytes().decode("latin-1")
-    assert "nothing was erased" in kgot_lab("memory", "memory.db", "erase", "--source", "nowhere", "--yes").out
+    nowhere = kgot_lab("memory", "memory.db", "erase", "--source", "nowhere", "--yes")
+    assert nowhere.code == 1 and "nothing was learnt from 'nowhere'" in nowhere.err
 
 
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +21,7 @@ from kgot_lab.loop.lasting.asked import asked_memory
 from kgot_lab.loop.lasting.begun import graph_of_claims, nearest_facts, remembered_near
 from kgot_lab.loop.lasting.learning import learn_run
 from kgot_lab.loop.lasting.retracted import without_retracted
+from kgot_lab.loop.lasting.same_source import SameSources
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
@@ -54,6 +56,11 @@ def of(kind: type[Event], run: Trace) -> list[Event]:
 def remembered(path) -> str:
     with open_claims(path, new=False) as claims:
         return claims.graph_hash(claims=True)
+
+
+def remembered_sources(path) -> set[str]:
+    with open_claims(path, new=False) as claims:
+        return {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by}
 
 
 # --- the second time ----------------------------------------------------------------------------------------------------
@@ -222,6 +229,38 @@ def test_what_an_answer_rests_on_and_was_retracted_meanwhile_is_not_told_as_new(
             claims.retract_source(page.id)
         learnt = learn_run(claims, Trace("another", "", run.events))
     assert rests_on and set(learnt.unheld) == rests_on and not learnt.new and not learnt.old
+
+
+def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(tmp_path):
+    path, other = tmp_path / "memory.db", chain_world(6, 1, seed=9)
+    assert {page.id for page in ONE.documents} == {page.id for page in other.documents}
+    asked(path, ONE)
+    first = remembered_sources(path)
+    met = asked(path, other).about["memory"]["remarks"]
+    new = remembered_sources(path) - first
+    apart = {source for source in new if re.fullmatch(r".+@[0-9a-f]{8}", source)}
+    assert apart and {source.partition("@")[0] for source in apart} <= first
+    assert {line.split()[0] for line in met} >= {source.partition("@")[0] for source in apart}
+    assert asked(path, other, 1).answer == other.gold.chains[1].answer
+    assert remembered_sources(path) >= first | new and not {each for each in remembered_sources(path) if each.count("@") > 1}
+    with open_claims(path) as claims:
+        for source in first:
+            claims.retract_source(source)
+    assert remembered_sources(path) >= apart and not remembered_sources(path) & first
+    assert asked(path, other).answer == other.gold.chains[0].answer
+
+
+def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_have_changed():
+    text = "Ada was born in London. Bob was born in Rome."
+    with Claims(SQLiteClaims()) as claims:
+        spans = [Span(0, 23, text[:23]), Span(24, 45, text[24:])]
+        claims.learn([Claim(Triple("x", "says", span.text), "notes.md#1", span) for span in spans])
+        sources = SameSources(claims)
+        for same in (text, text.replace(" ", "\n"), f"News. {text}"):
+            assert sources.told_apart(Document("notes.md#1", same)).id == "notes.md#1" and not sources.remarks
+        changed = Document("notes.md#1", text.replace("Rome", "Paris"))
+        assert sources.told_apart(changed) == changed
+    assert "notes.md#1 has changed: 1 of 2 sentences" in sources.remarks["notes.md#1"]
 
 
 def test_a_tool_leaves_out_what_was_retracted_and_finds_nothing_where_that_is_all():

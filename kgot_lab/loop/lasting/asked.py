@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.loop.lasting.begun import MOST_REMEMBERED, BegunWith, remembered_near
 from kgot_lab.loop.lasting.learning import LearntRun, learn_run
 from kgot_lab.loop.lasting.retracted import without_retracted
+from kgot_lab.loop.lasting.same_source import SameSources, ToldApart
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claims import Claims
@@ -28,6 +29,7 @@ class AskedMemory:
     beliefs: Beliefs
     begun: BegunWith
     looks_only: bool  # a question about an earlier time learns nothing
+    sources: SameSources
 
     def fill(self, store: Store) -> None:
         """Put what the question begins with into an empty store; raises BadInput for one that holds a graph."""
@@ -37,12 +39,13 @@ class AskedMemory:
             store.apply(store.graph().diff(self.begun.graph))
 
     def tools(self, tools: Collection[Tool]) -> list[Tool]:
-        """Tools that tell nothing of the sources that were retracted."""
-        return without_retracted(tools, self.beliefs.retracted_sources())
+        """Tools that tell nothing of the sources that were retracted, nor of other texts as if they were what was read before."""
+        return without_retracted([ToldApart(tool, self.sources) for tool in tools], self.beliefs.retracted_sources())
 
     def learn(self, run: Trace) -> LearntRun:
         """Learn what a run wrote; see `learn_run`."""
-        return learn_run(self.claims, run, self.beliefs if self.looks_only else None)
+        learnt = learn_run(self.claims, run, self.beliefs if self.looks_only else None)
+        return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 
 
 @contextmanager
@@ -59,7 +62,7 @@ def asked_memory(
     try:
         beliefs = claims.as_of(at, at if at is not None else claims.now()) if looked_at is claims else looked_at
         looks_only = at is not None or looked_at is not claims
-        yield AskedMemory(claims, beliefs, remembered_near(beliefs, question, most=most), looks_only)
+        yield AskedMemory(claims, beliefs, remembered_near(beliefs, question, most=most), looks_only, SameSources(beliefs))
     finally:
         if looked_at is not where:
             claims.close()

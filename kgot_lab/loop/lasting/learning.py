@@ -44,12 +44,13 @@ class LearntRun:
     new: tuple[Triple, ...] = ()
     held: int = 0  # facts in the memory now
     unheld: tuple[Triple, ...] = ()  # retracted meanwhile, waiting for review, or asked of an earlier time
+    remarks: tuple[str, ...] = ()  # on documents that are not what the memory read under their ids
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain JSON values."""
         old = [{**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)} for each in self.old]
         new, unheld = ([_spelled(each) for each in facts] for facts in (self.new, self.unheld))
-        return {"learnt": asdict(self.learnt), "old": old, "new": new, "unheld": unheld, "facts": self.held}
+        return {"learnt": asdict(self.learnt), "old": old, "new": new, "unheld": unheld, "facts": self.held, "remarks": [*self.remarks]}
 
 
 def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
@@ -152,18 +153,19 @@ class _WrittenFacts:
         return next((call for call in calls if call.strip()), self._model or "a model")
 
     def _tells(self, call: str, sentence: str) -> bool:
-        return any(_place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
+        return any(place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
 
     def _span(self, source: str, sentence: str) -> Span | None:
         """Where a sentence stands in its document, spaces aside; the whole of it where it does not stand there as it is."""
         if not sentence.strip():
             return None
         text = self._texts[source].text if source in self._texts else sentence
-        start, end = _place_in(text, sentence) or (0, len(text))
+        start, end = place_in(text, sentence) or (0, len(text))
         return Span(start, end, plain(sentence))
 
 
-def _place_in(text: str, sentence: str) -> tuple[int, int] | None:
+def place_in(text: str, sentence: str) -> tuple[int, int] | None:
+    """Where a sentence stands in a text, spaces aside; None where it does not."""
     if (start := text.find(sentence)) >= 0:
         return start, start + len(sentence)
     found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)

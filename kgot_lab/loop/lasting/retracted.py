@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import ToolFailed
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.loop.lasting.through import ThroughTool
+from kgot_lab.tools.tool import Result, Tool, checked_result
 from kgot_lab.types import Json
 
 
 @dataclass(frozen=True)
-class WithoutRetracted:
+class WithoutRetracted(ThroughTool):
     """A tool, but for the documents that were retracted: what it returns is without them, or is a ToolFailed where nothing is left."""
 
-    tool: Tool
     retracted: Collection[str]
-
-    @property
-    def name(self) -> str:
-        """That of the tool."""
-        return self.tool.name
-
-    @property
-    def description(self) -> str:
-        """That of the tool."""
-        return self.tool.description
-
-    @property
-    def arguments(self) -> Mapping[str, Json]:
-        """Those of the tool."""
-        return self.tool.arguments
-
-    @property
-    def finds(self) -> str:
-        """What the tool finds documents by."""
-        return sought_by(self.tool)
 
     def __call__(self, /, **arguments: Json) -> Result:
         result = checked_result(self.tool(**arguments))

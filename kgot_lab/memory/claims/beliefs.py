@@ -110,9 +110,20 @@ class Beliefs:
             by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}
             return {fact: tuple(by_id[id] for id in sorted(claim.id for claim in held[fact])) for fact in wanted if fact in held}
 
+    def sources(self) -> tuple[str, ...]:
+        """Every source that was ever learnt from and not erased, in the order of their names."""
+        return tuple(source for (source,) in self.storage.rows(sql.SOURCES))
+
     def retracted_sources(self) -> frozenset[str]:
         """The sources that were retracted whole, and not taken back by an undo."""
         return frozenset(source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known}))
+
+    def sentences_of(self, source: str) -> tuple[str, ...]:
+        """The sentences that a source was read in, whatever became of what they say; not those that were no part of its text."""
+        with self.storage.reading():
+            ids = [claim for (claim,) in self.storage.rows(sql.FROM_SOURCE, {"source": source})]
+            spans = (claim.span for claim in claims_by_id(self.storage, ids))
+            return tuple(dict.fromkeys(span.text for span in spans if span is not None and span.end - span.start <= 2 * len(span.text)))
 
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
         """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and since when.
