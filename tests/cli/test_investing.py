@@ -18,6 +18,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER
 from kgot_lab.domains.monitor.journal import open_journal
+from kgot_lab.domains.monitor.monitor import open_places
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -41,6 +42,19 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert (row["user"], row["action"], row["symbols"]) == ("ada", "buy", ["LNTN"]) and row["sent_at"]
     assert [path.stem for path in Path("briefings").iterdir()] == [row["key"]]
     assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief").out
+
+
+def test_what_news_says_between_companies_is_kept(kgot_lab, folder):
+    supplies = {"source": "Lantern Devices", "type": "supplier", "target": "Orchard Chips"}
+    things = [{"type": "Company", "name": name} for name in ("Lantern Devices", "Orchard Chips")]
+    put_on_file(folder / "links.jsonl", replace(LANTERN, text="Orchard Chips supplies Lantern Devices."))
+    with answering_server(lambda _: json.dumps({"things": things, "links": [supplies]})) as server:
+        ran = kgot_lab("invest", ".", "run", "--once", "--news", "links.jsonl", "--model", f"{server.url}#m")
+    assert ran.code == 0 and "edge type" not in ran.err, ran.err
+    with open_places(folder) as places:
+        assert [each.edge.target for each in places.graph.view().edges_from(["Company:lantern devices"], ["supplier"])] == [
+            "Company:orchard chips"
+        ]
 
 
 @posix

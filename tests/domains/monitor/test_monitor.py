@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from support.small_news import ITEMS, LANTERN, ORCHARD, REPLIES, SLIDES, item, put_on_file, reply_on, simulated_reader
 
-from kgot_lab.domains.investment.briefing import DISCLAIMER
+from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.monitor.events import (
     BriefingPosted,
@@ -83,6 +83,17 @@ def test_without_a_signal_there_is_no_briefing(places, clock):
     clock.time = ORCHARD.published_at
     told = Told(places, [ORCHARD])
     assert of(BriefingPosted, told.tick()) == [] and told.sent == [] and places.accounts.outbox() == ()
+
+
+def test_what_a_user_was_told_of_is_not_walked_to_again(places, clock):
+    clock.time = SLIDES.published_at
+    told = Told(places)
+    told.tick()
+    asked = places.accounts.told("ada")
+    assert asked == {entry.key for entry in told.sent} and len(asked) == 2
+    holdings = Holdings("ada", frozenset({"LNTN", "ORCH"}))
+    again = {each.key for each in briefings(places.graph.view(), holdings)}
+    assert again == asked and list(briefings(places.graph.view(), holdings, told=asked)) == []
 
 
 def test_an_item_finds_the_names_of_those_before_it_in_the_same_tick(places, clock):
