@@ -38,12 +38,15 @@ def test_an_event_and_a_call_of_it_name_the_company_that_both_are_about():
                 "strength": 0.7,
                 "about": ["Saltmarch Lithium"],
                 "because": [1],
+                "earlier": [],
                 "said_by": "Nordquay Notes",
                 "date": "",
                 "until": "",
             }
         ],
         "withdrawn": [],
+        "untrue": [],
+        "ended": [],
     }
 
 
@@ -56,14 +59,17 @@ def test_links_and_issuers_stand_by_name_and_an_asset_by_its_symbol():
     assert stated("n46")["things"][-1] == {"type": "AssetClass", "name": "Fixed Income", "symbol": ""}
 
 
-def test_a_call_on_an_event_of_another_item_is_about_what_its_own_item_mentions():
+def test_an_event_of_another_item_is_meant_by_the_words_that_both_items_have():
     (insight,) = stated("n30")["insights"]
-    assert insight["about"] == ["Bank of Meridia"] and insight["because"] == [] and stated("n30")["events"] == []
+    assert insight["about"] == insight["earlier"] == ["rate decision Bank of Meridia its to"] and insight["because"] == []
+    assert stated("n41")["insights"][0]["about"] == ["Strike the terminals of Orrin"] and stated("n41")["events"] == []
 
 
 def test_who_gives_a_call_and_when_and_until_when_and_what_is_taken_back():
     (old,), (short,) = stated("n34")["insights"], stated("n10")["insights"]
     assert (old["said_by"], old["date"], short["until"]) == ("Hollin Ratings", "2026-01-20", "2026-03-06T16:00:00+00:00")
+    assert stated("n32")["untrue"] == ["rate Bank of Meridia its to 3.75 percent"]
+    assert stated("n51")["ended"] == [{"source": "Velloro Power", "type": "owns", "target": "Gridhollow Networks"}]
     assert stated("n18")["withdrawn"] == [{"said_by": "Alder & Finch", "action": "hold", "about": ["OTMR"]}]
 
 
@@ -79,7 +85,7 @@ def test_every_item_can_be_said_so_and_names_only_things_it_lists(id):
     names = {thing["name"] for thing in told["things"]}
     used = [
         *(end for link in told["links"] for end in (link["source"], link["target"])),
-        *(n for i in told["insights"] for n in i["about"]),
+        *(n for i in told["insights"] for n in i["about"] if n not in i["earlier"]),
     ]
     used += [name for event in told["events"] for name in (*event["affects"], *filter(None, [event["issuer"]]))]
     assert set(used) <= names
