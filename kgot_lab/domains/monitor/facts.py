@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.domains.investment.graph import EdgeIds
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.types import Edge, Json, Node
 
 

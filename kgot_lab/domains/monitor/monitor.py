@@ -15,8 +15,9 @@ from pathlib import Path
 
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
-from kgot_lab.domains.investment.graph import EdgeIds, GraphUpdate, InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.graph import GraphUpdate, InvestmentGraph, open_investment_graph
 from kgot_lab.domains.investment.reach import DECAYS
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.monitor.delivery import Deliver
 from kgot_lab.domains.monitor.events import (
     BriefingPosted,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import product
 
-from kgot_lab.domains.investment.graph import EdgeIds
 from kgot_lab.domains.investment.naming import fold
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.domains.monitor.asking import (
     OF_THE_ITEM,
