@@ -89,9 +89,15 @@ def _house(thing: SaidThing) -> str:
 
 
 def _in_words_of(item: NewsItem, summary: str) -> str:
-    """A summary without the names and numbers that an item does not have: who reads only the item cannot write them."""
+    """A summary without the names and numbers that an item does not have, and "of" before them: who reads only the item writes none."""
     unsaid = set(unsaid_names(item.shown, summary))
-    return " ".join(word for word in summary.split() if not unsaid.intersection(re.findall(r"\w+", word)))
+    kept = list[str]()
+    for word in summary.split():
+        if not unsaid.intersection(re.findall(r"\w+", word)):
+            kept.append(word)
+        elif kept and kept[-1] == "of":
+            kept.pop()
+    return " ".join(kept)
 
 
 def _from(facts: SaidFacts, ref: str, type: str) -> list[SaidEdge]:

@@ -76,7 +76,7 @@ def test_who_gives_a_call_and_when_and_until_when_and_what_is_taken_back():
 def test_symbols_and_summaries_say_nothing_that_the_item_does_not():
     assert stated("n56")["things"] == [{"type": "Company", "name": "Pellworth Software", "symbol": ""}], "PLWS does not stand in it"
     (insight,) = stated("n30")["insights"]
-    assert insight["summary"] == "Alder & Finch: sell what the rate decision of bears on", "gold says 12 March, and the item noon"
+    assert insight["summary"] == "Alder & Finch: sell what the rate decision bears on", "gold says 12 March, and the item noon"
 
 
 @pytest.mark.parametrize("id", ITEMS)
