@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
@@ -23,6 +23,7 @@ from kgot_lab.domains.monitor.events import (
     BriefingPosted,
     BriefingSent,
     BriefingsStale,
+    ClockBehind,
     ItemsWait,
     ItemWritten,
     MonitorEvent,
@@ -40,6 +41,8 @@ from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM
+
+_SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Monitor:
     def _update(self) -> Iterator[MonitorEvent]:
         """Read items one after the other, and write each to the graph before the next is read, which finds its names there."""
         graph, journal = self.places.graph, self.places.journal
+        if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
+            yield ClockBehind(now, last)
         yield from map(self._written, journal.to_write())
         for item in journal.to_read(self.most):
             try:

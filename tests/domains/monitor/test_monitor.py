@@ -15,6 +15,7 @@ from kgot_lab.domains.monitor.events import (
     BriefingPosted,
     BriefingSent,
     BriefingsStale,
+    ClockBehind,
     ItemsWait,
     ItemWritten,
     NewsGathered,
@@ -139,6 +140,16 @@ def test_a_model_that_is_away_is_told_and_what_waits_in_the_outbox_is_sent_all_t
     assert failed.stage == "update" and "no reply left" in failed.reason and len(of(BriefingSent, events)) == 1
     told.monitor = Monitor(places, Scripted(simulated_reader), told.monitor.feed, told.deliver)
     assert len(of(ItemWritten, told.tick())) == 1
+
+
+def test_a_clock_that_went_back_is_told_and_a_small_step_is_not(places, clock):
+    clock.time = SLIDES.published_at
+    told = Told(places)
+    told.tick()
+    clock.time -= timedelta(seconds=30)
+    assert of(ClockBehind, told.tick()) == []
+    clock.time -= HOUR
+    assert of(ClockBehind, told.tick()) == [ClockBehind(clock.time, SLIDES.published_at)]
 
 
 def test_an_item_that_no_model_can_read_does_not_hold_up_the_others(places, clock):
