@@ -75,7 +75,7 @@ def run_monitor(
         raise typer.Exit(1)
 
 
-@investments.command("hold")
+@investments.command("hold", context_settings={"ignore_unknown_options": True})  # -3 shares are a number that is told to be wrong
 def note_position(
     context: typer.Context,
     user: Annotated[str, typer.Argument(help="who holds it; new users get an account")],
@@ -87,9 +87,14 @@ def note_position(
     from kgot_lab.domains.monitor.monitor import open_places
 
     with open_places(context.obj) as places:
-        if user not in places.accounts.users():
-            places.accounts.set_profile(user)
-        places.accounts.set_position(user, symbol, shares, cost)
+        with places.accounts.storage.changing():
+            if user not in places.accounts.users():
+                places.accounts.set_profile(user)
+            places.accounts.set_position(user, symbol, shares, cost)
+        meant = places.graph.view().symbols_meant(symbol)
+        if symbol.strip().upper() not in meant:
+            others = f"it is the ticker of who issued {' and '.join(meant)}" if meant else "a signal reaches it once news has named it"
+            terminal.say(f"Noted; no asset in the graph has the symbol {symbol.strip().upper()} now: {others}.")
 
 
 @investments.command("brief")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.things import VisibleWorld
+from kgot_lab.draw.briefing import briefing_picture
 from kgot_lab.draw.certificate import certificate_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
@@ -92,6 +94,7 @@ _VIEWS: Mapping[str, _View] = {
     "a store": _View(_is_store, _store),
     "a memory of claims": _View(_is(Beliefs), _beliefs),
     "a certificate": _View(_is(Certificate), certificate_picture),
+    "a briefing": _View(_is(Briefing), briefing_picture),
     "what someone sees of a world": _View(_is(VisibleWorld), _seen),
     "a run": _View(_is(Trace), stepper),
     "a fork": _View(_is(Fork), _fork),
@@ -111,7 +114,7 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, what someone sees of a world, a run, a ranking, a comparison, a certificate, a report or rows; it draws itself.
+    """Show a graph, what someone sees of a world, a run, a ranking, a comparison, a certificate, a briefing, a report or rows.
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -119,8 +120,14 @@ def is_logprob(value: object) -> TypeGuard[float]:
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
     """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys allowed."""
-    schema = shape.model_json_schema()
+    schema = _described(shape)
     return dict(_small(schema, schema.get("$defs", {})))
+
+
+@lru_cache(maxsize=64)
+def _described(shape: type[BaseModel]) -> dict[str, Json]:
+    """What pydantic makes of a model, once: that takes longer than all else in reading a short reply."""
+    return shape.model_json_schema()
 
 
 def parse(text: str, shape: type[_Shape]) -> _Shape:

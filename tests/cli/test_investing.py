@@ -17,7 +17,10 @@ from support.small_news import ITEMS, LANTERN, put_on_file, simulated_reader
 from support.waiting import AMPLE, until
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER
+from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.monitor.journal import open_journal
+from kgot_lab.domains.monitor.monitor import open_places
+from kgot_lab.types import Edge
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -41,6 +44,19 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert (row["user"], row["action"], row["symbols"]) == ("ada", "buy", ["LNTN"]) and row["sent_at"]
     assert [path.stem for path in Path("briefings").iterdir()] == [row["key"]]
     assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief").out
+
+
+def test_what_news_says_between_companies_is_kept(kgot_lab, folder):
+    supplies = {"source": "Lantern Devices", "type": "supplier", "target": "Orchard Chips"}
+    things = [{"type": "Company", "name": name} for name in ("Lantern Devices", "Orchard Chips")]
+    put_on_file(folder / "links.jsonl", replace(LANTERN, text="Orchard Chips supplies Lantern Devices."))
+    with answering_server(lambda _: json.dumps({"things": things, "links": [supplies]})) as server:
+        ran = kgot_lab("invest", ".", "run", "--once", "--news", "links.jsonl", "--model", f"{server.url}#m")
+    assert ran.code == 0 and "edge type" not in ran.err, ran.err
+    with open_places(folder) as places:
+        assert [each.edge.target for each in places.graph.view().edges_from(["Company:lantern devices"], ["supplier"])] == [
+            "Company:orchard chips"
+        ]
 
 
 @posix
@@ -85,3 +101,66 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
         assert kgot_lab("invest", str(tmp_path), "run", *more).code == 1
     help_text = " ".join(kgot_lab("invest", "--help").out.split())
     assert "not financial advice" in help_text or "Nothing here is financial advice" in help_text
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_position_that_is_none_is_one_clear_error_and_makes_no_account(kgot_lab, tmp_path):
+    for words, said in (
+        (["ada", "", "3"], "a position has the symbol of an asset"),
+        (["ada", "LNTN", "-3"], "is a number, 0 or more"),
+        (["ada", "LNTN", "3", "nan"], "is a number, 0 or more"),
+    ):
+        ran = kgot_lab("invest", str(tmp_path), "hold", *words)
+        assert ran.code == 1 and said in ran.err and len(ran.err.splitlines()) == 1, ran.err
+    with open_places(tmp_path) as places:
+        assert places.accounts.users() == ()
+
+
+def test_a_position_by_a_shared_ticker_is_noted_and_says_whose_assets_it_may_mean(kgot_lab, tmp_path):
+    with open_places(tmp_path) as places:
+        companies = [investment_node("Company", name=name, ticker="SAL") for name in ("Saltern Airways", "Saltmarch Lithium")]
+        assets = [investment_node("Asset", symbol=symbol) for symbol in ("SAL.MD", "SAL.OR")]
+        places.graph.write(
+            [*companies, *assets], [Edge(one.id, "issued_by", other.id) for one, other in zip(assets, companies, strict=True)]
+        )
+    ran = kgot_lab("invest", str(tmp_path), "hold", "ada", "sal", "3")
+    assert ran.code == 0 and "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR" in ran.err
+    assert kgot_lab("invest", str(tmp_path), "hold", "ada", "SAL.MD", "3").err == ""
+    assert "once news has named it" in kgot_lab("invest", str(tmp_path), "hold", "ada", "NEW", "3").err
+    with open_places(tmp_path) as places:
+        assert places.accounts.account("ada").held == {"SAL", "SAL.MD", "NEW"}
+
+
+def test_a_shared_ticker_an_unknown_edge_type_and_news_of_tomorrow_are_said_and_all_else_is_kept(kgot_lab, folder):
+    with open_places(folder) as places:
+        places.graph.write(
+            investment_node("Company", name=name, ticker=ticker)
+            for name, ticker in (("Saltern Airways", "SAL"), ("Saltmarch Lithium", "SAL"), ("Lantern Devices", "LNTN"))
+        )
+    call = {"type": "signal", "summary": "SAL is a hold", "action": "hold", "about": ["SAL"]}
+    things = [{"type": "Company", "name": "Lantern Devices"}, {"type": "Asset", "name": "LNTN"}]
+    links = [{"source": "LNTN", "type": type, "target": "Lantern Devices"} for type in ("by", "adores", "issued_by")]
+    now = datetime.now(UTC)
+    today = replace(LANTERN, text="SAL is a hold. Lantern Devices issued LNTN.", published_at=now - timedelta(hours=1))
+    put_on_file(folder / "odd.jsonl", today, replace(LANTERN, id="later", published_at=now + timedelta(days=1)))
+    with answering_server(lambda _: json.dumps({"things": things, "links": links, "insights": [call]})) as server:
+        ran = kgot_lab("invest", ".", "run", "--once", "--news", "odd.jsonl", "--model", f"{server.url}#m")
+    assert ran.code == 0 and "gather: 1 new item, 1 dated later than now, which wait" in ran.err, ran.err
+    for said in ("Saltern Airways", "Saltmarch Lithium", "which is meant is not said", "'adores'", "role 'issuer'"):
+        assert said in ran.err, ran.err
+    with open_places(folder) as places:
+        live = {(each.edge.source, each.edge.type, each.edge.target) for each in places.graph.view().edges()}
+        assert ("Asset:LNTN", "issued_by", "Company:lantern devices") in live and places.graph.view().nodes("Insight") == ()
+
+
+def test_a_clock_that_is_behind_the_graph_is_said(kgot_lab, folder):
+    ahead = datetime.now(UTC) + timedelta(days=400)
+    with open_places(folder, now=lambda: ahead) as places:
+        places.graph.write([investment_node("Sector", name="Technology")])
+    with answering_server(simulated_reader) as server:
+        ran = kgot_lab("invest", ".", "run", "--once", "--model", f"{server.url}#m")
+    assert ran.code == 0 and f"the graph was last changed at {ahead.isoformat()}" in ran.err and "set the clock right" in ran.err, ran.err
+    with open_places(folder) as places:
+        assert len(places.journal.facts()) == len(places.graph.view().history("Sector:technology")) + 2 == 3, "nothing is lost"

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from support.small_market import EQUITIES, LANTERN, NOW, TECHNOLOGY, event, signal, with_market
 
+import kgot_lab as lab
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
@@ -83,6 +84,13 @@ def test_a_briefing_hides_whose_it_is_and_takes_no_orders_from_its_words(market)
     drawn = briefing_picture(told(market, LANTERN, summary=EVIL))
     assert "canary" not in drawn.svg + drawn.alt + repr(drawn.table())
     assert "<script" not in drawn.svg and len(list(ET.fromstring(drawn.svg).iter(f"{SVG}svg"))) == 1
+
+
+def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
+    briefing = told(market, LANTERN)
+    assert lab.show(briefing).svg == briefing_picture(briefing).svg
+    assert lab.plot("lifelines", market.view().nodes(), at=NOW).alt == lifelines(market.view().nodes(), at=NOW).alt
+    assert "simulated reader" in lab.plot("briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[share(8, 8)] * 2, {}),))]).svg
 
 
 def test_lifelines_show_what_expires_next_and_count_what_does_not(market):

@@ -33,8 +33,9 @@ from kgot_lab.viz import plots
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
-TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans.py, test_comparison_plots.py and test_review_plot.py
+TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans, _comparison_plots, _review_plot, _briefing_pictures
     "answer_scores", "evidence_scores", "likelihood_trust", "paired_differences", "stages_lost", "review_reliability",
+    "briefing_curves", "lifelines",
 }  # fmt: skip
 TRACES = {name: load_run(bundled("traces") / f"{name}.jsonl") for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")}
 HOPS = TRACES["hotpotqa_two_hops"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -87,7 +87,7 @@ class Briefing:
     @property
     def key(self) -> str:
         """The same for the same user, signal and action, however often it is decided: what makes a repeat impossible."""
-        return hashlib.blake2b(json.dumps([self.user, self.signal, self.action]).encode(), digest_size=16).hexdigest()
+        return briefing_key(self.user, self.signal, self.action)
 
     @property
     def text(self) -> str:
@@ -114,6 +114,11 @@ class Briefing:
             "live_until": self.live_until.isoformat() if self.live_until else None,
             "text": self.text,
         }
+
+
+def briefing_key(user: str, signal: str, action: str) -> str:
+    """The key of the briefing that tells a user of a signal."""
+    return hashlib.blake2b(json.dumps([user, signal, action]).encode(), digest_size=16).hexdigest()
 
 
 class Withheld(NamedTuple):
@@ -144,15 +149,8 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
 
 def decide(signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()) -> Briefing | Withheld:
     """A briefing where a user is to hear of a signal, or why not: a pure function of what it is given."""
-    if not signal.action:
-        return Withheld("it is no signal with an action")
-    at, expires = signal.asked_at, signal.insight.expires_at
-    if at is not None and expires is not None and expires <= at:
-        return Withheld("the signal has expired")
-    if signal.action not in wishes.actions:
-        return Withheld("the user does not want to hear of this action")
-    if signal.strength < wishes.least_strength:
-        return Withheld("the signal is weaker than the user wants to hear of")
+    if unwanted := _unwanted(signal, wishes):
+        return unwanted
     wanted = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
     wanted -= {upper(symbol) for symbol in wishes.muted}
     theirs = [each for each in reached if each.symbol in wanted]
@@ -174,11 +172,35 @@ def decide(signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, 
     )
 
 
+def _unwanted(signal: Signal, wishes: Wishes) -> Withheld | None:
+    """Why a signal is no reason for a briefing whatever it reaches, if it is none."""
+    if not signal.action:
+        return Withheld("it is no signal with an action")
+    at, expires = signal.asked_at, signal.insight.expires_at
+    if at is not None and expires is not None and expires <= at:
+        return Withheld("the signal has expired")
+    if signal.action not in wishes.actions:
+        return Withheld("the user does not want to hear of this action")
+    if signal.strength < wishes.least_strength:
+        return Withheld("the signal is weaker than the user wants to hear of")
+    return None
+
+
 def briefings(
-    view: InvestmentView, holdings: Holdings, wishes: Wishes = Wishes(), *, decays: Mapping[str, float] = DECAYS
+    view: InvestmentView,
+    holdings: Holdings,
+    wishes: Wishes = Wishes(),
+    *,
+    decays: Mapping[str, float] = DECAYS,
+    told: Container[str] = (),
 ) -> Iterable[Briefing]:
-    """The briefings that a user's view of the graph calls for now, by signal; to ask again gives the same, with the same keys."""
+    """The briefings that a user's view of the graph calls for now, by signal, but for those whose keys are among `told`.
+
+    To ask again gives the same, with the same keys. What a signal reaches is looked up only where that can make a briefing.
+    """
     for signal in signals(view):
+        if _unwanted(signal, wishes) or briefing_key(holdings.user, signal.insight.node.id, signal.action) in told:
+            continue
         decided = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
         if isinstance(decided, Briefing):
             yield decided

@@ -160,6 +160,14 @@ class InvestmentView:
         found = [each for each in self._nodes(sql.NODES_BY_NAME, name=fold(name)) if wanted in ("", each.node.labels[0])]
         return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
 
+    def symbols_meant(self, symbol: str) -> tuple[str, ...]:
+        """The symbols of assets that a symbol may stand for: its own where an asset has it, or those of all companies with that ticker."""
+        if self._of_symbol("Asset", symbol):
+            return (upper(symbol),)
+        companies = [each.node.id for each in self._of_symbol("Company", symbol)]
+        issued = self.nodes_by_id(each.edge.source for each in self.edges_to(companies, ["issued_by"]))
+        return tuple(upper(each.node.properties["symbol"]) for each in issued)
+
     def named(self, text: str) -> tuple[DatedNode, ...]:
         """All that a text may stand for: assets with that symbol, then companies with that ticker, then nodes with that name."""
         require(text, str, "what is looked for is a text")

@@ -58,7 +58,8 @@ class StatedLink(_Stated):
 class StatedInsight(_Stated):
     """An insight as a model derives it: what it is about, the numbers of the events it rests on, the first being 1, and who gave it, when.
 
-    `date` is when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
+    In place of a name `about` may have the item's words for an event of before, and `earlier` has them for those it rests on. `date` is
+    when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
     """
 
     type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
@@ -67,6 +68,7 @@ class StatedInsight(_Stated):
     strength: float | None = Field(None, allow_inf_nan=False)
     about: list[str]
     because: list[int] = []
+    earlier: list[str] = []
     said_by: str = ""
     date: str = ""
     until: str = ""
@@ -81,7 +83,7 @@ class StatedCall(_Stated):
 
 
 class StatedNews(_Stated):
-    """All that a model reads in an item."""
+    """All that a model reads in an item; `untrue` has the item's words for what it says did not happen, `ended` links that are over."""
 
     sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]
     things: list[StatedThing]
@@ -89,6 +91,8 @@ class StatedNews(_Stated):
     links: list[StatedLink] = []
     insights: list[StatedInsight] = []
     withdrawn: list[StatedCall] = []
+    untrue: list[str] = []
+    ended: list[StatedLink] = []
 
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
@@ -106,11 +110,13 @@ def _system(vocabulary: Vocabulary) -> str:
         f"writes it, and its symbol or ticker if the item gives one; the types are {', '.join(things)}. events: what happened, each with "
         "a type in one or two words such as earnings or rate_decision, a summary of one sentence, the names of the things it affects, and "
         f"as issuer the institution that decided it. links between two things, by their names: {', '.join(links)}. insights: what "
-        "follows for an investor, with the names it is about and the numbers of the events it rests on; a signal has an action and a "
-        "strength from 0 to 1, an observation or a pattern has none; said_by names who gives it, date when it was given if that was "
-        "before the item, until when it ends if the item says so, as 2026-03-10T18:00:00+00:00. withdrawn: calls that the item says were "
-        "withdrawn or wrong. Note nothing that the item does not state, and no insight unless "
-        "the item gives the reason for it; a list may be empty."
+        "follows for an investor, with the names it is about and the numbers of the events it rests on; an event of before this item, "
+        "which it is about or rests on, stands in about or in earlier, in the words of the item, such as the fire in its warehouse; a "
+        "signal has an action and a strength from 0 to 1, an observation or a pattern has none; said_by names who gives it, date when it "
+        "was given if that was before the item, until when it ends if the item says so, as 2026-03-10T18:00:00+00:00. withdrawn: calls "
+        "that the item says were withdrawn or wrong. untrue: what it says did not happen or was reported wrongly, in its words. ended: "
+        "links that it says are over. Note nothing that the item does not state, and no insight unless the item gives the reason for it; "
+        "a list may be empty."
     )
 
 
@@ -124,5 +130,5 @@ _FORM = (
     '"events": [{"type": "earnings", "summary": "...", "affects": ["..."], "issuer": ""}], '
     '"links": [{"source": "...", "type": "in_sector", "target": "..."}], '
     '"insights": [{"type": "signal", "summary": "...", "action": "buy", "strength": 0.7, "about": ["..."], "because": [1], '
-    '"said_by": "...", "date": "", "until": ""}], "withdrawn": []}'
+    '"earlier": [], "said_by": "...", "date": "", "until": ""}], "withdrawn": [], "untrue": [], "ended": []}'
 )

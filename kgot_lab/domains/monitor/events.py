@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from kgot_lab.domains.monitor.facts import NewsFacts
 from kgot_lab.domains.monitor.journal import Tick
@@ -31,6 +32,18 @@ class NewsGathered:
     def __str__(self) -> str:
         later = f", {self.later:,} dated later than now, which wait" if self.later else ""
         return _lines(f"gather: {counted(self.new, 'new item')}{later}", self.refused)
+
+
+@dataclass(frozen=True)
+class ClockBehind:
+    """The clock is behind the last change of the graph, which dates what is written now, so that fresh news may be old when it comes."""
+
+    clock: datetime
+    last: datetime
+
+    def __str__(self) -> str:
+        said = f"the clock says {self.clock.isoformat()}, and the graph was last changed at {self.last.isoformat()}"
+        return f"update: {said}, by which all that is written now is dated and may be expired at once; set the clock right"
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,18 @@ class TickEnded:
         return f"tick {self.tick.id} done"
 
 
-MonitorEvent = TickBegun | NewsGathered | ItemWritten | ItemsWait | BriefingPosted | BriefingSent | BriefingsStale | StageFailed | TickEnded
+MonitorEvent = (
+    TickBegun
+    | NewsGathered
+    | ClockBehind
+    | ItemWritten
+    | ItemsWait
+    | BriefingPosted
+    | BriefingSent
+    | BriefingsStale
+    | StageFailed
+    | TickEnded
+)
 
 
 def _lines(told: str, more: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.types import Edge, Json, Node
 
 
@@ -18,7 +19,7 @@ class NewsFacts:
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     expires: Mapping[str, str] = field(default_factory=dict, hash=False)  # by id: when what the item dates ends, as ISO 8601
-    ends: tuple[str, ...] = ()  # the ids of what the item takes back
+    ends: tuple[str | EdgeIds, ...] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
         """The facts as the journal keeps them."""
@@ -29,7 +30,7 @@ class NewsFacts:
             "refused": list(self.refused),
             "warnings": list(self.warnings),
             "expires": dict(self.expires),
-            "ends": list(self.ends),
+            "ends": [end if isinstance(end, str) else list(end) for end in self.ends],
         }
 
 
@@ -42,5 +43,5 @@ def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
         tuple(told["refused"]),
         tuple(told["warnings"]),
         told["expires"],
-        tuple(told["ends"]),
+        tuple(end if isinstance(end, str) else (end[0], end[1], end[2]) for end in told["ends"]),
     )

@@ -31,9 +31,13 @@ def says_symbol(text: str, symbol: str) -> bool:
     return bool(symbol) and re.search(rf"(?<!\w)(?<!\w[.-]){re.escape(symbol)}(?!\w|[.-]\w)", text) is not None
 
 
-def unsaid_names(text: str, summary: str) -> list[str]:
-    """The words of a summary that are names or numbers, by their capitals or digits, and not in a text; the first word needs none."""
-    said = set(named_words(text))
+def telling_names(summary: str) -> list[str]:
+    """The words of a summary that are names or numbers, by their capitals or digits; the first word has a capital anyway."""
     words = _TOLD.findall(summary)
-    telling = [word for place, word in enumerate(words) if (place and word != word.lower()) or any(map(str.isdigit, word))]
-    return [word for word in telling if not said.issuperset(named_words(word))]
+    return [word for place, word in enumerate(words) if (place and word != word.lower()) or any(map(str.isdigit, word))]
+
+
+def unsaid_names(text: str, summary: str) -> list[str]:
+    """The names and numbers of a summary that are not in a text."""
+    said = set(named_words(text))
+    return [word for word in telling_names(summary) if not said.issuperset(named_words(word))]

@@ -7,20 +7,23 @@ beginning, and does only what is not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
-from kgot_lab.domains.investment.graph import EdgeIds, GraphUpdate, InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.graph import GraphUpdate, InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.reach import DECAYS
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.monitor.delivery import Deliver
 from kgot_lab.domains.monitor.events import (
     BriefingPosted,
     BriefingSent,
     BriefingsStale,
+    ClockBehind,
     ItemsWait,
     ItemWritten,
     MonitorEvent,
@@ -35,8 +38,11 @@ from kgot_lab.domains.monitor.news import Feed
 from kgot_lab.domains.monitor.reading_news import read_item
 from kgot_lab.errors import BadInput, LabError, LLMError, ToolFailed, require_count
 from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM
+
+_SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,22 @@ class MonitorPlaces:
 class Monitor:
     """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this calls for.
 
-    A tick reads `most` items at most. One process runs on a place at a time: two would ask a model twice, though post no briefing twice.
+    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold. One process runs on a place at
+    a time: two would ask a model twice, though post no briefing twice.
     """
 
-    def __init__(self, places: MonitorPlaces, llm: LLM, feed: Feed, deliver: Deliver, *, most: int = 50) -> None:
+    def __init__(
+        self,
+        places: MonitorPlaces,
+        llm: LLM,
+        feed: Feed,
+        deliver: Deliver,
+        *,
+        most: int = 50,
+        decays: Mapping[str, float] = DECAYS,
+    ) -> None:
         require_count(most, 1, "how many items a tick reads")
-        self.places, self.feed, self.deliver, self.most = places, feed, deliver, most
+        self.places, self.feed, self.deliver, self.most, self.decays = places, feed, deliver, most, decays
         self._llm = KeptReplies(llm, places.journal)
         self.stages: dict[str, Callable[[], Iterator[MonitorEvent]]] = {
             "gather": self._gather,
@@ -93,6 +109,8 @@ class Monitor:
     def _update(self) -> Iterator[MonitorEvent]:
         """Read items one after the other, and write each to the graph before the next is read, which finds its names there."""
         graph, journal = self.places.graph, self.places.journal
+        if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
+            yield ClockBehind(now, last)
         yield from map(self._written, journal.to_write())
         for item in journal.to_read(self.most):
             try:
@@ -132,7 +150,9 @@ class Monitor:
             try:
                 account = accounts.account(user)
                 holdings = Holdings(user, account.held, frozenset(account.watchlist))
-                for briefing in briefings(graph.view(account.owner), holdings, Wishes.of(account.preferences)):
+                wishes = Wishes.of(account.preferences)
+                view, told = graph.view(account.owner), accounts.told(user)
+                for briefing in briefings(view, holdings, wishes, decays=self.decays, told=told):
                     if accounts.post(briefing):
                         yield BriefingPosted(briefing.key)
             except LabError as error:
@@ -163,11 +183,16 @@ class Monitor:
 
 @contextmanager
 def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
-    """The three places as SQLite files in a folder, made if they are not there, until the block ends."""
-    home = Path(folder)
+    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"), until the block ends.
+
+    The graph takes what news says between companies too: who supplies, owns or competes with whom.
+    """
+    graph_db, accounts_db, journal_db = (
+        folder if folder == ":memory:" else Path(folder) / f"{name}.db" for name in ("graph", "accounts", "journal")
+    )
     with (
-        open_investment_graph(home / "graph.db", now=now) as graph,
-        open_accounts(home / "accounts.db", now=now) as accounts,
-        open_journal(home / "journal.db", now=now) as journal,
+        open_investment_graph(graph_db, vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,
+        open_accounts(accounts_db, now=now) as accounts,
+        open_journal(journal_db, now=now) as journal,
     ):
         yield MonitorPlaces(graph, accounts, journal)

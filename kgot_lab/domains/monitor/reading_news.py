@@ -36,9 +36,13 @@ def sifted(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFact
             sifter.take_link(link)
         for call in stated.withdrawn[:MOST_STATED]:
             sifter.take_back(call)
+        for words in stated.untrue[:MOST_STATED]:
+            sifter.take_untrue(words)
+        for link in stated.ended[:MOST_STATED]:
+            sifter.take_ended(link)
         for insight in stated.insights[:MOST_STATED]:
             sifter.take_insight(insight, events)
-    kinds = (stated.things, stated.events, stated.links, stated.insights, stated.withdrawn)
+    kinds = (stated.things, stated.events, stated.links, stated.insights, stated.withdrawn, stated.untrue, stated.ended)
     return sifter.facts(
         f"more than {MOST_STATED} of a kind were stated, and the others left out" for kind in kinds if len(kind) > MOST_STATED
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from kgot_lab.domains.investment.naming import fold, investment_node, shown_name, symbol_of, upper
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.domains.monitor.asking import OF_THE_ITEM
-from kgot_lab.domains.monitor.grounding import bare_name, says_name, says_symbol
-from kgot_lab.errors import BadInput, shortly
+from kgot_lab.domains.monitor.grounding import bare_name, says_name, says_symbol, unsaid_names
+from kgot_lab.domains.monitor.recalling import meant_by
+from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.text.surrogates import whole
-from kgot_lab.types import Json, Node
+from kgot_lab.types import Edge, Json, Node
 
 
 class NamesOfItem:
@@ -28,7 +30,19 @@ class NamesOfItem:
         found = {each.node.id: each.node for each in theirs if each.node.labels[0] not in OF_THE_ITEM}
         self._there |= found
         found |= {id: node for id, node in self.taken.items() if node.labels != ("News",) and _is_called(node, text)}
-        return sorted(found.values(), key=lambda node: (not _has_symbol(node, text), node.id))
+        likeliest = sorted(found.values(), key=lambda node: (not _has_symbol(node, text), node.id))
+        return self._settled([node for node in likeliest if _has_symbol(node, text)]) + [n for n in likeliest if not _has_symbol(n, text)]
+
+    def told(self, words: str, *types: str) -> Node:
+        """What of that which the graph was told before some words of the item mean; raises BadInput where that is nothing, or open."""
+        words = cleaned(words)
+        if unsaid := unsaid_names(self._text, words):
+            raise BadInput(f"{', '.join(map(shortly, unsaid[:5]))} does not stand in the item")
+        found = meant_by(words, self._view, types)
+        self._there |= {each.id: each for each in found}
+        if not found:
+            raise BadInput("nothing that is live was told before in such words")
+        return the_one(found)
 
     def thing(self, type: str, name: str, symbol: str) -> Node:
         """The thing of a type with a symbol, or else a name: that of the graph, with what is new of it, or a new one.
@@ -38,7 +52,8 @@ class NamesOfItem:
         by_symbol = [each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)]
         if type == "Asset":
             return the_one(by_symbol) if by_symbol else made_node(type, symbol=upper(symbol))
-        alike = [each for each in by_symbol if set(bare_name(shown_name(each))) & set(bare_name(name))]
+        is_symbol = upper(name) == upper(symbol)  # a company that the item calls by its ticker
+        alike = [each for each in by_symbol if is_symbol or set(bare_name(shown_name(each))) & set(bare_name(name))]
         if by_symbol and not alike:
             raise BadInput(f"the symbol {upper(symbol)} is that of {_listed(by_symbol)}: which is meant is not said")
         found = alike or [each for each in self.meant(name) if each.labels == (type,)] or self._alike(type, name)
@@ -49,6 +64,15 @@ class NamesOfItem:
         if ticker and upper(one.properties.get("ticker", symbol)) != upper(symbol):
             raise BadInput(f"{_listed([one])} has another ticker, {shortly(one.properties['ticker'])}")
         return Node(one.id, one.labels, ticker | dict(one.properties))
+
+    def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
+        """The live edges of a type from some nodes to others; one that says the same both ways may be given either way."""
+        try:
+            symmetric = self._view.vocabulary.edge_type(type).symmetric
+        except UnknownName:
+            return []
+        ways = [(sources, targets), *([(targets, sources)] if symmetric else [])]
+        return [each.edge for ends, others in ways for each in self._view.edges_from(ends, [type]) if each.edge.target in others]
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
         """The live insights that somebody who is named gave, to do the same with at least one of the same things."""
@@ -72,6 +96,12 @@ class NamesOfItem:
             if new:
                 found.append(Node(id, node.labels, new))
         return tuple(found)
+
+    def _settled(self, nodes: Sequence[Node]) -> list[Node]:
+        """Things with one symbol; of those of a type that share it the one that the item names in full, where it names one of them only."""
+        named = {node.id for node in nodes if says_name(self._text, shown_name(node))}
+        of_type = Counter(node.labels for node in nodes if node.id in named)
+        return [node for node in nodes if node.id in named or of_type[node.labels] != 1]
 
     def _alike(self, type: str, name: str) -> list[Node]:
         """The things of a type in the graph whose name differs in its article or legal form only."""

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import product
 
 from kgot_lab.domains.investment.naming import fold
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.domains.monitor.asking import (
     OF_THE_ITEM,
@@ -45,7 +46,7 @@ class Sifter:
         self._refused: list[str] = []
         self._warnings: list[str] = []
         self._expires: dict[str, str] = {}
-        self._ends: dict[str, None] = {}
+        self._ends: dict[str | EdgeIds, None] = {}
         told = {"headline": item.headline, "source": item.source, "published_at": self._published, "item": item.id}
         self._news = made_node("News", **told)
         if not self._faulty(node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)), "its sentiment"):
@@ -111,7 +112,7 @@ class Sifter:
         A call that its giver gave before, to do the same with the same, is that one, as long as it is live: this item is evidence of it.
         """
         what = f"{insight.type} {shortly(insight.summary)}"
-        meant = {name: self._names.meant(name) for name in insight.about[:MOST_STATED]}
+        meant = {name: self._names.meant(name) or self._told(name, what, "MarketEvent") for name in insight.about[:MOST_STATED]}
         node = self._insight(insight, what, [each for found in meant.values() for each in found[:1]])
         if node is None:
             return
@@ -123,6 +124,9 @@ class Sifter:
         for number in dict.fromkeys(insight.because[:MOST_STATED]):
             source = events[number - 1] if 0 < number <= len(events) else None
             self._join([node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}")
+        for words in dict.fromkeys(insight.earlier[:MOST_STATED]):
+            for before in self._told(words, what, "MarketEvent"):
+                self._join([node], "derived_from", [before], what)
 
     def take_back(self, call: StatedCall) -> None:
         """A call that the item says was withdrawn, or wrong: it ends when this is written."""
@@ -131,6 +135,27 @@ class Sifter:
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
             self._refuse(f"{call.action} of {shortly(call.said_by)}, withdrawn", "no such call is live on what the item names")
+
+    def take_untrue(self, words: str) -> None:
+        """What the item says did not happen, in its words: an event or an observation, which ends when this is written."""
+        self._ends |= dict.fromkeys(each.id for each in self._told(words, "untrue", "MarketEvent", "Insight"))
+
+    def take_ended(self, link: StatedLink) -> None:
+        """A link that the item says is over: it ends when this is written."""
+        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
+        sources, targets = ([each.id for each in self._names.meant(name)] for name in (link.source, link.target))
+        ids = {(edge.source, edge.type, edge.target) for edge in self._names.edges_between(sources, link.type, targets)}
+        self._ends |= dict.fromkeys(sorted(ids))
+        if not ids:
+            self._refuse(what, "no such link is live between things that the item names")
+
+    def _told(self, words: str, what: str, *types: str) -> list[Node]:
+        """What the graph was told before in some words of the item, or nothing, which is then refused."""
+        try:
+            return [self._names.told(words, *types)]
+        except BadInput as error:
+            self._refuse(f"{what}: {shortly(words)}", str(error))
+            return []
 
     def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
         """The insight that is meant: a call that is live already, or a new one, dated and with its end."""

@@ -18,10 +18,12 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from kgot_lab.draw.plots.briefings import briefing_curves
 from kgot_lab.draw.plots.comparison import answer_scores, evidence_scores, likelihood_trust, paired_differences, stages_lost
 from kgot_lab.draw.plots.costs import costs, speed
 from kgot_lab.draw.plots.deltas import bands
 from kgot_lab.draw.plots.figure import Plot
+from kgot_lab.draw.plots.lifelines import lifelines
 from kgot_lab.draw.plots.outcomes import outcomes, steps
 from kgot_lab.draw.plots.recall import pace, recall_curves, scatter
 from kgot_lab.draw.plots.review import review_reliability
@@ -35,11 +37,13 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
         answer_scores,
         ballots,
         bands,
+        briefing_curves,
         cell_shares,
         costs,
         evidence_scores,
         growth,
         lane_ranks,
+        lifelines,
         likelihood_trust,
         outcomes,
         pace,
@@ -73,7 +77,7 @@ def plot_named(name: str, *what: Any, **options: Any) -> Plot:
 
 
 __all__ = [
-    "PLOTS", "Plot", "answer_scores", "ballots", "bands", "cell_shares", "costs", "evidence_scores", "growth", "lane_ranks",
-    "likelihood_trust", "outcomes", "pace", "paired_differences", "plot_named", "recall_curves", "review_reliability", "scatter", "spans",
-    "speed", "stages_lost", "steps", "tool_use",
+    "PLOTS", "Plot", "answer_scores", "ballots", "bands", "briefing_curves", "cell_shares", "costs", "evidence_scores", "growth",
+    "lane_ranks", "lifelines", "likelihood_trust", "outcomes", "pace", "paired_differences", "plot_named", "recall_curves",
+    "review_reliability", "scatter", "spans", "speed", "stages_lost", "steps", "tool_use",
 ]  # fmt: skip

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.bundled import bundled
+from kgot_lab.domains.monitor.news import NewsItem
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.briefings.said import MonthItem, SaidEdge, SaidFacts, SaidThing
+from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, SaidThing
 from kgot_lab.types import Json
 
 INVENTED_MONTH = "invented-month"
@@ -60,7 +61,7 @@ class GoldMonth:
 
     begins: datetime
     standing: SaidFacts
-    items: tuple[MonthItem, ...]
+    items: tuple[NewsItem, ...]
     facts: Mapping[str, SaidFacts] = field(hash=False)  # by item
     users: tuple[Mapping[str, Json], ...] = field(repr=False)
     changes: tuple[AccountChange, ...]
@@ -75,7 +76,7 @@ def load_month(folder: Path | None = None) -> GoldMonth:
     """The bundled month, or one in the same form from a folder; raises BadInput for a fact that names what nobody said."""
     folder = folder or bundled(INVENTED_MONTH)
     standing, accounts = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("standing.json", "accounts.json"))
-    items = tuple(MonthItem(**_timed(row, "published_at")) for row in _rows(folder / "news.jsonl"))
+    items = tuple(NewsItem(**_timed(row, "published_at")) for row in _rows(folder / "news.jsonl"))
     known = {row.pop("ref"): row for row in standing["nodes"]}
     before = SaidFacts(dict(known), tuple(SaidEdge(*edge) for edge in standing["edges"]))
     return GoldMonth(
@@ -90,7 +91,7 @@ def load_month(folder: Path | None = None) -> GoldMonth:
     )
 
 
-def _facts(rows: Iterable[Json], items: Mapping[str, MonthItem], known: dict[str, SaidThing]) -> dict[str, SaidFacts]:
+def _facts(rows: Iterable[Json], items: Mapping[str, NewsItem], known: dict[str, SaidThing]) -> dict[str, SaidFacts]:
     """The facts of each item, with all that they name told again in each."""
     found = {}
     for row in rows:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
+from kgot_lab.domains.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError, require_count
 from kgot_lab.experiments.briefings.month import GoldMonth
-from kgot_lab.experiments.briefings.said import MonthItem, SaidEdge, SaidFacts, SaidThing
+from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, SaidThing
+from kgot_lab.experiments.briefings.stated import stated_reply
 from kgot_lab.experiments.competence.draws import drawn_by_hash
 from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Prompt, Reply, Usage
@@ -55,12 +57,14 @@ class SimulatedReader:
     """A model that knows the gold of a month, finds in a prompt which item it shows, and errs at set rates.
 
     It depends on nothing but the item's text: the same item has the same reply however it is asked, but for the prompt's seed where its
-    temperature is above 0. `spelled` makes the reply of the facts. Raises LLMError for a prompt that shows no item, or several.
+    temperature is above 0. `spelled` makes the reply of facts and item. Raises LLMError for a prompt that shows no item, or several.
     """
 
     price = FREE
 
-    def __init__(self, month: GoldMonth, errors: ReadingErrors | None = None, *, spelled: Callable[[SaidFacts], str] = SaidFacts.as_text):
+    def __init__(
+        self, month: GoldMonth, errors: ReadingErrors | None = None, *, spelled: Callable[[SaidFacts, NewsItem], str] = stated_reply
+    ) -> None:
         self.errors = errors or ReadingErrors()
         self.name = f"simulated:{self.errors}"
         self._month, self._spelled = month, spelled
@@ -75,10 +79,10 @@ class SimulatedReader:
         found = [item for item in self._month.items if self._texts[item.id] in shown]
         if len(found) != 1:
             raise LLMError(f"a simulated reader is shown one item of its month at a time, and this prompt shows {len(found)}")
-        text = self._spelled(self.read(found[0], str(prompt.seed) if prompt.temperature > 0 else ""))
+        text = self._spelled(self.read(found[0], str(prompt.seed) if prompt.temperature > 0 else ""), found[0])
         return Reply(text, Usage(len(shown.split()), len(text.split())))
 
-    def read(self, item: MonthItem, draw: str = "") -> SaidFacts:
+    def read(self, item: NewsItem, draw: str = "") -> SaidFacts:
         """The facts of an item as they are read, with what errors are drawn."""
         facts = self._month.facts[item.id]
         for err in (self._miss, self._misname, self._mistype, self._misdate, self._invent):
@@ -87,14 +91,14 @@ class SimulatedReader:
 
     # --- one kind of error each ---------------------------------------------------------------------------------------
 
-    def _miss(self, facts: SaidFacts, item: MonthItem, draw: str) -> SaidFacts:
+    def _miss(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         def kept(what: object) -> bool:
             return not self._errs("missed", item.id, str(what), draw)
 
         expires = {ref: time for ref, time in facts.expires.items() if kept(("expires", ref))}
         return replace(facts, edges=tuple(filter(kept, facts.edges)), expires=expires, ends=tuple(filter(kept, facts.ends)))
 
-    def _misname(self, facts: SaidFacts, item: MonthItem, draw: str) -> SaidFacts:
+    def _misname(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         edges, more = [], {}
         for edge in facts.edges:
             if edge.target in self._month.standing.things and self._errs("wrong_name", item.id, str(edge), draw):
@@ -103,7 +107,7 @@ class SimulatedReader:
             edges.append(edge)
         return replace(facts, edges=tuple(edges), things={**facts.things, **more})
 
-    def _mistype(self, facts: SaidFacts, item: MonthItem, draw: str) -> SaidFacts:
+    def _mistype(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         wrong = {ref for ref in facts.said if _dated(facts.things[ref]) and self._errs("wrong_type", item.id, ref, draw)}
         if not wrong:
             return facts
@@ -114,7 +118,7 @@ class SimulatedReader:
             facts, things=things, edges=tuple(edge for edge in edges if edge.type != "derived_from" or edge.target not in events)
         )
 
-    def _misdate(self, facts: SaidFacts, item: MonthItem, draw: str) -> SaidFacts:
+    def _misdate(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         def shifted(time: str, *where: str) -> str:
             if not self._errs("wrong_date", item.id, *where, draw):
                 return time
@@ -128,7 +132,7 @@ class SimulatedReader:
                 things[ref] = {**things[ref], name: shifted(str(things[ref][name]), ref)}
         return replace(facts, things=things, expires={ref: shifted(time, "expires", ref) for ref, time in facts.expires.items()})
 
-    def _invent(self, facts: SaidFacts, item: MonthItem, draw: str) -> SaidFacts:
+    def _invent(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         if not self._errs("invented", item.id, draw):
             return facts
         named = [ref for ref in facts.mentions if facts.things[ref]["is"] in _STANDING] or sorted(self._month.standing.things)
@@ -151,12 +155,12 @@ class SimulatedReader:
         alike = sorted(ref for ref, other in others.items() if _letters(other) == _letters(thing)) or sorted(others)
         return alike[int(len(alike) * self._drawn("name", *map(str, edge[:3]), *where))]
 
-    def _retyped(self, thing: SaidThing, item: MonthItem, ref: str, draw: str) -> SaidThing:
+    def _retyped(self, thing: SaidThing, item: NewsItem, ref: str, draw: str) -> SaidThing:
         if thing.get("type") == "signal":
             return {**{name: value for name, value in thing.items() if name != "action"}, "type": "observation"}
         return self._call({"summary": thing["summary"]}, item, ref, draw)
 
-    def _call(self, thing: SaidThing, item: MonthItem, ref: str, draw: str) -> SaidThing:
+    def _call(self, thing: SaidThing, item: NewsItem, ref: str, draw: str) -> SaidThing:
         action = _ACTIONS[int(len(_ACTIONS) * self._drawn("action", item.id, ref, draw))]
         at = item.published_at.isoformat()
         return {"is": "Insight", "type": "signal", "action": action, "strength": _OF_CHANCE, "generated_at": at, **thing}

@@ -9,12 +9,13 @@ from datetime import timedelta
 import pytest
 from support.small_news import ITEMS, LANTERN, ORCHARD, REPLIES, SLIDES, item, put_on_file, reply_on, simulated_reader
 
-from kgot_lab.domains.investment.briefing import DISCLAIMER
+from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.monitor.events import (
     BriefingPosted,
     BriefingSent,
     BriefingsStale,
+    ClockBehind,
     ItemsWait,
     ItemWritten,
     NewsGathered,
@@ -85,6 +86,17 @@ def test_without_a_signal_there_is_no_briefing(places, clock):
     assert of(BriefingPosted, told.tick()) == [] and told.sent == [] and places.accounts.outbox() == ()
 
 
+def test_what_a_user_was_told_of_is_not_walked_to_again(places, clock):
+    clock.time = SLIDES.published_at
+    told = Told(places)
+    told.tick()
+    asked = places.accounts.told("ada")
+    assert asked == {entry.key for entry in told.sent} and len(asked) == 2
+    holdings = Holdings("ada", frozenset({"LNTN", "ORCH"}))
+    again = {each.key for each in briefings(places.graph.view(), holdings)}
+    assert again == asked and list(briefings(places.graph.view(), holdings, told=asked)) == []
+
+
 def test_an_item_finds_the_names_of_those_before_it_in_the_same_tick(places, clock):
     clock.time = SLIDES.published_at
     Told(places).tick()
@@ -128,6 +140,16 @@ def test_a_model_that_is_away_is_told_and_what_waits_in_the_outbox_is_sent_all_t
     assert failed.stage == "update" and "no reply left" in failed.reason and len(of(BriefingSent, events)) == 1
     told.monitor = Monitor(places, Scripted(simulated_reader), told.monitor.feed, told.deliver)
     assert len(of(ItemWritten, told.tick())) == 1
+
+
+def test_a_clock_that_went_back_is_told_and_a_small_step_is_not(places, clock):
+    clock.time = SLIDES.published_at
+    told = Told(places)
+    told.tick()
+    clock.time -= timedelta(seconds=30)
+    assert of(ClockBehind, told.tick()) == []
+    clock.time -= HOUR
+    assert of(ClockBehind, told.tick()) == [ClockBehind(clock.time, SLIDES.published_at)]
 
 
 def test_an_item_that_no_model_can_read_does_not_hold_up_the_others(places, clock):

@@ -14,6 +14,7 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.monitor.asking import StatedNews, news_prompt
+from kgot_lab.domains.monitor.facts import facts_from_json
 from kgot_lab.domains.monitor.grounding import says_name, says_symbol, unsaid_names
 from kgot_lab.domains.monitor.news import NewsItem
 from kgot_lab.domains.monitor.reading_news import read_item, sifted
@@ -151,7 +152,8 @@ def test_a_company_with_another_legal_form_is_the_one_of_the_graph_and_keeps_its
 def test_a_ticker_that_two_companies_share_is_refused_and_both_are_named(market):
     market.write([investment_node("Company", name="Lantern Mining", ticker="LNTN")])
     market.expire(SHARE.id)
-    facts = facts_of(market, insights=[{"type": "signal", "summary": "Cheap", "action": "buy", "about": ["LNTN"]}])
+    item = replace(SAYS, headline="LNTN beats its forecast", text="Who is meant was not said.")
+    facts = facts_of(market, item, insights=[{"type": "signal", "summary": "Cheap", "action": "buy", "about": ["LNTN"]}])
     assert links(facts) == set()
     assert (
         "Lantern Devices" in facts.refused[0] and "Lantern Mining" in facts.refused[0] and "which is meant is not said" in facts.refused[0]
@@ -162,6 +164,20 @@ def test_of_two_companies_with_one_ticker_the_name_decides(market):
     market.write([investment_node("Company", name="Quarry Mining", ticker="LNTN")])
     facts = facts_of(market, things=[thing("Company", "Lantern Devices", "LNTN")])
     assert [edge.target for edge in facts.edges] == [LANTERN.id] and facts.refused == ()
+
+
+@pytest.mark.parametrize("named", ["SAL", "Saltern Airways"])
+def test_a_shared_ticker_is_settled_where_the_item_names_one_of_its_companies_in_full(market, named):
+    airways, lithium = (investment_node("Company", name=name, ticker="SAL") for name in ("Saltern Airways", "Saltmarch Lithium"))
+    market.write([airways, lithium])
+    item = replace(SAYS, headline="SAL cancels flights", text="Saltern Airways, whose ticker is SAL, cancelled flights.")
+    event = {"type": "operations", "summary": "SAL cancels flights", "affects": ["SAL"]}
+    facts = facts_of(market, item, things=[thing("Company", named, "SAL")], events=[event])
+    assert facts.refused == () and {edge.target for edge in facts.edges} == {airways.id}
+    both = replace(item, text=f"{item.text} It is not Saltmarch Lithium.")
+    assert "which is meant is not said" in facts_of(market, both, events=[event]).refused[0]
+    neither = replace(item, text="SAL cancelled flights.")
+    assert "Saltern Airways" in facts_of(market, neither, events=[event]).refused[0] and links(facts_of(market, neither)) == set()
 
 
 def test_a_company_that_claims_the_ticker_of_another_is_refused(market):
@@ -285,6 +301,63 @@ def test_a_time_that_the_item_does_not_name_ends_no_call(market, time):
     facts = facts_of(market, HOLLIN, insights=[call(until=time, date=time)])
     assert facts.expires == {} and facts.nodes[-1].properties["generated_at"] == FIRST.isoformat()
     assert len(facts.refused) == 2 and time in facts.refused[0]
+
+
+# --- what was told before -------------------------------------------------------------------------------------------------
+
+FIRE = {"type": "accident", "summary": "Fire burns a warehouse of Lantern Devices", "affects": ["Lantern Devices"]}
+BURNS = replace(SAYS, id="i5", headline="Fire burns a warehouse of Lantern Devices", text="Nobody was hurt.")
+AFTER = replace(SAYS, id="i6", headline="Sell what the warehouse fire hits", text="So says Hollin Ratings. Its second fire is untrue.")
+
+
+def sell(*about, **more):
+    return {"type": "signal", "summary": "Sell what the fire hits", "action": "sell", "about": list(about), **more}
+
+
+def test_a_call_on_an_event_that_an_earlier_item_told_of_is_joined_to_it_by_its_words(market):
+    (burns,) = (node for node in written(market, BURNS, events=[FIRE]).nodes if node.labels == ("MarketEvent",))
+    facts = written(market, AFTER, insights=[sell("the warehouse fire", earlier=["the fire"])])
+    (call,) = (node for node in facts.nodes if node.labels == ("Insight",))
+    assert {(call.id, "about", burns.id), (call.id, "derived_from", burns.id)} <= links(facts) and facts.refused == ()
+    assert burns.id not in {node.id for node in facts.nodes}, "it is not written again"
+    assert [each.symbol for each in reach(market.view(), call.id)] == ["LNTN", "LNTN-31"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("the flood", "nothing that is live was told before"),
+        ("Lantern", "nothing that is live was told before"),  # a name is no event
+        ("the second fire of the season, a hot one", "nothing that is live was told before"),
+        ("the fire in Gloria", "'Gloria' does not stand in the item"),
+        ("the fire", "which is meant is not said"),
+    ],
+)
+def test_words_that_fit_no_event_or_two_join_nothing(market, words, said):
+    other = {"type": "accident", "summary": "Fire burns a mill of Orchard Chips", "affects": ["Orchard Chips"]}
+    written(market, BURNS, events=[FIRE])
+    written(market, replace(BURNS, id="i7", headline=other["summary"]), events=[other])
+    facts = facts_of(market, replace(AFTER, text="Not so Lantern."), insights=[sell(words)])
+    assert links(facts) == set()
+    assert said in facts.refused[0], facts.refused
+
+
+def test_what_an_item_says_did_not_happen_ends_and_its_twin_stays(market):
+    written(market, BURNS, events=[FIRE, {**FIRE, "summary": "A second fire burns Lantern Devices"}])
+    facts = written(market, AFTER, untrue=["second fire"])
+    assert [each.node.properties["summary"] for each in market.view().nodes("MarketEvent")] == [FIRE["summary"]]
+    assert len(facts.ends) == 1 and len(market.view().history(facts.ends[0])) == 2, "it stays in the history"
+    assert "nothing that is live" in facts_of(market, AFTER, untrue=["second fire"]).refused[0]
+
+
+def test_a_link_that_is_over_ends_and_one_that_is_not_there_is_said(market):
+    supplies = {"source": "Lantern Devices", "type": "supplier", "target": "Orchard Chips"}
+    written(market, SAYS, links=[supplies])
+    facts = written(market, replace(SAYS, id="i8"), ended=[supplies])
+    assert facts.ends == ((LANTERN.id, "supplier", ORCHARD.id),) and market.view().edges_from([LANTERN.id], ["supplier"]) == ()
+    assert facts_from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    for link in (supplies, {**supplies, "type": "knows"}):
+        assert "no such link is live" in facts_of(market, SAYS, ended=[link]).refused[0]
 
 
 def test_who_gave_a_call_stands_in_the_item_or_is_not_noted(market):

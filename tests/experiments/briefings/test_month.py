@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
 
 import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.domains.investment.briefing import Wishes
-from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.errors import BadInput
 from kgot_lab.experiments.briefings.month import INVENTED_MONTH, load_month
-from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, write_facts
 from kgot_lab.schemas.check import faults
 from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
@@ -74,30 +71,3 @@ def test_gold_that_names_what_nobody_said_is_refused(tmp_path):
     (tmp_path / "gold_facts.jsonl").write_text("\n".join([json.dumps(first), *rows[1:]]))
     with pytest.raises(BadInput, match="gold of n01 names Company:Nobody"):
         load_month(tmp_path)
-
-
-def test_facts_come_back_from_their_reply_and_another_reply_is_none():
-    for facts in MONTH.facts.values():
-        assert SaidFacts.of_text(facts.as_text()) == facts
-    for text in ("", "[]", '{"things": [{}]}', '{"things": [], "mentions": [], "said": [], "edges": [], "ends": [], "more": 1}'):
-        with pytest.raises(BadReply, match="no facts of an item"):
-            SaidFacts.of_text(text)
-
-
-def test_what_an_item_takes_back_ends_and_what_is_not_there_is_passed_over():
-    clock = [MONTH.begins]
-    call, edge = MONTH.facts["n17"], SaidEdge("Company:Velloro Power", "owns", "Company:Gridhollow Networks")
-    with open_investment_graph(vocabulary=INVESTMENT_WITH_COMPANIES, now=lambda: clock[0]) as graph:
-        for id in ("n17", "n18", "n26"):
-            clock[0] = ITEMS[id].published_at
-            write_facts(graph, ITEMS[id], MONTH.facts[id])
-        live = {each.node.properties.get("summary") for each in graph.view().nodes("Insight")}
-        assert live == {"Alder & Finch: sell Oatmere Foods shares"}
-        assert [each.expires_at for each in graph.view().history(call.node("n17/signal").id)][-1] == ITEMS["n18"].published_at
-        assert any(each.edge.type == edge.type for each in graph.view().edges())
-        clock[0] = datetime(2026, 3, 24, 8, tzinfo=UTC)
-        write_facts(graph, ITEMS["n51"], MONTH.facts["n51"])
-        assert not any(each.edge.type == edge.type for each in graph.view().edges())
-        told = MONTH.facts["n43"]
-        write_facts(graph, ITEMS["n43"], told)  # takes back a rumour that this graph was never told
-        assert graph.view().history(told.node("n09/rumour").id) == () and graph.view().node(ITEMS["n43"].node().id)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from kgot_lab.domains.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.experiments.briefings.month import load_month
 from kgot_lab.experiments.briefings.reader import READING_ERRORS, ReadingErrors, SimulatedReader
 from kgot_lab.experiments.briefings.said import SaidFacts
-from kgot_lab.experiments.briefings.telling import item_prompt
 from kgot_lab.schemas.check import faults
 from kgot_lab.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge, Message, Prompt
@@ -19,9 +19,18 @@ MONTH = load_month()
 FIRST, SECOND = MONTH.items[:2]
 
 
-def read(errors: ReadingErrors, prompt=item_prompt) -> dict[str, SaidFacts]:
+def item_prompt(item: NewsItem) -> Prompt:
+    return Prompt((Message("user", f"{item.headline}\n\n{item.text}"),))
+
+
+def read(errors: ReadingErrors) -> dict[str, SaidFacts]:
     reader = SimulatedReader(MONTH, errors)
-    return {item.id: SaidFacts.of_text(reader(prompt(item)).text) for item in MONTH.items}
+    return {item.id: reader.read(item) for item in MONTH.items}
+
+
+def replies(errors: ReadingErrors, prompt=item_prompt) -> dict[str, str]:
+    reader = SimulatedReader(MONTH, errors)
+    return {item.id: reader(prompt(item)).text for item in MONTH.items}
 
 
 def changed(errors: ReadingErrors) -> set[str]:
@@ -40,7 +49,7 @@ def test_it_depends_on_the_text_of_the_item_alone():
         said = f"<<<\n{item.text.replace(' ', '  ')}\n>>>"
         return Prompt((Message("system", "Note what it states."), Message("user", said)), {"type": "object"}, max_tokens=9)
 
-    assert read(errors) == read(errors, elsewhere)
+    assert replies(errors) == replies(errors, elsewhere) != replies(ReadingErrors())
 
 
 def test_a_prompt_that_shows_no_item_or_two_is_refused():
