@@ -16,6 +16,8 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],
     [{"sandbox"}, {"embedding"}, {"schemas"}],
+    [{"schemas.dimensions"}, {"schemas.rules"}],
+    [{"schemas.profiles"}],  # reading a file finds what two of the rules ask for
     [{"documents"}, {"stores"}],
     [{"stores.cypher"}, {"stores.sparql"}, {"stores.sqlite"}, {"stores.postgres"}],
     [{"stores.files"}],
