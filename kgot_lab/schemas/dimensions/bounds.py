@@ -37,7 +37,8 @@ class Within:
     incomplete: int  # nodes that are left out for lack of a number on one dimension or more
 
     def __str__(self) -> str:
-        told = [f"{int(self.kept.sum()):,} of {counted(len(self.kept), 'node')} with {', '.join(map(phrase, *zip(*self.bounds.items())))}"]
+        asked = ", ".join(phrase(name, bounds) for name, bounds in self.bounds.items())
+        told = [f"{int(self.kept.sum()):,} of {counted(len(self.kept), 'node')} with {asked}"]
         told += [f"{counted(count, 'node')} without {name}" for name, count in self.lacking.items() if count]
         told += [f"{counted(count, 'node')} whose {name} is no number" for name, count in self.no_number.items() if count]
         return "; ".join(told)
@@ -56,7 +57,7 @@ def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()
 
 
 def within(graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()) -> Within:
-    """The nodes of a graph within bounds on all dimensions; a node without one of them is left out, and counted. Raises as require_bounds."""
+    """The nodes within bounds on all dimensions; one without a number on any is left out and counted. Raises as `require_bounds`."""
     bounds = require_bounds(filters, declared)
     complete = kept = np.ones(len(graph), dtype=np.bool_)
     lacking, no_number = {}, {}

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph
 from kgot_lab.graph.truth import Truth
 from kgot_lab.stores.chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
-from kgot_lab.stores.sqlite.copies import private_copy
 from kgot_lab.stores.sqlite.file import CHECKED, VERSION, damaged, is_open_here, refuse_foreign_head, unavailable
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum

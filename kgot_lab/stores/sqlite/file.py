@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakSet
 
+from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.inherited import keep_for_ever, tell_of_forks
@@ -18,7 +19,6 @@ from kgot_lab.stores.chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.copies import private_copy
 from kgot_lab.stores.sqlite.guard import Guard
 from kgot_lab.stores.sqlite.sums import (
     ARRIVING,
