@@ -24,7 +24,9 @@ CODE = Vocabulary(
         NodeType("anti_pattern", "a common way of building that does harm"),
     ),
     (
-        EdgeType("imports", "names another module, or something of it, to use it", tuple(Ends("module", each) for each in (*_CODE, "package"))),
+        EdgeType(
+            "imports", "names another module, or something of it, to use it", tuple(Ends("module", each) for each in (*_CODE, "package"))
+        ),
         EdgeType("calls", "runs another function, or makes an instance", tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package"))),
         EdgeType("contains", "holds in its text", tuple(Ends(a, b) for a in (*_CODE, "config", "document") for b in _CODE)),
         EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),

@@ -35,7 +35,7 @@ _MORE_NODES = """
     strategy | a way to reach a goal
     tax_strategy | a way to pay less tax"""
 _EDGES = """
-    alternative_to | does the same job in another way | tool technique pattern capability parameter | tool technique pattern capability parameter | =
+    alternative_to | does the same job in another way | _means | _means | =
     caused_by | comes from | limitation | limitation concept anti_pattern technique |
     composes_with | works well together with | * | * | =
     configures | is a setting of | parameter | tool technique pattern |
@@ -57,6 +57,7 @@ _EDGES = """
     relates_to | is easily confused with, or is looked at together with | * | * | =
     requires | cannot be had without | * | * |"""
 
+_MEANS = "tool technique pattern capability parameter"
 _ANY = (Ends(ANY_TYPE, ANY_TYPE),)
 COMPUTED_SIMILARITY = EdgeType(
     "computed_similarity",
@@ -82,7 +83,7 @@ def _ends(sources: str, targets: str) -> tuple[Ends, ...]:
     return tuple(Ends(source, target) for source in sources.split() for target in targets.split())
 
 
-COOKBOOK = Vocabulary("the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES))
+COOKBOOK = Vocabulary("the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES.replace("_means", _MEANS)))
 CURATED = Vocabulary(
     "the vocabulary of curated knowledge",
     (*COOKBOOK.node_types, *_node_types(_MORE_NODES)),

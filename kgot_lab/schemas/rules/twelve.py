@@ -47,7 +47,9 @@ TWELVE_RULES = (
     Rule(1, "error", "every node has a name", "give it one", "nodes", finding.nameless, _name),
     Rule(2, "error", "every node has a type of the vocabulary", _LIST_TYPES, "nodes", finding.of_no_type, _labels),
     Rule(3, "error", "every edge joins two nodes that are there", "add the node, or leave the edge out", "rows"),
-    Rule(4, "warning", "no edge joins a node with itself", "leave it out", "edges", finding.loops, lambda *_: "it joins a node with itself"),
+    Rule(
+        4, "warning", "no edge joins a node with itself", "leave it out", "edges", finding.loops, lambda *_: "it joins a node with itself"
+    ),
     Rule(
         5,
         "warning",
