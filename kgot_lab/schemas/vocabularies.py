@@ -1,7 +1,9 @@
 """The vocabulary of each schema: which types a file of that profile is expected to have.
 
-The document gives no vocabulary, and for three profiles the graph that was kept in them: `claude` held the curated one, `standard` what
-was extracted from code, `unified` both merged. The others may hold either. A graph with types of its own extends its vocabulary.
+The document gives no vocabulary, and for three profiles the graph that was kept in them: `claude` held curated knowledge, `standard`
+what was extracted from code, `unified` both merged. A file of `claude` is held to CURATED. The tables of `standard` are so common that
+they tell nothing of what is in them, as those of the other profiles, so all these may have any type; CODE is for a graph that is known to
+be of code. A graph with types of its own extends its vocabulary.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         "hal": UNIFIED,
         "from_node": UNIFIED,
         "entities": UNIFIED,
-        "standard": CODE,
+        "standard": UNIFIED,
         "heuristic": UNIFIED,
     }
 )
