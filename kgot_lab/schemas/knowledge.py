@@ -71,7 +71,8 @@ SAME_AS = EdgeType("same_as", "is the same thing in another graph that was merge
 
 
 def _node_types(table: str) -> tuple[NodeType, ...]:
-    return tuple(NodeType(*line.strip().split(" | ")) for line in table.strip().splitlines())
+    rows = (line.strip().split(" | ") for line in table.strip().splitlines())
+    return tuple(NodeType(name, meaning) for name, meaning in rows)
 
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:

@@ -27,7 +27,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.words import STOP_WORDS, folded_words
 from kgot_lab.types import Json, Node
 
-Values = NDArray[np.float64]
+_Values = NDArray[np.float64]
 _FEWEST = 5  # words of a text whose density means something
 _DIGITS = 6  # kept of a computed value: more would be noise in a diff
 _PRICED = set(in_stems("price cost"))
@@ -41,7 +41,7 @@ class Extracted:
     """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that nothing can compute."""
 
     graph: PropertyGraph
-    values: Mapping[str, Values]
+    values: Mapping[str, _Values]
     not_extractable: tuple[str, ...] = NOT_EXTRACTABLE
 
     def of(self, id: str) -> dict[str, float]:
@@ -85,7 +85,7 @@ def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in properties.items() if value is not None}
 
 
-def _neighbours(graph: PropertyGraph) -> Values:
+def _neighbours(graph: PropertyGraph) -> _Values:
     """How many different other nodes each node has edges with, whichever way they point."""
     size = max(len(graph), 1)
     low, high = np.minimum(graph.sources, graph.targets).astype(np.int64), np.maximum(graph.sources, graph.targets)
@@ -93,7 +93,7 @@ def _neighbours(graph: PropertyGraph) -> Values:
     return (np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))).astype(np.float64)
 
 
-def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> Values:
+def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
     """How many edges of some types each node has at some end; NaN for all where the graph has none of them."""
     total, some = np.zeros(len(graph)), False
     for type, end in ends:
@@ -104,7 +104,7 @@ def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> Values:
     return total if some else np.full(len(graph), math.nan)
 
 
-def _scaled(counts: Values) -> Values:
+def _scaled(counts: _Values) -> _Values:
     """Counts divided by the greatest, NaN staying; all 0 where the greatest is 0."""
     greatest = np.nanmax(counts) if np.any(~np.isnan(counts)) else 0.0
     return counts / greatest if greatest > 0 else counts
@@ -115,7 +115,7 @@ def _density(text: str) -> float:
     return len(set(words) - STOP_WORDS) / len(words) if len(words) >= _FEWEST else math.nan
 
 
-def _leanings(texts: list[tuple[str, ...]]) -> dict[str, Values]:
+def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     """For each dimension that has cues, which end the words of each text speak for; NaN where none speaks."""
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph.gate import fit_value
-from kgot_lab.schemas.profiles.detect import quoted
+from kgot_lab.schemas.profiles.detect import quoted_name
 from kgot_lab.schemas.rules.rule import Unread
 from kgot_lab.types import Json
 
 _RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
 _LONG = 300  # letters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
-Told = Callable[[int], str]  # what a row is called in a report, by its place
+_Told = Callable[[int], str]  # what a row is called in a report, by its place
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose letters were replaced.
 
     `number` is the column that only numbers the rows, if there is one.
@@ -46,12 +46,14 @@ class _Replaced(str):
     """A text that was not UTF-8."""
 
 
-def columns_of(connection: sqlite3.Connection, table: str) -> Columns:
+def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
     """All values of a table, in the order of its rows; raises sqlite3.Error."""
-    told = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+    told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
     names, keys = [row[1] for row in told], [row for row in told if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
-    asked = f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table)} NOT INDEXED"  # an index would give them in its own order
+    asked = (
+        f"SELECT {', '.join(map(quoted_name, names))} FROM {quoted_name(table)} NOT INDEXED"  # an index would give them in its own order
+    )
     replaced: tuple[int, ...] = ()
     try:
         rows = connection.execute(asked).fetchall()
@@ -64,10 +66,12 @@ def columns_of(connection: sqlite3.Connection, table: str) -> Columns:
         replaced = tuple(place for place, row in enumerate(rows) if any(type(value) is _Replaced for value in row))
         rows = [tuple(str(value) if type(value) is _Replaced else value for value in row) for row in rows]
     values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    return Columns(table, len(rows), values, number, replaced)
+    return TableColumns(table, len(rows), values, number, replaced)
 
 
-def properties_of(columns: Columns, in_json: str, besides: Collection[str], told: Told) -> tuple[list[dict[str, Json]], list[Unread]]:
+def row_properties(
+    columns: TableColumns, in_json: str, besides: Collection[str], told: _Told
+) -> tuple[list[dict[str, Json]], list[Unread]]:
     """The properties of each row, and the rows whose JSON is malformed, which have none of it.
 
     They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON is right, since that is
@@ -147,4 +151,5 @@ def _refuse(constant: str) -> Json:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-_scan = _DECODER.scan_once  # a value at a place of a text, and where it ends; StopIteration where there is none
+# a value at a place of a text, and where it ends; StopIteration where there is none
+_scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph.given import COLUMNS
-from kgot_lab.schemas.profiles.profile import HEURISTIC, PROFILES, PROPERTIES, TYPES_OF_NODES, Profile, Tables, first_of
+from kgot_lab.schemas.profiles.profile import HEURISTIC, PROFILES, PROPERTIES, TYPES_OF_NODES, Profile, Tables, first_named
 
 _SAMPLE = 500  # edges whose ends are looked up
 _MANY = 30  # tables that an error tells of
@@ -34,7 +34,7 @@ class Tried:
     share: float
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """The name of a table or column as SQLite takes it, whatever letters it has."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -45,7 +45,7 @@ def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     )
     names = [name for (name,) in connection.execute(f"{asked} ORDER BY name")]
-    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")) for name in names}
+    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted_name(name)})")) for name in names}
 
 
 def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> Profile:
@@ -69,18 +69,18 @@ def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> 
 def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
     """Every pair of tables whose columns could be nodes and edges, with each column that could be what edges refer to."""
     for edges, of_edges in tables.items():
-        source, target = first_of(_SOURCES, of_edges), first_of(_TARGETS, of_edges)
+        source, target = first_named(_SOURCES, of_edges), first_named(_TARGETS, of_edges)
         if not source or not target or source == target:
             continue
         rest = [each for each in of_edges if each not in (source, target)]
         for nodes, of_nodes in tables.items():
-            called = first_of(_NAMES, of_nodes)
-            ids = dict.fromkeys(filter(None, (*(first_of([each], of_nodes) for each in _IDS), called)))
+            called = first_named(_NAMES, of_nodes)
+            ids = dict.fromkeys(filter(None, (*(first_named([each], of_nodes) for each in _IDS), called)))
             for id in ids if nodes != edges else ():
                 profile = Profile(
-                    HEURISTIC, nodes, id, called, edges, source, target, first_of(_RELATIONS, rest),
-                    type=first_of([each for each in TYPES_OF_NODES if each != called.casefold()], of_nodes),
-                    properties=first_of(PROPERTIES, of_nodes), edge_properties=first_of(PROPERTIES, rest),
+                    HEURISTIC, nodes, id, called, edges, source, target, first_named(_RELATIONS, rest),
+                    type=first_named([each for each in TYPES_OF_NODES if each != called.casefold()], of_nodes),
+                    properties=first_named(PROPERTIES, of_nodes), edge_properties=first_named(PROPERTIES, rest),
                 )  # fmt: skip
                 yield Tried(profile, _share(connection, profile))
 
@@ -88,10 +88,10 @@ def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
 def _share(connection: sqlite3.Connection, profile: Profile) -> float:
     """The share of the ends of some edges that are ids of nodes; a number and its digits are the same. 1 where there are no edges."""
     ends = " UNION ALL ".join(
-        f"SELECT CAST({quoted(end)} AS TEXT) AS it FROM (SELECT {quoted(end)} FROM {quoted(profile.edges)} LIMIT {_SAMPLE})"
+        f"SELECT CAST({quoted_name(end)} AS TEXT) AS it FROM (SELECT {quoted_name(end)} FROM {quoted_name(profile.edges)} LIMIT {_SAMPLE})"
         for end in (profile.source, profile.target)
     )
-    ids = f"SELECT CAST({quoted(profile.id)} AS TEXT) FROM {quoted(profile.nodes)}"
+    ids = f"SELECT CAST({quoted_name(profile.id)} AS TEXT) FROM {quoted_name(profile.nodes)}"
     count, found = connection.execute(f"SELECT count(*), total(it IN ({ids})) FROM ({ends})").fetchone()
     return found / count if count else 1.0
 

@@ -61,9 +61,9 @@ class Profile:
             source=actual(self.source, of_edges) or "",
             target=actual(self.target, of_edges) or "",
             relation=actual(self.relation, of_edges) or "",
-            type=first_of(TYPES_OF_NODES, [each for each in of_nodes if each.casefold() not in taken]),
-            properties=first_of(PROPERTIES, of_nodes),
-            edge_properties=first_of(PROPERTIES, of_edges),
+            type=first_named(TYPES_OF_NODES, [each for each in of_nodes if each.casefold() not in taken]),
+            properties=first_named(PROPERTIES, of_nodes),
+            edge_properties=first_named(PROPERTIES, of_edges),
         )
 
 
@@ -72,7 +72,7 @@ def actual(name: str, names: Sequence[str] | Tables) -> str | None:
     return next((each for each in names if each.casefold() == name.casefold()), None)
 
 
-def first_of(wanted: Sequence[str], names: Sequence[str]) -> str:
+def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
     """The first of the wanted names that is there, as it is written there; "" where none is."""
     return next((found for each in wanted if (found := actual(each, names)) is not None), "")
 

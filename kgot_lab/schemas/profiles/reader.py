@@ -10,10 +10,10 @@ from pathlib import Path
 from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.schemas.profiles.columns import columns_of
+from kgot_lab.schemas.profiles.columns import table_columns
 from kgot_lab.schemas.profiles.detect import profile_of
 from kgot_lab.schemas.profiles.profile import Profile
-from kgot_lab.schemas.profiles.rows import graph_of
+from kgot_lab.schemas.profiles.rows import graph_of_tables
 from kgot_lab.schemas.rules.rule import RuleReport, Unread
 from kgot_lab.schemas.rules.twelve import check_rules
 from kgot_lab.schemas.vocabularies import VOCABULARIES
@@ -62,9 +62,9 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
                 found = profile_of(connection, path, profile)
-                nodes = columns_of(connection, found.nodes)
-                edges = columns_of(connection, found.edges)
+                nodes = table_columns(connection, found.nodes)
+                edges = table_columns(connection, found.edges)
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
-    graph, unread = graph_of(found, nodes, edges)
+    graph, unread = graph_of_tables(found, nodes, edges)
     return ForeignGraph(graph, found, unread)

@@ -10,14 +10,14 @@ import numpy as np
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.schemas.profiles.columns import Columns, properties_of
+from kgot_lab.schemas.profiles.columns import TableColumns, row_properties
 from kgot_lab.schemas.profiles.profile import Profile
 from kgot_lab.schemas.rules.rule import Unread
 
 RELATED = "related_to"  # the type of an edge where a file has no column for it
 
 
-def graph_of(profile: Profile, nodes: Columns, edges: Columns) -> tuple[PropertyGraph, tuple[Unread, ...]]:
+def graph_of_tables(profile: Profile, nodes: TableColumns, edges: TableColumns) -> tuple[PropertyGraph, tuple[Unread, ...]]:
     """The graph of two tables, and the rows that are not in it as they stand, those of nodes first.
 
     Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node (rule 3). Malformed JSON
@@ -27,7 +27,7 @@ def graph_of(profile: Profile, nodes: Columns, edges: Columns) -> tuple[Property
     ids = nodes.texts(profile.id)
     kept, unread = _kept_nodes(nodes.table, ids)
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
-    of_nodes, wrong = properties_of(
+    of_nodes, wrong = row_properties(
         nodes, profile.properties, (profile.id, profile.called, profile.type), lambda row: f"node {shortly(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
@@ -46,7 +46,7 @@ def graph_of(profile: Profile, nodes: Columns, edges: Columns) -> tuple[Property
         gone = [shortly(id) for id, there in ((sources[row], begin[row]), (targets[row], end[row])) if there < 0]
         unread.append(Unread(3, edges.table, row + 1, told(row), f"there is no node {' and no node '.join(gone)}, so it is left out"))
     besides = (profile.source, profile.target, profile.relation, edges.number)
-    of_edges, wrong = properties_of(edges, profile.edge_properties, besides, told)
+    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, told)
     unread += [*wrong, *(_replaced(edges, row, told(row)) for row in edges.replaced)]
 
     begin, end, here = begin[whole], end[whole], whole.tolist()
@@ -78,7 +78,7 @@ def _kept_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list
     return kept, unread
 
 
-def _replaced(columns: Columns, row: int, of: str) -> Unread:
+def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
     return Unread(0, columns.table, row + 1, of, "a text in it is not UTF-8; the letters that could not be read were replaced")
 
 

@@ -29,7 +29,7 @@ def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
     return np.flatnonzero(graph.sources == graph.targets).astype(np.int32)
 
 
-def repeated(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """The edges whose source, target and type an earlier edge has, whatever tells them apart."""
     triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(len(graph), 1) + graph.targets
     first = np.ones(len(triple), dtype=np.bool_)

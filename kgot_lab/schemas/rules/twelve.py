@@ -7,7 +7,7 @@ or 11. Rules 3 and 8 are about what a graph in memory cannot hold any more, so w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from kgot_lab.schemas.rules.circles import circle_through
 from kgot_lab.schemas.rules.rule import Broken, Rule, RuleReport, Unread
 from kgot_lab.schemas.vocabularies import UNIFIED
 from kgot_lab.schemas.vocabulary import Vocabulary
-from kgot_lab.types import Json
 
 _LIST_TYPES = "give it one type of the vocabulary, or extend the vocabulary"
 
@@ -36,11 +35,11 @@ def _type(graph: PropertyGraph, row: int) -> str:
     return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
 
 
-def _circle(type: str, verb: str) -> Mapping[str, Json]:
+def _circle(type: str, verb: str) -> Callable[[PropertyGraph, int], str]:
     def why(graph: PropertyGraph, row: int) -> str:
         return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, circle_through(graph, type, row)))}"
 
-    return {"why": why}
+    return why
 
 
 TWELVE_RULES = (
@@ -56,7 +55,7 @@ TWELVE_RULES = (
         "no edge is there twice",
         "leave it out, or put what both say into one",
         "edges",
-        finding.repeated,
+        finding.repeated_edges,
         lambda *_: "an earlier edge has the same ends and type",
     ),
     Rule(6, "warning", "every node has an edge", "join it with something", "nodes", finding.orphans, lambda *_: "it has no edge"),
@@ -69,7 +68,7 @@ TWELVE_RULES = (
         "take the edge out that is wrong",
         "nodes",
         finding.requires_itself,
-        **_circle("requires", "requires"),
+        _circle("requires", "requires"),
     ),
     Rule(
         10,
@@ -87,7 +86,7 @@ TWELVE_RULES = (
         "take the edge out that is wrong",
         "nodes",
         finding.feeds_itself,
-        **_circle("feeds_into", "feeds into"),
+        _circle("feeds_into", "feeds into"),
     ),
     Rule(
         12,
