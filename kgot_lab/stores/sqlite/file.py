@@ -181,6 +181,11 @@ def _head_of(path: Path) -> tuple[int, int]:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
+def made_here(connection: sqlite3.Connection) -> bool:
+    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot say."""
+    return _asked(connection, "PRAGMA application_id") == APPLICATION
+
+
 def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
     """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error where it cannot say."""
     _refuse_unless_ours(_asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path)
