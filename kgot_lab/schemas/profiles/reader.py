@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,9 +64,20 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
                 found = profile_of(connection, path, profile)
-                nodes = table_columns(connection, found.nodes)
-                edges = table_columns(connection, found.edges)
+                with _uncollected():
+                    graph, unread = graph_of_tables(found, table_columns(connection, found.nodes), table_columns(connection, found.edges))
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
-    graph, unread = graph_of_tables(found, nodes, edges)
     return ForeignGraph(graph, found, unread)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a quarter of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
