@@ -10,6 +10,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph.given import COLUMNS
 from kgot_lab.schemas.profiles.profile import HEURISTIC, PROFILES, PROPERTIES, TYPES_OF_NODES, Profile, Tables, first_named
+from kgot_lab.text.counted import counted
 
 _SAMPLE = 500  # edges whose ends are looked up
 _MANY = 30  # tables that an error tells of
@@ -115,4 +116,6 @@ def _probed(tables: Tables, tried: list[Tried], wanted: str) -> Iterator[str]:
         else:
             yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
     told = [f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MANY]]
-    yield f"It has {len(tables):,} tables: {'; '.join(told)}{' …' if len(tables) > _MANY else ''}" if tables else "It has no tables"
+    yield (
+        f"It has {counted(len(tables), 'table')}: {'; '.join(told)}{' …' if len(tables) > _MANY else ''}" if tables else "It has no tables"
+    )
