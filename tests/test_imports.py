@@ -11,11 +11,13 @@ import kgot_lab
 PACKAGE = Path(kgot_lab.__file__).parent
 FLOORS = [  # lowest first; rooms that stand side by side do not import each other
     [{"errors"}],
-    [{"types", "bundled", "inherited", "reading", "timing", "writing"}],
+    [{"types", "bundled", "copies", "inherited", "reading", "timing", "writing"}],
     [{"text"}, {"http"}],
     [{"graph"}, {"evaluation"}],
     [{"sandbox.inside"}, {"llm"}],
     [{"sandbox"}, {"embedding"}, {"schemas"}],
+    [{"schemas.dimensions"}, {"schemas.rules"}],
+    [{"schemas.profiles"}],  # reading a file finds what two of the rules ask for
     [{"documents"}, {"stores"}],
     [{"stores.cypher"}, {"stores.sparql"}, {"stores.sqlite"}, {"stores.postgres"}],
     [{"stores.files"}],

@@ -163,7 +163,7 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, or the file of a store. Raises BadInput."""
+    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput."""
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph

@@ -152,7 +152,7 @@ def _unread(error: Exception) -> str:
 
 def _sqlite_kind(path: Path) -> str:
     """Raises BadInput for an SQLite file of another program, and for one of a newer version of this package."""
-    from kgot_lab.stores.sqlite.copies import private_copy
+    from kgot_lab.copies import private_copy
     from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
 
     with private_copy(path) as copied:
@@ -195,7 +195,7 @@ def _graph(path: Path) -> str:
 
 
 def _memory(path: Path) -> str:
-    from kgot_lab.stores.sqlite.copies import private_copy
+    from kgot_lab.copies import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
         try:
@@ -209,8 +209,8 @@ def _memory(path: Path) -> str:
 
 
 def _vectors(path: Path) -> str:
+    from kgot_lab.copies import private_copy
     from kgot_lab.embedding.cache import VECTOR_CHECK, vector_check
-    from kgot_lab.stores.sqlite.copies import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
         (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()

@@ -15,9 +15,9 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a vocabulary does not allow (error) or does not expect (warning)."""
+    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like otherwise (info)."""
 
-    level: Literal["error", "warning"]
+    level: Literal["error", "warning", "info"]
     what: str
     where: str
     do: str
@@ -47,7 +47,7 @@ def faults(
 
 
 def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
-    """The warnings among what was found; raises BadInput where there is an error, with all of them."""
+    """What was found besides errors; raises BadInput where there is an error, with all of them."""
     found = tuple(found)
     if errors := [str(each) for each in found if each.level == "error"]:
         raise BadInput("\n".join(errors))

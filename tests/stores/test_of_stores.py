@@ -9,13 +9,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.foreign_files import EDGES, of_profile
 
 from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import write_graph
 from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Edge, Node, Triple
 
 GRAPH = PropertyGraph.of([Node("Ada", ("Person",), {"born": 1815}), Node("London")], [Edge("Ada", "born in", "London", {}, "k")])
 MORE = PropertyGraph.of([*GRAPH.nodes, Node("Paris")], GRAPH.edges)
@@ -99,10 +100,27 @@ def test_a_row_that_is_not_as_it_was_written_is_damage(tmp_path):
         read_store_file(path)
 
 
-def test_an_sqlite_file_of_another_program_and_a_text_are_no_stores(tmp_path):
+def test_an_sqlite_file_of_another_program_is_read_by_its_tables_and_the_note_says_which_rows_are_not(tmp_path):
+    edges = [*EDGES, ("cache", "gone", "enables", None), ("gone", "cost", "enables", None)]
+    read = read_store_file(of_profile(tmp_path / "theirs.db", "claude", edges=edges))
+    assert [(edge.source, edge.type, edge.target) for edge in read.graph.edges] == [
+        ("cache", "enables", "cost"),
+        ("cache", "has_limitation", "stale"),
+    ]
+    assert read.note.startswith("tables of the profile claude: nodes(node_id, name, node_type, metadata) and edges(source_node_id,")
+    assert "; 2 rows not read as written: row 3 of edges (edge 'cache' -enables-> 'gone'): there is no node 'gone'" in read.note
+    assert read.note.endswith(" and 1 more")
+
+
+def test_numbers_for_ids_give_way_to_names_in_a_file_of_another_program(tmp_path):
+    path = of_profile(tmp_path / "theirs.db", "hal", [(1, "Ada", "Person", None), (2, "London", "City", None)], [(1, 2, "born_in", None)])
+    assert read_store_file(path).graph.to_triples() == (Triple("Ada", "born_in", "London"),)
+
+
+def test_an_sqlite_file_without_a_graph_and_a_text_are_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "theirs.db")) as connection, connection:
         connection.execute("CREATE TABLE nodes (id)")
-    with pytest.raises(BadInput, match="something else made"):
+    with pytest.raises(BadInput, match="no tables that hold a graph"):
         read_store_file(tmp_path / "theirs.db")
     (tmp_path / "notes.log").write_text("10:15 began")
     with pytest.raises(BadInput, match="not a diff log"):

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.naming import NamedGraph
+from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.truth import Truth
+from kgot_lab.schemas.profiles.reader import read_foreign
 from kgot_lab.stores.chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
-from kgot_lab.stores.sqlite.copies import private_copy
-from kgot_lab.stores.sqlite.file import CHECKED, VERSION, damaged, is_open_here, refuse_foreign_head, unavailable
+from kgot_lab.stores.sqlite.file import CHECKED, VERSION, damaged, is_open_here, made_here, refuse_foreign_head, unavailable
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.sums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.wal import damage_to_log
@@ -41,8 +42,9 @@ def is_store_file(path: Path | str) -> bool:
 def read_store_file(path: Path | str) -> NamedGraph:
     """The graph in a log or an SQLite file, which stays as it is, and a note on what is damaged there.
 
-    Raises BadInput for an empty file and for one that no store made, StoreDamaged where what was acknowledged is not there, and
-    StoreUnavailable.
+    An SQLite file of another program is read by the profile of its tables, and the note says which it is and which rows were not read.
+    Raises BadInput for an empty file, for one without a graph and for a log that no store made, StoreDamaged where what was acknowledged
+    is not there, and StoreUnavailable.
     """
     path = Path(path)
     if not path.stat().st_size:
@@ -61,6 +63,8 @@ def _of_log(path: Path) -> NamedGraph:
 def _of_sqlite(path: Path) -> NamedGraph:
     try:
         with _reading(path) as (connection, lost):
+            if not made_here(connection):
+                return _foreign(path)
             asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
             can_sum(connection)
             nodes, edges = (connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall() for kind in ("nodes", "edges"))
@@ -72,6 +76,16 @@ def _of_sqlite(path: Path) -> NamedGraph:
     except UnicodeDecodeError as error:
         raise damaged(path, str(error)) from None
     return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
+
+
+def _foreign(path: Path) -> NamedGraph:
+    read = read_foreign(path)
+    named = with_names_as_ids(read.graph)
+    notes = [f"tables of the profile {read.profile}", named.note]
+    if read.unread:
+        more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
+        notes.append(f"{counted(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")
+    return NamedGraph(named.graph, "; ".join(filter(None, notes)))
 
 
 @contextmanager

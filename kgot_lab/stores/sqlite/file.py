@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakSet
 
+from kgot_lab.copies import private_copy
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.gate import MOST_KEPT
 from kgot_lab.inherited import keep_for_ever, tell_of_forks
@@ -18,7 +19,6 @@ from kgot_lab.stores.chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
 from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.copies import private_copy
 from kgot_lab.stores.sqlite.guard import Guard
 from kgot_lab.stores.sqlite.sums import (
     ARRIVING,
@@ -179,6 +179,11 @@ def _head_of(path: Path) -> tuple[int, int]:
     """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
+
+
+def made_here(connection: sqlite3.Connection) -> bool:
+    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot say."""
+    return _asked(connection, "PRAGMA application_id") == APPLICATION
 
 
 def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:

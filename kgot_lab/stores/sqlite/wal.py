@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgot_lab.copies import Copied
 from kgot_lab.stores.log import set_aside
-from kgot_lab.stores.sqlite.copies import Copied
 
 _HEAD, _FRAME = struct.Struct(">8I"), struct.Struct(">4I")  # of the log; of a page in it: number, size of the file at a commit, salts
 _FRAME_HEAD = 24
