@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,20 +103,16 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
     links = Links.of(graph, types)
+    worth = np.tile((outgoing, incoming), len(graph.type_names))
 
     def step(ranking: Ranking) -> Ranking:
-        places, _ = neighbour_places(links.ends, links.rows(ranking))
-        rows, first, which = np.unique(links.ends.indices[places], return_index=True, return_inverse=True)
-        ways_out = np.bincount(which[links.outward(places)], minlength=len(rows))
-        ways_in = np.bincount(which, minlength=len(rows)) - ways_out
-        boosts = outgoing * ways_out + incoming * ways_in  # counted apart, so that equal boosts are equal to the last bit
-        if not boosts.any():
-            return Ranking(ranking.query, ())
+        boosts, first = links.boosts(links.rows(ranking), worth)
         kept = np.flatnonzero(boosts)
-        ids = [graph.ids[row] for row in rows[kept].tolist()]
-        steps = places[first[kept]].tolist()  # from the best seed
-        paths = Told(ids, lambda number: links.path([steps[number]]))
-        return replace(fused(ranking.query, ids, boosts[kept] / boosts.max(), ()), paths=paths)
+        if not kept.size:
+            return Ranking(ranking.query, ())
+        ids = [graph.ids[row] for row in kept.tolist()]
+        paths = Told(ids, lambda number: links.path([first[kept[number]]]))
+        return replace(fused(ranking.query, ids, boosts[kept], ()), paths=paths)
 
     return Stage("boost", step)
 
@@ -167,6 +164,33 @@ class Links:
         """Which steps go along the edge's arrow."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
+
+    @cached_property
+    def edge_rows(self) -> Places:
+        """The row of the edge of each step."""
+        return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
+
+    @cached_property
+    def ways(self) -> Ints:
+        """How each step goes: twice the code of the edge's type, and one more where it goes against the arrow."""
+        against = ~self.outward(np.arange(len(self.ends.edges)))
+        return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
+
+    def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
+        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1; and the first such step.
+
+        That is a step from the earliest seed, or -1 where no step leads to the row.
+        """
+        places, _ = neighbour_places(self.ends, seeds)
+        values = worth[self.ways[places]]
+        places, values = places[values > 0], values[values > 0]
+        ends, size = self.ends.indices[places], len(self.graph)
+        boosts = np.zeros(size)
+        for value in np.unique(values):  # counted apart, so that equal boosts are equal to the last bit
+            boosts += value * np.bincount(ends[values == value], minlength=size)
+        first = np.full(size, -1, np.int32)
+        first[ends[::-1]] = places[::-1]  # backwards, so that the first is what stays
+        return boosts / (boosts.max(initial=0.0) or 1.0), first
 
     def row(self, id: str) -> int:
         """The row of a hit; raises BadInput when it is no node of the graph."""
