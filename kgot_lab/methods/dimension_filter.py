@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, described_value, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.index import Chosen, GraphIndex, index_of
+from kgot_lab.methods.index import BoolColumn, GraphIndex, index_of
 from kgot_lab.methods.printed import MethodResult
 from kgot_lab.retrieval.dimensions import Bounds, bounds_told, check_bounds
 from kgot_lab.text.counted import counted
@@ -81,7 +81,7 @@ def bounds_of(filters: Filters) -> dict[str, Bounds]:
     return found
 
 
-def within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[Chosen, list[str]]:
+def within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
     """Which rows lie within all bounds, and what each filter left out."""
     kept, why = np.ones(len(index.graph), bool), []
     for name, each in bounds.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import GraphIndex, LevelEdges, Places, Reals, index_of
 from kgot_lab.methods.printed import MethodResult
+from kgot_lab.retrieval.neighbours import each_once
 from kgot_lab.text.counted import counted
 
 _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
@@ -89,24 +91,32 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
 
 def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals) -> tuple[Explored, ...]:
     """The nodes of one level, the most important first."""
-    graph, children = index.graph, np.unique(reached.children)
+    graph, children = index.graph, each_once(reached.children, len(index.graph))
     order = children[np.lexsort((index.name_order[children], -importance[children]))]
     hubs = index.degrees[order] > _HUB * index.degrees[children].mean()
     parents, types = _parents(index, reached, importance), _types(index, reached)
-    columns = zip(order.tolist(), importance[order].tolist(), index.degrees[order].tolist(), hubs.tolist(), strict=True)
+    rows, size = order.tolist(), len(order)
     return tuple(
-        Explored(graph.ids[row], depth, value, degree, hub, types[row], graph.ids[parents[row]]) for row, value, degree, hub in columns
+        map(
+            Explored,
+            map(graph.ids.__getitem__, rows),
+            repeat(depth, size),
+            importance[order].tolist(),
+            index.degrees[order].tolist(),
+            hubs.tolist(),
+            map(types.__getitem__, rows),
+            map(graph.ids.__getitem__, parents[order].tolist()),
+        )
     )
 
 
 def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Places:
     """The most important parent of each child."""
-    rank = np.empty(len(index.graph), np.int64)
-    rank[np.lexsort((index.name_order, -importance))] = np.arange(len(index.graph))
+    in_order, rank = np.lexsort((index.name_order, -importance)), np.empty(len(index.graph), np.int64)
+    rank[in_order] = np.arange(len(index.graph))
     best = np.full(len(index.graph), len(index.graph), np.int64)
     np.minimum.at(best, reached.children, rank[reached.parents])
-    place = np.argsort(rank)
-    return np.where(best < len(index.graph), place[np.minimum(best, len(index.graph) - 1)], -1)
+    return np.where(best < len(index.graph), in_order[np.minimum(best, len(index.graph) - 1)], -1)
 
 
 def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]:
@@ -114,8 +124,8 @@ def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)
-    pairs = np.unique(reached.children.astype(np.int64) * len(names) + rank[reached.ways // 2])
-    found: dict[int, list[str]] = {}
-    for child, code in zip((pairs // len(names)).tolist(), (pairs % len(names)).tolist(), strict=True):
-        found.setdefault(child, []).append(names[in_order[code]])
-    return {child: tuple(types) for child, types in found.items()}
+    pairs = each_once(reached.children * np.int64(len(names)) + rank[reached.ways // 2], len(index.graph) * len(names))
+    children, types = pairs // len(names), [names[in_order[code]] for code in (pairs % len(names)).tolist()]
+    starts = np.flatnonzero(np.diff(children, prepend=-1))
+    ends = [*starts[1:].tolist(), len(types)]
+    return {child: tuple(types[a:b]) for child, a, b in zip(children[starts].tolist(), starts.tolist(), ends, strict=True)}

@@ -30,7 +30,7 @@ TARGET_DEPENDS = frozenset(
 
 
 class Impacted(NamedTuple):
-    """A node that a change reaches: its depth, its risk by distance alone and in full, and the edge type and node it is reached by."""
+    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest chain comes by."""
 
     id: str
     depth: int
@@ -121,7 +121,7 @@ class _Walk:
         self.depths[root] = 0
         self.risks, self.products = np.zeros(size), np.zeros(size)
         self.products[root] = 1.0
-        self.parents, self.ways, self.chained = (np.full(size, -1, np.int64) for _ in range(3))
+        self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
         self.leads_on, self.types = np.zeros(size, bool), np.zeros(len(index.graph.type_names), bool)
         for depth in range(max_depth):
             reached = index.reach(self.depths, depth, worth)
@@ -132,14 +132,15 @@ class _Walk:
     def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
         """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is riskiest."""
         children = reached.children
-        own = self.index.centrality[children] / depth * (1.0 if weights is None else weights[reached.edges])
-        products = self.products[reached.parents] * own
-        heaviest = _best(children, own, self._rank(reached))
+        weight = np.ones(len(children)) if weights is None else weights[reached.edges]
+        products = self.products[reached.parents] * self.index.centrality[children] * weight / depth
         riskiest = _best(children, products, self._rank(reached))
-        self.depths[children] = depth
-        self.risks[children[heaviest]] = own[heaviest]
-        self.parents[children[heaviest]], self.ways[children[heaviest]] = reached.parents[heaviest], reached.ways[heaviest]
-        self.products[children[riskiest]], self.chained[children[riskiest]] = products[riskiest], reached.parents[riskiest]
+        heaviest = np.zeros(len(self.depths))
+        np.maximum.at(heaviest, children, weight)
+        new = children[riskiest]
+        self.depths[new], self.products[new] = depth, products[riskiest]
+        self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
+        self.parents[new], self.ways[new] = reached.parents[riskiest], reached.ways[riskiest]
         self.leads_on[reached.parents] = True
         self.types[reached.ways // 2] = True
 
@@ -161,7 +162,7 @@ class _Walk:
         row = int(leaves[np.lexsort((self.index.name_order[leaves], -self.products[leaves]))[0]])
         chain = [row]
         while row != self.root:
-            row = int(self.chained[row])
+            row = int(self.parents[row])
             chain.append(row)
         return chain[::-1]
 
@@ -169,16 +170,11 @@ class _Walk:
         """The nodes reached, as they are told."""
         graph, rows = self.index.graph, self.found
         ids, names = graph.ids, graph.type_names
-        columns = (
-            rows,
-            self.depths[rows],
-            1 / np.maximum(self.depths[rows], 1),
-            self.risks[rows],
-            self.ways[rows] // 2,
-            self.parents[rows],
+        columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
+        via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
+        return tuple(
+            map(Impacted, map(ids.__getitem__, rows.tolist()), *columns, map(names.__getitem__, via), map(ids.__getitem__, parents))
         )
-        told = zip(*(column.tolist() for column in columns), strict=True)
-        return tuple(Impacted(ids[row], depth, near, risk, names[way], ids[parent]) for row, depth, near, risk, way, parent in told)
 
     def edge_types(self) -> tuple[str, ...]:
         return tuple(sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist()))
@@ -193,7 +189,9 @@ def _best(children: Places, values: Reals, rank: Places) -> Places:
     lowest = np.full(size, np.iinfo(np.int64).max)
     np.minimum.at(lowest, children[places], rank[places])
     places = places[rank[places] == lowest[children[places]]]
-    return places[np.unique(children[places], return_index=True)[1]]  # parallel edges of one type may still be level
+    found = np.full(size, -1, np.int64)
+    found[children[places]] = places  # parallel edges of one type may still be level: any will do
+    return found[found >= 0]
 
 
 def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:

@@ -19,13 +19,13 @@ from kgot_lab.retrieval.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.meaning import meaning
-from kgot_lab.retrieval.neighbours import Links, Places, neighbour_places
+from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Edge, Json
 
 Reals = NDArray[np.float64]
-Chosen = NDArray[np.bool_]
+BoolColumn = NDArray[np.bool_]
 ALONG, AGAINST = 0, 1  # the arrow of an edge
 _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
@@ -46,6 +46,7 @@ class GraphIndex:
         self.graph = graph
         self._columns: dict[str, DimensionColumn] = {}
         self._meanings: dict[str, Stage] = {}
+        self._weights: dict[str, Reals | None] = {}
 
     def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
         return GraphIndex, (self.graph,)
@@ -130,8 +131,9 @@ class GraphIndex:
     def diversity(self) -> Reals:
         """How many of the edge types of the graph touch each node, as a share of them; loops do not count."""
         kinds = max(len(self.graph.types()), 1)
-        touching = np.unique(self.links.origins * np.int64(len(self.graph.type_names) or 1) + self.links.ways // 2)
-        return np.bincount(touching // (len(self.graph.type_names) or 1), minlength=len(self.graph)) / kinds
+        codes = max(len(self.graph.type_names), 1)
+        touching = each_once(self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes)
+        return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
     def ways_of(self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0) -> Reals:
         """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a type not there adds nothing."""
@@ -197,6 +199,11 @@ class GraphIndex:
 
     def weights(self, name: str) -> Reals | None:
         """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises BadInput for one not above 0."""
+        if name not in self._weights:
+            self._weights[name] = self._weighed(name)
+        return self._weights[name]
+
+    def _weighed(self, name: str) -> Reals | None:
         if not any(name in known for known in self.graph.edge_properties):
             return None
         values = np.ones(len(self.graph.edge_keys))
