@@ -21,8 +21,9 @@ from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import named_words
-from kgot_lab.types import Document, Edge, Json
+from kgot_lab.text.stems import stem
+from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.types import Document, Edge, Json, full_text
 
 Reals = NDArray[np.float64]
 BoolColumn = NDArray[np.bool_]
@@ -194,7 +195,7 @@ class GraphIndex:
         return self._ends(row, types, along=0.0, against=1.0)
 
     def _ends(self, row: int, types: Collection[str], *, along: float, against: float) -> list[int]:
-        places, _ = self.places(np.array([row], np.int32), self.links.ways_of(types, along=along, against=against))
+        places, _ = self.places(np.array([row], np.int32), self.ways_of(types, along=along, against=against))
         return list(dict.fromkeys(self.links.ends.indices[places].tolist()))
 
     def weights(self, name: str) -> Reals | None:
@@ -217,6 +218,17 @@ class GraphIndex:
         return values
 
     # --- words ---
+
+    @cached_property
+    def name_stems(self) -> tuple[frozenset[str], ...]:
+        """The stems of the words in each name."""
+        return tuple(frozenset(stem(word) for word in telling_words(_spaced(name))) for name in self.names)
+
+    @cached_property
+    def of_stem(self) -> dict[str, frozenset[int]]:
+        """The rows of the nodes that hold a word with each stem."""
+        stems = tuple({stem(word) for word in telling_words(full_text(document))} for document in self.documents)
+        return {word: frozenset(rows.tolist()) for word, rows in _rows_by(stems).items()}
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
