@@ -74,7 +74,7 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
         near = f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}" if shares else ", and none holds a word"
         return Capability(capability, "unknown", "", (), (), (), (f"no node holds {covered:g} of what is asked{near}",))
     row, node = rows[0], graph.ids[rows[0]]
-    limitations = limitations_of(index, row)
+    limitations = limitations_of(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
     status: Verdict = "no" if blocking else "yes_with_limitations" if limitations else "yes"
     why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
@@ -85,16 +85,20 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     return Capability(capability, status, node, limitations, prerequisites, tuple(graph.ids[each] for each in rows[1:]), tuple(why))
 
 
-def limitations_of(index: GraphIndex, row: int) -> tuple[Limitation, ...]:
-    """All limitations of a node, with their workarounds."""
-    graph, own = index.graph, index.outgoing(row, ("has_workaround",))
-    found = []
-    for each in index.outgoing(row, ("has_limitation",)):
-        workarounds = tuple(graph.ids[other] for other in dict.fromkeys([*index.outgoing(each, ("has_workaround",)), *own]))
-        known = graph.node_properties[each]
-        blocking = not workarounds and known.get("blocking") is not False
-        found.append(Limitation(graph.ids[each], index.names[each], str(known.get("description") or ""), workarounds, blocking))
-    return tuple(found)
+def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
+    """All limitations of some nodes, by row, with their workarounds; a node without one is left out."""
+    graph, limits = index.graph, index.ends_of(rows, ("has_limitation",))
+    around = index.ends_of([*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",))
+    found = {}
+    for row, those in limits.items():
+        told = []
+        for each in those:
+            workarounds = tuple(graph.ids[other] for other in dict.fromkeys([*around.get(each, ()), *around.get(row, ())]))
+            known = graph.node_properties[each]
+            blocking = not workarounds and known.get("blocking") is not False
+            told.append(Limitation(graph.ids[each], index.names[each], str(known.get("description") or ""), workarounds, blocking))
+        found[row] = tuple(told)
+    return found
 
 
 def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:

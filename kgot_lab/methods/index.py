@@ -47,6 +47,7 @@ class GraphIndex:
         self.graph = graph
         self._columns: dict[str, DimensionColumn] = {}
         self._meanings: dict[str, Stage] = {}
+        self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, as `intent_scores` works it out
         self._weights: dict[str, Reals | None] = {}
 
     def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
@@ -188,15 +189,20 @@ class GraphIndex:
 
     def outgoing(self, row: int, types: Collection[str]) -> list[int]:
         """The rows that edges of these types lead to from a row, each once, in edge order; a loop leads nowhere."""
-        return self._ends(row, types, along=1.0, against=0.0)
+        return self.ends_of([row], types).get(row, [])
 
     def incoming(self, row: int, types: Collection[str]) -> list[int]:
         """The rows from which edges of these types lead to a row, each once, in edge order."""
-        return self._ends(row, types, along=0.0, against=1.0)
+        return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
 
-    def _ends(self, row: int, types: Collection[str], *, along: float, against: float) -> list[int]:
-        places, _ = self.places(np.array([row], np.int32), self.ways_of(types, along=along, against=against))
-        return list(dict.fromkeys(self.links.ends.indices[places].tolist()))
+    def ends_of(self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0) -> dict[int, list[int]]:
+        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one without such edges is left out."""
+        some = np.array(rows, np.int32)
+        places, owners = self.places(some, self.ways_of(types, along=along, against=against))
+        found: dict[int, dict[int, None]] = {}
+        for row, end in zip(some[owners].tolist(), self.links.ends.indices[places].tolist(), strict=True):
+            found.setdefault(row, {})[end] = None
+        return {row: list(ends) for row, ends in found.items()}
 
     def weights(self, name: str) -> Reals | None:
         """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises BadInput for one not above 0."""

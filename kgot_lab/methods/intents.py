@@ -16,8 +16,8 @@ class IntentRule:
     """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges and dimensions.
 
     Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only intent of which section 7 says
-    how nodes are scored (decisions C-O1, C-O4): a node of one of `types` has 1, one with an edge of one of `edges` to or from such a node
-    .7, and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
+    how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or with one of the words in its name, has 1, one with an edge of one of `edges`
+    from or to such a node .7, and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
     """
 
     phrases: tuple[str, ...]
@@ -50,7 +50,6 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     "knowledge_graph": IntentRule(
         *_said("knowledge graph, entity extraction", "knowledge, graph, nodes, edges, entity"),
         purpose="search",
-        types=("concept",),
         edges=("relates_to", "part_of"),
         dimensions={"relationship_richness": (0.7, None)},
     ),
@@ -64,42 +63,36 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     "prompt_engineering": IntentRule(
         *_said("system prompt, few-shot", "prompt, instruction, persona, template"),
         purpose="goal",
-        types=("technique",),
         edges=("configures", "enables"),
         dimensions={"system_prompt_control": (0.7, None)},
     ),
     "deployment": IntentRule(
         *_said("deploy to production, docker", "deploy, production, docker, server, monitor"),
         purpose="goal",
-        types=("check",),
         edges=("requires", "enables"),
         dimensions={"maintenance_burden": (None, 0.3)},
     ),
     "embedding_search": IntentRule(
         *_said("semantic search, vector search", "embedding, search, semantic, vector, similarity"),
         purpose="search",
-        types=("technique",),
         edges=("feeds_into", "enables"),
         dimensions={"rag_suitability": (0.7, None)},
     ),
     "reasoning": IntentRule(
         *_said("extended thinking, chain of thought", "think, reason, analyze, evaluate, compare"),
         purpose="goal",
-        types=("technique",),
         edges=("enables", "optimizes"),
         dimensions={"analytical_reasoning": (0.7, None)},
     ),
     "security": IntentRule(
         *_said("security audit, vulnerability scan", "security, vulnerability, auth, encrypt"),
         purpose="goal",
-        types=("check",),
         edges=("requires", "prevents", "has_limitation"),
         dimensions={"data_sensitivity_level": (0.7, None)},
     ),
     "performance": IntentRule(
         *_said("optimize performance, reduce latency", "performance, optimize, fast, latency, cache"),
         purpose="goal",
-        types=("metric",),
         edges=("optimizes", "enables", "reduces"),
         dimensions={"latency_sensitivity": (0.7, None), "cache_effectiveness": (0.7, None)},
     ),
@@ -124,7 +117,6 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     "exploration": IntentRule(
         *_said("explore, what's related, show me", "explore, related, around, nearby, connected"),
         purpose="exploration",
-        types=("concept",),
         edges=("relates_to", "part_of"),
         dimensions={"relationship_richness": (0.7, None)},
     ),

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 
+from kgot_lab.text.stems import stem
+
 _AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
 _JOINTS = re.compile(r"\s*(?:[,;]|\band then\b|\bthen\b|\band\b|\bafter(?: that| this| which|wards)\b|\bbefore\b)\s*", re.I)
 _OPENING = re.compile(
     r"^(?:first(?:ly)?|finally|lastly|next|also|(?:i|we) want(?: to)?|how (?:do|can) (?:i|we)|how to|help me|please|to)\b\s*", re.I
 )
+_ANCHORED = 3  # words at the beginning of a part among which its verb is looked for
 # What a part has to say to be a step of its own (ours); "and JSON files" says none of them, and goes with the part before.
-ACTIONS = frozenset(
-    "add analyse analyze annotate answer ask authenticate automate batch browse build cache call check choose chunk clean classify cluster "
-    "collect combine compare compose compress compute configure connect convert count crawl create cut debug decompose deduplicate deliver "
-    "deploy describe design detect distil divide draft draw edit embed encode encrypt enrich evaluate execute explain export extract fetch "
-    "fill filter find fix format fuse gather generate get give go group handle hold identify import improve index ingest inspect judge keep "
-    "label launch let limit link load log look mail make map mask measure merge monitor move normalise normalize notify optimise optimize "
-    "order organise parse plan post prepare process prompt protect publish pull push put query rank rate read recognise recognize record "
-    "redact reduce refactor register release remember remove report request rerank reserve resolve retrieve retry return review revise "
-    "rewrite route run sample sanitise sanitize save scan schedule score scrape scrub search secure segment select send serve set ship show "
-    "sort split start stop store stream structure summarise summarize sweep synthesise synthesize tag take talk tell test tokenize tokenise "
-    "track train transcribe transform translate try tune turn understand update upload validate verify visualise visualize watch weigh work "
-    "write".split()
+_ACTIONS = frozenset(
+    map(
+        stem,
+        """
+        add analyse analyze annotate answer ask authenticate automate batch break browse build cache call check choose chunk clean
+        classify cluster collect combine compare compose compress compute configure connect convert count crawl create cut debug
+        decompose deduplicate deliver deploy describe design detect distil divide draft draw edit embed encode encrypt enrich
+        evaluate execute explain export extract fetch fill filter find fix follow format fuse gather generate get give go group
+        handle hold identify import improve index ingest inspect join judge keep label launch lay let limit link load log look mail
+        make map mask measure mend merge monitor move normalise normalize notify optimise optimize order organise parse plan post
+        prepare process prompt protect publish pull push put query rank rate read recognise recognize record redact reduce refactor
+        register release remember remove report request rerank reserve resolve retrieve retry return review revise rewrite route run
+        sample sanitise sanitize save scan schedule score scrape scrub search secure segment select send serve set ship show sort
+        split start stop store stream structure summarise summarize sweep synthesise synthesize tag take talk tell test tokenize
+        tokenise track train transcribe transform translate try tune turn understand update upload validate verify visualise
+        visualize watch weigh write
+        """.split(),
+    )
 )
 
 
@@ -50,4 +59,4 @@ def subgoals(goal: str) -> tuple[str, ...]:
 
 
 def _acts(part: str) -> bool:
-    return any(word in ACTIONS for word in re.findall(r"[a-z]+", part.lower()))
+    return any(stem(word) in _ACTIONS for word in re.findall(r"[a-z]+", part.lower())[:_ANCHORED])
