@@ -14,7 +14,7 @@ from kgot_lab.methods.printed import MethodResult
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import telling_words
 
-Verdict = Literal["yes", "yes_with_limitations", "no", "unknown"]
+CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
 COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about
 _LOOKED_AT = 5
 
@@ -34,7 +34,7 @@ class Capability(MethodResult):
     """The verdict on what was asked about, with all its limitations, their workarounds, and what it requires."""
 
     asked: str
-    status: Verdict
+    status: CapabilityStatus
     node: str
     limitations: tuple[Limitation, ...]
     prerequisites: tuple[str, ...]
@@ -76,7 +76,7 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_of(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
-    status: Verdict = "no" if blocking else "yes_with_limitations" if limitations else "yes"
+    status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
     why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
     why += [f"blocked by {', '.join(blocking)}, without a workaround"] if blocking else []
     why += ["no limitation is known"] if not limitations else []

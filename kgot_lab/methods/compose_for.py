@@ -17,7 +17,7 @@ from kgot_lab.methods.want_to import want_to
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 
-CANDIDATES = 3  # nodes looked at for each part
+_CANDIDATES = 3  # nodes looked at for each part
 _BETWEEN = 3  # feeds_into edges that may join two steps
 _REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
 
@@ -107,7 +107,7 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
     steps: list[PlanStep] = []
     lacking = []
     for part in parts:
-        candidates = want_to(graph, part, CANDIDATES).nodes
+        candidates = want_to(graph, part, _CANDIDATES).nodes
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
             steps.append(PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:])))

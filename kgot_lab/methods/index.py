@@ -196,7 +196,7 @@ class GraphIndex:
         return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
 
     def ends_of(self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0) -> dict[int, list[int]]:
-        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one without such edges is left out."""
+        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one without such is left out."""
         some = np.array(rows, np.int32)
         places, owners = self.places(some, self.ways_of(types, along=along, against=against))
         found: dict[int, dict[int, None]] = {}

@@ -16,8 +16,8 @@ class IntentRule:
     """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges and dimensions.
 
     Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only intent of which section 7 says
-    how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or with one of the words in its name, has 1, one with an edge of one of `edges`
-    from or to such a node .7, and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
+    how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or with one of the words in its name, has 1, one with an edge of
+    one of `edges` from or to such a node .7, and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
     """
 
     phrases: tuple[str, ...]

@@ -16,7 +16,7 @@ from kgot_lab.retrieval.fusion import columns
 from kgot_lab.retrieval.presets import WEIGHTS
 from kgot_lab.text.words import searched_words
 
-SEEDS = 10  # of the nodes that hold the words, the best so many are walked from
+_SEEDS = 10  # of the nodes that hold the words, the best so many are walked from
 ENABLING = ("enables", "optimizes", "reduces", "contributes_to")  # from what helps to what it helps; the last is ours
 REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
 _ALONG, _AGAINST = 0.5, 0.3  # as in edge_type_boost
@@ -39,7 +39,7 @@ def want_to(graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collec
     found, text = columns(index.goals.search(goal), graph.ids)
     texts = np.zeros(len(graph))
     texts[found] = text
-    seeds = found[:SEEDS].astype(np.int32)
+    seeds = found[:_SEEDS].astype(np.int32)
     boosts, first = index.links.boosts(seeds, _worth(index, boost_types))
     weights = WEIGHTS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)

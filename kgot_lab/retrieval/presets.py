@@ -33,7 +33,7 @@ WEIGHTS: Mapping[str, Weights] = {
 }
 
 
-def shares(weights: str | Weights, *lanes: str) -> Weights:
+def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
     """What some lanes weigh by a preset or by weights of one's own: the others weigh 0, and all together 1.
 
     Weights of one's own may add up to anything; a preset of which no lane is missing keeps its weights to the last bit. Raises UnknownName
@@ -63,8 +63,8 @@ def hybrid(
     """The KG-OS score: weight of the preset times score over maximum, summed over the lanes that are given.
 
     The weights of the lanes that are not given go to the others in proportion; a lane that weighs nothing is not asked. In place of a
-    preset there may be Weights of one's own. Raises UnknownName for a preset, and BadInput as `shares` does.
+    preset there may be Weights of one's own. Raises UnknownName for a preset, and BadInput as `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(shares(preset, *(name for name, lane in lanes.items() if lane is not None)))
+    share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
     return weighted(*((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0), scale="maximum")

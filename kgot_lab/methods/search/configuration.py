@@ -8,7 +8,7 @@ from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
 from kgot_lab.methods.dimension_filter import Filters, bounds_of
-from kgot_lab.retrieval.presets import Weights, shares
+from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import named_words
 
@@ -46,7 +46,8 @@ class RetrievalConfig:
 
     `weights` is a preset by name or Weights, which are divided by their sum. `methods`: "hybrid" brings the lanes of meaning, text and
     graph, "intent" that of intent. Of the first `expanded` nodes the neighbours within `expand_depth` edges are told, 0 for none. Without
-    `boost_types` the graph lane follows all edges, or those of the intent. Filters keep nodes before they are scored (C-O2).
+    `boost_types` the graph lane follows all edges, or those of a goal mapping whose word the query says. Filters keep nodes before they
+    are scored (C-O2).
     """
 
     weights: str | Weights = "default"
@@ -65,7 +66,7 @@ class RetrievalConfig:
         for method in self.methods:
             if method not in _LANES:
                 raise UnknownName("method of retrieval", str(method), _LANES)
-        shares(self.weights, *self.lanes)
+        lane_weights(self.weights, *self.lanes)
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")

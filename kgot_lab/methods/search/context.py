@@ -10,7 +10,7 @@ from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.text.harmless import harmless
 
 
-def context_of(result: SearchResult) -> str:
+def search_context(result: SearchResult) -> str:
     """The nodes and neighbours of a search, each with its description, its edges and all of its limitations; then a plan, if there is one.
 
     A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and say so nowhere: put a fence

@@ -8,7 +8,7 @@ import numpy as np
 
 from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import RetrievalConfig
-from kgot_lab.methods.search.results import Invoked, Neighbour
+from kgot_lab.methods.search.results import Invoked, NearNode
 from kgot_lab.types import Edge
 
 _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
@@ -16,7 +16,7 @@ _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
 
 def expanded(
     index: GraphIndex, rows: Sequence[int], config: RetrievalConfig, kept: BoolColumn
-) -> tuple[tuple[Neighbour, ...], tuple[Edge, ...], list[Invoked]]:
+) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
     """The neighbours of the first nodes within some edges, the edges to them and between the nodes, and the trace.
 
     Of each node at most _MOST neighbours, the best linked first; what the filters would not have kept is marked (decision C-O2).
@@ -33,7 +33,7 @@ def expanded(
         around |= found
         level = list(found)
     neighbours = tuple(
-        Neighbour(index.graph.ids[row], index.names[row], index.kinds[row], index.links.path([place]), bool(kept[row]))
+        NearNode(index.graph.ids[row], index.names[row], index.kinds[row], index.links.path([place]), bool(kept[row]))
         for row, place in around.items()
     )
     numbers = dict.fromkeys([*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())])

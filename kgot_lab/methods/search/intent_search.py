@@ -16,7 +16,7 @@ from kgot_lab.methods.index import index_of
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.expansion import expanded
 from kgot_lab.methods.search.invoking import after_ranking, before_ranking
-from kgot_lab.methods.search.lanes import Asked, ranked_by_lanes
+from kgot_lab.methods.search.lanes import SearchAsked, ranked_by_lanes
 from kgot_lab.methods.search.results import Invoked, ScoredNode, SearchResult
 from kgot_lab.methods.search.several import MergedHit, SeveralGraphs, merged_hits
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
@@ -32,8 +32,8 @@ def intent_search(
 
     Without an embedder the weights of the other lanes grow in proportion. The intent lane counts only where an intent reaches the
     threshold, delta times its confidence (decisions C-O4, C-O6), or where a goal mapping matches. Graph: what the ten best by meaning and
-    words are linked to. What the purpose of the query calls for is invoked besides: want_to, can_it and compose_for, whose nodes go into the
-    intent lane, or of the best node impact_analysis, similar_to and explore_smart. Raises BadInput and UnknownName.
+    words are linked to. What the purpose of the query calls for is invoked besides: want_to, can_it and compose_for, whose nodes go into
+    the intent lane, or of the best node impact_analysis, similar_to and explore_smart. Raises BadInput and UnknownName.
     """
     require(query, str, "a query is a text")
     if not query.strip():
@@ -52,7 +52,7 @@ def intent_search(
     if mapping:
         trace.append(Invoked("goal mapping", f"the query says {word!r}", f"follows {', '.join(mapping.boost_types) or 'all edges'}"))
     answers, found, told_before = before_ranking(index.graph, query, intents, (mapping and mapping.boost_types) or None)
-    ranking, weights, told_lanes = ranked_by_lanes(index, Asked(query, intents, mapping, kept, found), config, embedder)
+    ranking, weights, told_lanes = ranked_by_lanes(index, SearchAsked(query, intents, mapping, kept, found), config, embedder)
     trace += [*told_before, *told_lanes]
     hits = merged_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]

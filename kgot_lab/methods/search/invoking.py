@@ -15,11 +15,11 @@ from kgot_lab.methods.search.results import Invoked
 from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.methods.want_to import want_to
 
-Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
-After = tuple[dict[str, MethodResult], list[Invoked]]
+_Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
+_After = tuple[dict[str, MethodResult], list[Invoked]]
 
 
-def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None) -> Before:
+def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None) -> _Before:
     """What is invoked for a goal, a capability or a composition: the answers, the nodes that go into the intent lane, and the trace."""
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
@@ -37,7 +37,7 @@ def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_typ
     return {}, {}, []
 
 
-def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> After:
+def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
     """What is invoked about the best node, where the purpose is an impact, a comparison or an exploration (KG-OS, lesson 6)."""
     why = f"the purpose is {intents.purpose}, of the best node"
     if not best:

@@ -16,15 +16,15 @@ from kgot_lab.methods.search.intent_lane import dimension_boosts, from_methods, 
 from kgot_lab.methods.search.results import Invoked
 from kgot_lab.retrieval.fusion import columns, weighted
 from kgot_lab.retrieval.neighbours import Told
-from kgot_lab.retrieval.presets import Weights, shares
+from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Query, Ranking
 
-SEEDS = 10  # nodes that the graph lane starts from
+_SEEDS = 10  # nodes that the graph lane starts from
 _ALONG, _AGAINST = 0.5, 0.3  # as in edge_type_boost
 
 
-class Asked(NamedTuple):
+class SearchAsked(NamedTuple):
     """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what methods found, by id."""
 
     query: str
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 def ranked_by_lanes(
-    index: GraphIndex, asked: Asked, config: RetrievalConfig, embedder: Embedder | None
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, embedder: Embedder | None
 ) -> tuple[Ranking, Weights, list[Invoked]]:
     """The fused ranking of the lanes, what each weighed in the end, and what was done; raises BadInput where no lane weighs anything."""
     lanes: dict[str, Ranking] = {}
@@ -57,41 +57,41 @@ def ranked_by_lanes(
         trace.append(told)
     elif "intent" in config.lanes:
         trace.append(Invoked("intent", f"no intent reaches {config.intent_threshold:g}", "its weight goes to the other lanes"))
-    if not lanes:  # an intent alone was asked for, and the query has none: words are better than nothing (decision C-M2)
-        lanes["text"] = _kept(index, index.text.search(asked.query), asked.kept, "text")
-        trace.append(Invoked("text", "no other lane can say anything", f"{len(lanes['text'].hits):,} nodes"))
-        weights = Weights(0.0, 1.0, 0.0, 0.0)
-    else:
-        weights = shares(config.weights, *lanes)
+    if _any_weight(config, lanes):
+        weights = lane_weights(config.weights, *lanes)
         weights = replace(weights, intent=weights.intent * confidence)
+    else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
+        lanes = {"text": _kept(index, index.text.search(asked.query), asked.kept, "text")}
+        trace.append(Invoked("text", "no lane that weighs anything can be asked", f"{len(lanes['text'].hits):,} nodes"))
+        weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(*((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0), scale="maximum")
     return fused.search(asked.query), weights, trace
 
 
-def _graph_lane(index: GraphIndex, asked: Asked, config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> tuple[Ranking, Invoked]:
+def _graph_lane(index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> tuple[Ranking, Invoked]:
     """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to (decision C-O8)."""
-    share = asdict(shares(config.weights, *lanes)) if _any_weight(config, lanes) else {}
+    share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substrings
     rows, _ = columns(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
     types, why = _followed(asked, config)
-    boosts, first = index.links.boosts(rows[:SEEDS].astype(np.int32), index.ways_of(types, along=_ALONG, against=_AGAINST))
+    boosts, first = index.links.boosts(rows[:_SEEDS].astype(np.int32), index.ways_of(types, along=_ALONG, against=_AGAINST))
     boosts = np.where(asked.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = Told(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
-    told = f"{len(order):,} nodes from {min(len(rows), SEEDS)} seeds, over " + (", ".join(types) if types else "all edges")
+    told = f"{len(order):,} nodes from {min(len(rows), _SEEDS)} seeds, over " + (", ".join(types) if types else "all edges")
     return ranking, Invoked("edge_type_boost", why, told)
 
 
 def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
-    return any(value for name, value in asdict(shares(config.weights, *config.lanes)).items() if name in lanes)
+    return any(value for name, value in asdict(lane_weights(config.weights, *config.lanes)).items() if name in lanes)
 
 
-def _followed(asked: Asked, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
+def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
     """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration, the configuration before us."""
     if asked.mapping and asked.mapping.boost_types:
         return asked.mapping.boost_types, "the goal mapping says which edges"
@@ -100,7 +100,7 @@ def _followed(asked: Asked, config: RetrievalConfig) -> tuple[tuple[str, ...] | 
     return None, "nobody says which edges"
 
 
-def _intent_lane(index: GraphIndex, asked: Asked) -> tuple[Ranking, Invoked]:
+def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoked]:
     """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were invoked."""
     best = asked.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
@@ -120,7 +120,7 @@ def _intent_lane(index: GraphIndex, asked: Asked) -> tuple[Ranking, Invoked]:
     return ranking, Invoked("intent", "; ".join(told) or "a goal mapping", f"{len(order):,} nodes, confidence {_confidence(asked):g}")
 
 
-def _confidence(asked: Asked) -> float:
+def _confidence(asked: SearchAsked) -> float:
     """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal mapping matches."""
     if asked.mapping:
         return 1.0

@@ -31,7 +31,7 @@ class ScoredNode(NamedTuple):
     sources: tuple[str, ...]
 
 
-class Neighbour(NamedTuple):
+class NearNode(NamedTuple):
     """A node near one of the first nodes: over which edge it was reached, and whether the filters would have kept it."""
 
     id: str
@@ -59,7 +59,7 @@ class SearchResult(MethodResult):
     query: str
     intents: Intents
     nodes: tuple[ScoredNode, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[NearNode, ...]
     edges: tuple[Edge, ...]
     limitations: Mapping[str, tuple[Limitation, ...]]  # of the nodes and neighbours, by id
     answers: Mapping[str, MethodResult]
