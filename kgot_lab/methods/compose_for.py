@@ -19,6 +19,7 @@ from kgot_lab.types import Edge
 
 _CANDIDATES = 3  # nodes looked at for each part
 _BETWEEN = 3  # feeds_into edges that may join two steps
+_MOST_CYCLES = 5  # told; in a dense graph whose requires edges run in circles there are thousands
 _REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
 
 
@@ -147,23 +148,25 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
 
 
 def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """All that some rows require, what is needed first at the front and the rows among it, and the cycles on the way."""
-    done: list[int] = []
-    cycles: list[tuple[str, ...]] = []
-    for start in rows:
-        chain, waiting = [start], [iter(index.outgoing(start, _REQUIRES))]
-        while chain and start not in done:
+    """All that some rows require, what is needed first at the front and the rows among it, and the first cycles on the way."""
+    ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
+    done: dict[int, None] = {}
+    cycles: dict[tuple[str, ...], None] = {}
+    for start in (row for row in rows if row not in done):
+        chain, waiting = {start: 0}, [iter(leads_to.get(start, ()))]
+        while waiting:
             for row in waiting[-1]:
                 if row in chain:
-                    cycles.append(tuple(index.graph.ids[each] for each in (*chain[chain.index(row) :], row)))
+                    if len(cycles) < _MOST_CYCLES:
+                        cycles[(*(ids[each] for each in list(chain)[chain[row] :]), ids[row])] = None
                 elif row not in done:
-                    chain.append(row)
-                    waiting.append(iter(index.outgoing(row, _REQUIRES)))
+                    chain[row] = len(chain)
+                    waiting.append(iter(leads_to.get(row, ())))
                     break
             else:
-                done.append(chain.pop())
+                done[chain.popitem()[0]] = None
                 waiting.pop()
-    return done, tuple(dict.fromkeys(cycles))
+    return list(done), tuple(cycles)
 
 
 def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:

@@ -49,6 +49,7 @@ class GraphIndex:
         self._meanings: dict[str, Stage] = {}
         self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, as `intent_scores` works it out
         self._weights: dict[str, Reals | None] = {}
+        self._leads_to: dict[str, dict[int, list[int]]] = {}
 
     def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
         return GraphIndex, (self.graph,)
@@ -203,6 +204,12 @@ class GraphIndex:
         for row, end in zip(some[owners].tolist(), self.links.ends.indices[places].tolist(), strict=True):
             found.setdefault(row, {})[end] = None
         return {row: list(ends) for row, ends in found.items()}
+
+    def leads_to(self, type: str) -> dict[int, list[int]]:
+        """For each row the rows that edges of one type lead to, each once; one without such edges is left out."""
+        if type not in self._leads_to:
+            self._leads_to[type] = self.ends_of(range(len(self.graph)), (type,))
+        return self._leads_to[type]
 
     def weights(self, name: str) -> Reals | None:
         """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises BadInput for one not above 0."""

@@ -49,12 +49,12 @@ def subgoals(goal: str) -> tuple[str, ...]:
     waiting = ""
     for part in parts:
         if _acts(part):
-            steps.append(f"{waiting} {part}".strip())
+            steps.append(f"{waiting} and {part}" if waiting else part)
             waiting = ""
         elif steps:
             steps[-1] += f" and {part}"
         else:
-            waiting = f"{waiting} {part}".strip()
+            waiting = f"{waiting} and {part}" if waiting else part
     return tuple(steps)
 
 
