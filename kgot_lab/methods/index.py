@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints
@@ -268,6 +268,7 @@ class GraphIndex:
 
     def meaning(self, embedder: Embedder) -> Stage:
         """The nodes by the cosine of their text with the query; their vectors are made when an embedder is first given."""
+        checked_embedder(embedder)
         if embedder.digest not in self._meanings:
             self._meanings[embedder.digest] = meaning(self.documents, embedder)
         return self._meanings[embedder.digest]

@@ -207,7 +207,8 @@ def test_scores_are_normalised_over_all_graphs_and_then_weighed():
     assert max(node.text for node in plain.nodes) == pytest.approx(plain.weights.text), "one maximum, not one for each graph"
     scores = [{node.id: node.score for node in result.nodes} for result in (plain, heavy)]
     assert scores[1]["testing:cache"] == pytest.approx(3 * scores[0]["testing:cache"])
-    assert scores[1]["python:cache"] == pytest.approx(scores[0]["python:cache"]) and heavy.ids[0] == "testing:cache"
+    assert scores[1]["python:cache"] == pytest.approx(scores[0]["python:cache"])
+    assert plain.ids[0].startswith("python:") and heavy.ids[0].startswith("testing:")
 
 
 @pytest.mark.parametrize(
@@ -277,5 +278,5 @@ def test_the_index_is_made_once_for_a_graph_goes_with_it_and_is_left_out_of_a_pi
     size = len(pickle.dumps(graph))
     assert index_of(graph) is index_of(graph) and index_of(graph).graph is graph
     first = intent_search(graph, "cache")
-    assert len(pickle.dumps(graph)) < size + 200
+    assert len(pickle.dumps(graph)) < 2 * size
     assert intent_search(pickle.loads(pickle.dumps(graph)), "cache").ids == first.ids
