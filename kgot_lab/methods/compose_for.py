@@ -173,7 +173,7 @@ def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str,
     """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each cycle once."""
     seen: set[frozenset[int]] = set()
     for start in rows:
-        queue = [(start,)]
+        queue: list[tuple[int, ...]] = [(start,)]
         reached = set()
         while queue:
             path = queue.pop(0)

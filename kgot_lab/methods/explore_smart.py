@@ -11,9 +11,9 @@ import numpy as np
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.index import GraphIndex, LevelEdges, Places, Reals, index_of
+from kgot_lab.methods.index import GraphIndex, LevelEdges, Reals, index_of
 from kgot_lab.methods.printed import MethodResult
-from kgot_lab.retrieval.neighbours import each_once
+from kgot_lab.retrieval.neighbours import Places, each_once
 from kgot_lab.text.counted import counted
 
 _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
@@ -73,7 +73,7 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     depths = np.full(len(graph), -1, np.int32)
     depths[root] = 0
     everywhere = index.ways_of()
-    levels = [(Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)]
+    levels: list[tuple[Explored, ...]] = [(Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)]
     for level in range(depth):
         reached = index.reach(depths, level, everywhere)
         if not len(reached.children):

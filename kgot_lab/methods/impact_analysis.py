@@ -11,8 +11,10 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.index import GraphIndex, LevelEdges, Places, Reals, index_of
+from kgot_lab.graph.columns import Ints
+from kgot_lab.methods.index import GraphIndex, LevelEdges, Reals, index_of
 from kgot_lab.methods.printed import MethodResult
+from kgot_lab.retrieval.neighbours import Places
 from kgot_lab.text.counted import counted
 
 Towards = Literal["forward", "backward", "both"]
@@ -132,11 +134,12 @@ class _Walk:
     def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
         """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is riskiest."""
         children = reached.children
-        weight = np.ones(len(children)) if weights is None else weights[reached.edges]
-        products = self.products[reached.parents] * self.index.centrality[children] * weight / depth
+        products, heaviest = self.products[reached.parents] * self.index.centrality[children] / depth, np.ones(len(self.depths))
+        if weights is not None:
+            heaviest[children] = 0.0
+            np.maximum.at(heaviest, children, weights[reached.edges])
+            products *= weights[reached.edges]
         riskiest = _best(children, products, self._rank(reached))
-        heaviest = np.zeros(len(self.depths))
-        np.maximum.at(heaviest, children, weight)
         new = children[riskiest]
         self.depths[new], self.products[new] = depth, products[riskiest]
         self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
@@ -180,7 +183,7 @@ class _Walk:
         return tuple(sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
-def _best(children: Places, values: Reals, rank: Places) -> Places:
+def _best(children: Ints, values: Reals, rank: Places) -> Places:
     """For each child, in which place its largest value stands, of equal ones that of the lowest rank."""
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.methods.keyword_match import NodesFound
 from kgot_lab.methods.printed import NodeHit
@@ -58,7 +59,7 @@ def _worth(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
     return index.ways_of(ENABLING, along=0.0, against=_AGAINST) + index.ways_of(REQUIRING, along=_ALONG, against=0.0)
 
 
-def _path(index: GraphIndex, row: int, texts: Reals, first: Reals) -> str:
+def _path(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:
     told = [f"text {texts[row]:.2f}"] if texts[row] else []
     return "; ".join([*told, index.links.path([int(first[row])])] if first[row] >= 0 else told)
 

@@ -251,8 +251,8 @@ def each_once(values: Places | Ints, below: int) -> Places:
         there = np.zeros(below, bool)
         there[values] = True
         return np.flatnonzero(there)
-    values = np.sort(values)
-    return values[np.concatenate(([True], values[1:] != values[:-1]))] if len(values) else values
+    ordered: Places = np.sort(values).astype(np.int64, copy=False)
+    return ordered[np.diff(ordered, prepend=-1) != 0]
 
 
 def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:

@@ -80,5 +80,5 @@ def _scored(name: str, kind: str, hit: MergedHit, parts: _Parts) -> ScoredNode:
     added = {lane: found.get(id, 0.0) for lane, (found, _) in parts.items()}
     method = "+".join(lane for lane, value in added.items() if value > 0)
     path = next((paths[id] for _, paths in parts.values() if id in paths), "")
-    lanes = (added.get(lane, 0.0) for lane in ("embedding", "text", "graph", "intent"))
-    return ScoredNode(id, name, kind, score, method, *lanes, path, sources)
+    meaning, text, graph, intent = (added.get(lane, 0.0) for lane in ("embedding", "text", "graph", "intent"))
+    return ScoredNode(id, name, kind, score, method, meaning, text, graph, intent, path, sources)
