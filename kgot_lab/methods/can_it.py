@@ -44,6 +44,15 @@ class Capability(MethodResult):
     COLUMNS: ClassVar[tuple[str, ...]] = ("limitation", "name", "description", "workarounds", "blocking")
 
     @property
+    def ids(self) -> list[str]:
+        """What was asked about, its limitations, their workarounds, and its prerequisites."""
+        return list(
+            dict.fromkeys(
+                [*([self.node] if self.node else []), *(each.id for each in self.limitations), *self.workarounds, *self.prerequisites]
+            )
+        )
+
+    @property
     def workarounds(self) -> tuple[str, ...]:
         """What helps in spite of the limitations, each once."""
         return tuple(dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds))

@@ -50,6 +50,11 @@ class Intents(MethodResult):
         """The likeliest intent; None where none reached the threshold."""
         return self.intents[0] if self.intents else None
 
+    @property
+    def ids(self) -> list[str]:
+        """None: it is about a query and no graph."""
+        return []
+
     def rows(self) -> Sequence[tuple[object, ...]]:
         return [(each.name, each.score, each.confidence, each.phrases, each.words, each.boost) for each in self.intents]
 

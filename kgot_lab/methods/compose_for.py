@@ -122,7 +122,7 @@ def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tup
     room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
         path = trace_path(index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True)
-        between = [id for id in path.nodes[1:-1] if id not in taken]
+        between = [id for id in path.ids[1:-1] if id not in taken]
         if 0 < len(between) <= room and len(between) == path.length - 1:
             action = f"between {before.tool} and {step.tool}"
             filled += [PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between]

@@ -37,11 +37,6 @@ class NodesWithin(MethodResult):
     def title(self) -> str:
         return f"{' and '.join(self.filters)}: {counted(self.total, 'node')}"
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids alone."""
-        return [node[0] for node in self.nodes]
-
     def rows(self) -> Sequence[tuple[Any, ...]]:
         return self.nodes
 

@@ -57,6 +57,11 @@ class Impact(MethodResult):
     COLUMNS: ClassVar[tuple[str, ...]] = ("id", "depth", "distance risk", "risk", "via", "from")
 
     @property
+    def ids(self) -> list[str]:
+        """The node, and those that a change of it reaches."""
+        return [self.node, *(each.id for each in self.nodes)]
+
+    @property
     def total_impacted(self) -> int:
         """How many nodes a change reaches."""
         return len(self.nodes)

@@ -30,11 +30,6 @@ class NodesFound(MethodResult):
         return f"{self.asked}: {counted(len(self.nodes), 'node')}"
 
     @property
-    def ids(self) -> list[str]:
-        """The ids alone, from best to worst."""
-        return [node.id for node in self.nodes]
-
-    @property
     def scores(self) -> dict[str, float]:
         """The score of each node found, by id."""
         return {node.id: node.score for node in self.nodes}

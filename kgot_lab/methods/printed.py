@@ -42,6 +42,11 @@ class MethodResult:
         """The answer as rows, one value for each of COLUMNS."""
         raise NotImplementedError
 
+    @property
+    def ids(self) -> list[str]:
+        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of it."""
+        return [str(row[0]) for row in self.rows()]
+
     def frame(self) -> pd.DataFrame:
         """The rows as a data frame; raises NotInstalled without pandas."""
         try:

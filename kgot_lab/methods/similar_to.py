@@ -45,11 +45,6 @@ class SimilarNodes(MethodResult):
     def title(self) -> str:
         return f"similar to {self.node}: {counted(len(self.nodes), 'node')}"
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids alone, from best to worst."""
-        return [node.id for node in self.nodes]
-
     def rows(self) -> Sequence[Alike]:
         return self.nodes
 

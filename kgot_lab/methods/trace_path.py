@@ -45,9 +45,9 @@ class PathFound(MethodResult):
         return len(self.steps)
 
     @property
-    def nodes(self) -> tuple[str, ...]:
+    def ids(self) -> list[str]:
         """The ids on the path, from start to end; none where there is no path."""
-        return (self.start, *(step.target for step in self.steps)) if self.found else ()
+        return [self.start, *(step.target for step in self.steps)] if self.found else []
 
     @property
     def title(self) -> str:

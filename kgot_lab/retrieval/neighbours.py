@@ -252,7 +252,8 @@ def each_once(values: Places | Ints, below: int) -> Places:
         there[values] = True
         return np.flatnonzero(there)
     ordered: Places = np.sort(values).astype(np.int64, copy=False)
-    return ordered[np.diff(ordered, prepend=-1) != 0]
+    first: Places = ordered[np.diff(ordered, prepend=-1) != 0]
+    return first
 
 
 def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:

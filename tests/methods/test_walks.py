@@ -36,8 +36,8 @@ def test_a_path_is_as_long_as_networkx_says_and_every_step_is_an_edge(seed, node
         length = nx.shortest_path_length(plain, a, b) if nx.has_path(plain, a, b) else 99
         assert path.found == (length <= 4), (a, b, length, path)
         if path.found:
-            assert path.length == length and path.nodes[0] == a and path.nodes[-1] == b
-            for (one, other), step in zip(pairwise(path.nodes), path.steps, strict=True):
+            assert path.length == length and path.ids[0] == a and path.ids[-1] == b
+            for (one, other), step in zip(pairwise(path.ids), path.steps, strict=True):
                 ends = (one, other) if step.direction == "forward" else (other, one)
                 assert (step.edge.source, step.edge.target) == ends and step.edge.identity in edges_there
                 assert step.direction == "forward" or not directed
@@ -63,7 +63,7 @@ def test_of_parallel_edges_a_path_names_one_that_goes_forward():
 def test_a_node_is_no_step_from_itself_even_with_a_loop():
     graph = PropertyGraph.from_triples([("a", "likes", "a"), ("a", "likes", "b")])
     path = trace_path(graph, "a", "a")
-    assert path.found and path.length == 0 and path.nodes == ("a",)
+    assert path.found and path.length == 0 and path.ids == ["a"]
 
 
 def test_where_there_is_no_path_it_is_said_whether_the_depth_is_why():

@@ -218,6 +218,14 @@ def test_a_name_in_place_of_an_id_is_understood_in_the_error():
 
 
 @pytest.mark.parametrize("method", ON_A_NODE)
+def test_what_an_answer_is_about_can_be_drawn_as_a_part_of_the_graph(method):
+    graph = cookbook()
+    found = method(graph, "technique:prompt_caching") if method in ON_A_NODE[:3] else method(BARE, "b_cache")
+    part = (graph if method in ON_A_NODE[:3] else BARE).subgraph(found.ids)
+    assert len(part) == len(set(found.ids)) > 0
+
+
+@pytest.mark.parametrize("method", ON_A_NODE)
 @pytest.mark.parametrize("id", ["a", "alone"])
 def test_a_graph_without_descriptions_names_or_labels_is_asked_all_the_same(method, id):
     answer = method(BARE, id)

@@ -80,10 +80,5 @@ class SearchResult(MethodResult):
         intent = f"{self.intents.best.name} {self.intents.best.score:g}" if self.intents.best else "none"
         return f"search for {self.query!r}: {counted(len(self.nodes), 'node')}, intent {intent}, purpose {self.intents.purpose}"
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the nodes, from best to worst."""
-        return [node.id for node in self.nodes]
-
     def rows(self) -> Sequence[ScoredNode]:
         return self.nodes
