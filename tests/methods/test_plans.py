@@ -131,6 +131,7 @@ LIMITED, HELPED = Edge("edit", "has_limitation", "bytes"), Edge("bytes", "has_wo
         (capability(LIMITED, HELPED), "yes_with_limitations"),
         (capability(LIMITED, Edge("edit", "has_workaround", "base64")), "yes_with_limitations"),
         (capability(LIMITED, blocking=False), "yes_with_limitations"),
+        (capability(LIMITED, blocking=True), "no"),
         (capability(LIMITED, Edge("edit", "has_limitation", "other"), HELPED), "no"),
     ],
 )

@@ -191,6 +191,14 @@ def test_an_exploration_has_the_levels_importance_and_hubs_of_the_plain_walk(see
     assert sum(map(len, found.levels)) == len(distance)
 
 
+def test_twice_the_mean_of_its_level_is_no_hub_and_more_than_that_is():
+    ends = {"a": 3, "b": 0, "c": 0}  # neighbours besides the start: 4, 1 and 1, whose mean is 2
+    edges = [("start", "has", name) for name in ends] + [(name, "has", f"{name}{i}") for name, count in ends.items() for i in range(count)]
+    assert not explore_smart(PropertyGraph.from_triples(edges), "start", depth=1).hubs
+    (hub,) = explore_smart(PropertyGraph.from_triples([*edges, ("a", "has", "a9")]), "start", depth=1).hubs
+    assert hub.id == "a"
+
+
 def test_of_equally_important_nodes_the_first_by_id_comes_first():
     graph = PropertyGraph.from_triples([("hub", "has", name) for name in ("c", "a", "b")])
     assert [node.id for node in explore_smart(graph, "hub").levels[1]] == ["a", "b", "c"]
