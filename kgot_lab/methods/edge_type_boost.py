@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of, rows_named
-from kgot_lab.methods.keyword_match import NodesFound
-from kgot_lab.methods.printed import NodeHit
+from kgot_lab.methods.printed import NodesFound
 from kgot_lab.text.counted import counted
 
 _OUTGOING, _INCOMING = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps more than what leads to it
@@ -19,15 +18,15 @@ _OUTGOING, _INCOMING = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps m
 def edge_type_boost(
     graph: PropertyGraph,
     seeds: Iterable[str],
-    boost_types: Collection[str] | None = None,
+    boost_types: Collection[str] | Mapping[str, float] | None = None,
     *,
     outgoing: float = _OUTGOING,
     incoming: float = _INCOMING,
 ) -> NodesFound:
     """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest.
 
-    Only edges of `boost_types`, where given; each of these types counts the same (decision C-O10). A loop boosts nothing, and a seed is
-    found where another seed is linked to it. `kgot_lab.retrieval.neighbours.around` is the same as a stage of a pipeline.
+    Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1, "relates_to": 0.5} (C-O10). A loop
+    boosts nothing, and a seed is found where another seed is linked to it. `kgot_lab.retrieval.neighbours.around` is the same as a stage of a pipeline.
     Raises BadInput where outgoing and incoming are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
     """
     for name, value in (("outgoing", outgoing), ("incoming", incoming)):
@@ -38,15 +37,14 @@ def edge_type_boost(
     rows = rows_named(index, seeds, "seeds")
     if isinstance(boost_types, str):
         raise BadInput(f"boost_types is a collection of edge types, such as [{boost_types!r}], not a text")
+    for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
+        require_amount(value, f"the weight of {name}", some=True)
     if boost_types and graph.type_names and not set(boost_types) & set(graph.type_names):
         raise UnknownName("edge type", min(boost_types), graph.type_names)
     boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
-    nodes = tuple(
-        NodeHit(graph.ids[row], index.names[row], index.kinds[row], score, index.links.path([place]))
-        for row, score, place in zip(order.tolist(), boosts[order].tolist(), first[order].tolist(), strict=True)
-    )
+    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.told(first[order].tolist()))
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
     if boost_types and (absent := sorted(set(boost_types) - set(graph.type_names))):

@@ -142,8 +142,9 @@ class _Walk:
         products, heaviest = self.products[reached.parents] * self.index.centrality[children] / depth, np.ones(len(self.depths))
         if weights is not None:
             heaviest[children] = 0.0
-            np.maximum.at(heaviest, children, weights[reached.edges])
-            products *= weights[reached.edges]
+            own = weights[self.index.links.edge_rows[reached.places]]
+            np.maximum.at(heaviest, children, own)
+            products *= own
         riskiest = _best(children, products, self._rank(reached))
         new = children[riskiest]
         self.depths[new], self.products[new] = depth, products[riskiest]

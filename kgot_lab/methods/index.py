@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints
+from kgot_lab.methods.printed import NodeHit
 from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
 from kgot_lab.retrieval.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.fulltext import fts5, like
@@ -32,12 +34,12 @@ _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 
 class LevelEdges(NamedTuple):
-    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see `Links.ways`), row of the edge."""
+    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see `Links.ways`), place in the links."""
 
     parents: Ints
     children: Ints
     ways: Ints
-    edges: Places
+    places: Places
 
 
 class GraphIndex:
@@ -108,6 +110,11 @@ class GraphIndex:
             self._columns[name] = dimension_column(self.graph, name)
         return self._columns[name]
 
+    def hits(self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None) -> tuple[NodeHit, ...]:
+        """Some rows as they are told, each with its score and why it is here."""
+        ids, names, kinds = (map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds))
+        return tuple(map(NodeHit, ids, names, kinds, scores, repeat("") if why is None else why))
+
     # --- edges ---
 
     @cached_property
@@ -139,13 +146,24 @@ class GraphIndex:
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
     def ways_of(self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0) -> Reals:
-        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a type not there adds nothing."""
+        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a type not there adds nothing.
+
+        Types with a number each, a mapping, are worth that many times as much.
+        """
         worth = np.zeros((len(self.graph.type_names), 2))
-        wanted = None if types is None else set(types)
+        wanted = types if isinstance(types, Mapping) else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
         for code, name in enumerate(self.graph.type_names):
-            if wanted is None or name in wanted:
-                worth[code] = along, against
+            if name in wanted:
+                worth[code] = along * wanted[name], against * wanted[name]
         return worth.ravel()
+
+    def told(self, places: Sequence[int]) -> list[str]:
+        """Some steps as texts: "a --[requires]--> b"."""
+        links, names = self.links, self.names
+        arrows = [arrow for type in self.graph.type_names for arrow in (f" --[{type}]--> ", f" <--[{type}]-- ")]
+        some = np.asarray(places, np.int64)
+        steps = zip(links.origins[some].tolist(), links.ways[some].tolist(), links.ends.indices[some].tolist(), strict=True)
+        return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
         """The steps from some rows on ways that are worth something, and which of the rows each comes from."""
@@ -158,17 +176,19 @@ class GraphIndex:
 
         Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the same edges are found.
         """
-        level, open = np.flatnonzero(depths == depth), np.flatnonzero(depths < 0)
+        level, open = np.flatnonzero(depths == depth).astype(np.int32), np.flatnonzero(depths < 0).astype(np.int32)
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
-        if size[level].sum() <= size[open].sum():
-            places, owners = neighbour_places(ends, level.astype(np.int32))
-            kept = (worth[ways[places]] > 0) & (depths[ends.indices[places]] < 0)
-            places = places[kept]
-            return LevelEdges(level[owners[kept]].astype(np.int32), ends.indices[places], ways[places], self.links.edge_rows[places])
-        places, owners = neighbour_places(ends, open.astype(np.int32))
-        kept = (worth[ways[places] ^ 1] > 0) & (depths[ends.indices[places]] == depth)
-        places = places[kept]
-        return LevelEdges(ends.indices[places], open[owners[kept]].astype(np.int32), ways[places] ^ 1, self.links.edge_rows[places])
+        outwards = size[level].sum() <= size[open].sum()
+        start, wanted = (level, -1) if outwards else (open, depth)
+        places, owners = neighbour_places(ends, start)
+        kept = np.flatnonzero(depths[ends.indices[places]] == wanted)
+        places, owners = places[kept], owners[kept]
+        gone = ways[places] if outwards else ways[places] ^ 1
+        if not worth.all():
+            kept = np.flatnonzero(worth[gone])
+            places, owners, gone = places[kept], owners[kept], gone[kept]
+        here, there = start[owners], ends.indices[places]
+        return LevelEdges(here, there, gone, places) if outwards else LevelEdges(there, here, gone, places)
 
     def turned(self, place: int) -> int:
         """The place of the same step from its other end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kgot_lab.errors import NotInstalled
@@ -69,6 +70,29 @@ class MethodResult:
     def _notes(self) -> list[str]:
         left = len(self.rows()) - _SHOWN
         return [f"… and {counted(left, 'row')} more; frame() has all"] * (left > 0) + [harmless(each) for each in self.why]
+
+
+@dataclass(frozen=True, repr=False)
+class NodesFound(MethodResult):
+    """Nodes from best to worst, ties broken by id, and what they were asked for."""
+
+    asked: str
+    nodes: tuple[NodeHit, ...]
+    why: tuple[str, ...] = ()
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "type", "score", "why")
+
+    @property
+    def title(self) -> str:
+        return f"{self.asked}: {counted(len(self.nodes), 'node')}"
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The score of each node found, by id."""
+        return {node.id: node.score for node in self.nodes}
+
+    def rows(self) -> Sequence[NodeHit]:
+        return self.nodes
 
 
 def _told(value: object) -> str:

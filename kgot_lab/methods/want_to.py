@@ -10,8 +10,7 @@ from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.index import GraphIndex, Reals, index_of
-from kgot_lab.methods.keyword_match import NodesFound
-from kgot_lab.methods.printed import NodeHit
+from kgot_lab.methods.printed import NodesFound
 from kgot_lab.retrieval.bm25 import INTENT_VERBS
 from kgot_lab.retrieval.fusion import columns
 from kgot_lab.retrieval.presets import WEIGHTS
@@ -46,10 +45,8 @@ def want_to(graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collec
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
     rows = np.flatnonzero(scores)
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
-    nodes = tuple(
-        NodeHit(graph.ids[row], index.names[row], index.kinds[row], float(scores[row]), _path(index, row, texts, first))
-        for row in order.tolist()
-    )
+    told = (_path(index, row, texts, first) for row in order.tolist())
+    nodes = index.hits(order.tolist(), scores[order].tolist(), told)
     return NodesFound(f"want to {goal!r}", nodes, tuple(_reasons(index, goal, len(found), boost_types, len(rows) - k)))
 
 

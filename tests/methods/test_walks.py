@@ -222,6 +222,14 @@ def test_boosts_are_those_of_counting_edges(seed, nodes, edges, types):
     assert edge_type_boost(graph, seeds, types).scores == pytest.approx(expected)
 
 
+def test_types_may_count_unlike_and_a_weight_of_0_is_refused():
+    graph = PropertyGraph.from_triples([("a", "enables", "b"), ("a", "relates_to", "c"), ("a", "likes", "d")])
+    assert edge_type_boost(graph, ["a"], {"enables": 1, "relates_to": 0.5}).scores == {"b": 1.0, "c": 0.5}
+    for weight in (0, -1, "much"):
+        with pytest.raises(BadInput, match="weight of enables must be a number, more than 0"):
+            edge_type_boost(graph, ["a"], {"enables": weight})
+
+
 def test_a_boost_over_types_that_no_edge_has_is_refused_and_says_which_there_are():
     graph = PropertyGraph.from_triples([("a", "enables", "b")])
     with pytest.raises(UnknownName, match="did you mean 'enables'"):

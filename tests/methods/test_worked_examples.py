@@ -1,10 +1,13 @@
 """The worked examples of KG-OS, and the property behind the first: what is limited is never told without its limitation."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgot_lab.bundled import bundled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.can_it import can_it
 from kgot_lab.methods.compose_for import compose_for
@@ -96,6 +99,23 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, 
             if edge.target != id:
                 assert edge.target in [each.id for each in result.limitations[id]]
                 assert f"(node: {edge.target})" in told.partition(f"(node: {id};")[2], f"{id} is told without {edge.target}"
+
+
+def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
+    graph = cookbook()
+    assert (len(graph), len(graph.edges)) == (291, 729)
+    first, second = (
+        next(
+            row
+            for row in map(json.loads, bundled(f"cookbook/ratings_{rater}.jsonl").read_text().splitlines())
+            if row["id"] == "technique:reranking"
+        )
+        for rater in "ab"
+    )
+    known = graph.node("technique:reranking").properties
+    assert {name: known[name] for name in first["ratings"]} == pytest.approx(
+        {name: (value + second["ratings"][name]) / 2 for name, value in first["ratings"].items()}
+    )
 
 
 # --- the secure API ---------------------------------------------------------------------------------------------------
