@@ -72,6 +72,7 @@ class Composition(MethodResult):
 def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
     """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and that no other part has.
 
+    A node that limits another does nothing and is no candidate; besides, types are not looked at.
     Two steps in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is added and marked,
     while there is room. `prerequisites` are what the steps require, over any number of edges, what is needed first at the front. Steps that
     `conflicts_with` joins, cycles of `requires` and `feeds_into`, and a step before what it requires are warned of, with other
@@ -107,8 +108,9 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
     """The best node for each part, of those no part before it has, and the parts for which there is none."""
     steps: list[PlanStep] = []
     lacking = []
+    limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
     for part in parts:
-        candidates = want_to(graph, part, _CANDIDATES).nodes
+        candidates = [each for each in want_to(graph, part, 3 * _CANDIDATES).nodes if graph.row(each.id) not in limiting][:_CANDIDATES]
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
             steps.append(PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:])))

@@ -26,7 +26,7 @@ def edge_type_boost(
     """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest.
 
     Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1, "relates_to": 0.5} (C-O10). A loop
-    boosts nothing, and a seed is found where another seed is linked to it. `kgot_lab.retrieval.neighbours.around` is the same as a stage of a pipeline.
+    boosts nothing, and a seed is found where another seed is linked to it. As a stage of a pipeline it is `retrieval.neighbours.around`.
     Raises BadInput where outgoing and incoming are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
     """
     for name, value in (("outgoing", outgoing), ("incoming", incoming)):

@@ -73,6 +73,11 @@ def test_steps_in_conflict_are_warned_of_with_another_candidate():
     assert any("code_search conflicts with bash_tests; possible: code_grep instead of code_search" in each for each in plan.warnings)
 
 
+def test_what_limits_something_is_no_step():
+    graph = PropertyGraph.of([*WORK, Node("run_bash_tests_limit")], [Edge("bash_tests", "has_limitation", "run_bash_tests_limit")])
+    assert compose_for(graph, "run bash tests limit").tools == ("bash_tests",)
+
+
 def test_a_step_before_what_it_requires_and_cycles_are_warned_of():
     graph = PropertyGraph.of(
         WORK,

@@ -14,6 +14,7 @@ from kgot_lab.methods.edge_type_boost import edge_type_boost
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.intents import INTENTS
 from kgot_lab.methods.search.configuration import GOAL_MAPPINGS, GoalMapping, RetrievalConfig
+from kgot_lab.methods.search.context import search_context
 from kgot_lab.methods.search.intent_lane import intent_scores
 from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.methods.search.several import SeveralGraphs
@@ -199,6 +200,16 @@ def test_one_thing_in_two_graphs_is_one_hit_that_cites_both():
     (same,) = [node for node in result.nodes if node.name.casefold() == "caching"]
     assert set(same.sources) == {"python:dup", "testing:c"} and same.id == same.sources[0]
     assert len({node.id for node in result.nodes}) == len(result.nodes)
+
+
+def test_what_any_of_the_merged_nodes_is_limited_by_is_in_the_context():
+    limited = PropertyGraph.of(
+        [Node("c", ("concept",), {"name": "caching"}), Node("stale", ("limitation",), {"name": "Stale answers"})],
+        [Edge("c", "has_limitation", "stale")],
+    )
+    for graphs in ({"python": PYTHON, "testing": limited}, {"atesting": limited, "python": PYTHON}):
+        result = intent_search(SeveralGraphs.of(graphs), "caching", config=RetrievalConfig(expand_depth=0))
+        assert "Limitation: Stale answers" in search_context(result)
 
 
 def test_scores_are_normalised_over_all_graphs_and_then_weighed():

@@ -26,8 +26,8 @@ def _nodes(result: SearchResult) -> Iterator[str]:
     for node in result.nodes:
         yield _line(f"{node.name} (node: {', '.join(node.sources)}; type: {node.type}; score: {node.score:.2f})")
         yield from _described(result, node.id)
-        yield from map(_line, leaving.get(node.id, ()))
-        yield from _limited(result.limitations.get(node.id, ()))
+        yield from (_line(edge) for id in node.sources for edge in leaving.get(id, ()))
+        yield from _limited(dict.fromkeys(each for id in node.sources for each in result.limitations.get(id, ())))
     if result.neighbours:
         yield "Around these:"
     for near in result.neighbours:
@@ -44,8 +44,9 @@ def _described(result: SearchResult, id: str) -> Iterator[str]:
 
 def _limited(limitations: Iterable[Limitation]) -> Iterator[str]:
     for each in limitations:
+        described = f": {each.description.rstrip(' .')}" * bool(each.description)
         helps = f"; what helps: {', '.join(each.workarounds)}" if each.workarounds else "; no workaround is known" * each.blocking
-        yield _line(f"  Limitation: {each.name} (node: {each.id})" + f": {each.description}" * bool(each.description) + helps)
+        yield _line(f"  Limitation: {each.name} (node: {each.id}){described}{helps}")
 
 
 def _plan(result: SearchResult) -> Iterator[str]:

@@ -15,15 +15,17 @@ _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
 
 
 def expanded(
-    index: GraphIndex, rows: Sequence[int], config: RetrievalConfig, kept: BoolColumn
+    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
 ) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
-    """The neighbours of the first nodes within some edges, the edges to them and between the nodes, and the trace.
+    """The neighbours of the first hits within some edges, the edges to them and between the hits, and the trace.
 
-    Of each node at most _MOST neighbours, the best linked first; what the filters would not have kept is marked (decision C-O2).
+    A hit has a row for each node that it stands for. Of each node at most twenty neighbours, the best linked first; what the filters would
+    not have kept is marked (decision C-O2).
     """
+    rows = [row for hit in hits for row in hit]
     around: dict[int, int] = {}
     left = 0
-    level = list(rows[: config.expanded])
+    level = [row for hit in hits[: config.expanded] for row in hit]
     for _ in range(config.expand_depth):
         found: dict[int, int] = {}
         for row in level:
@@ -39,7 +41,7 @@ def expanded(
     numbers = dict.fromkeys([*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())])
     outside = sum(not each.within for each in neighbours)
     told = f"{len(neighbours)} neighbours" + f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
-    why = f"the first {min(config.expanded, len(rows))} nodes, {config.expand_depth} deep"
+    why = f"the first {min(config.expanded, len(hits))} nodes, {config.expand_depth} deep"
     return neighbours, tuple(map(index.edge, numbers)), [Invoked("neighbours", why, told)] if config.expand_depth and level else []
 
 

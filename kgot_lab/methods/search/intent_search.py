@@ -58,8 +58,9 @@ def intent_search(
     rows = [index.graph.row(id) for id, *_ in hits]
     parts = {lane.system: (_added(weight, lane), lane.paths) for weight, lane in ranking.lanes}
     nodes = tuple(_scored(index.names[row], index.kinds[row], hit, parts) for row, hit in zip(rows, hits, strict=True))
-    neighbours, edges, told_expansion = expanded(index, rows, config, kept)
-    limitations = limitations_of(index, [*rows, *(index.graph.row(each.id) for each in neighbours)])
+    cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
+    neighbours, edges, told_expansion = expanded(index, cited, config, kept)
+    limitations = limitations_of(index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)])
     later, told_after = after_ranking(index.graph, nodes[0].id if nodes else "", intents)
     trace += [*told_expansion, *told_after]
     if not nodes:

@@ -61,7 +61,7 @@ class SearchResult(MethodResult):
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
     edges: tuple[Edge, ...]
-    limitations: Mapping[str, tuple[Limitation, ...]]  # of the nodes and neighbours, by id
+    limitations: Mapping[str, tuple[Limitation, ...]]  # of the nodes, of all that they stand for, and of the neighbours, by id
     answers: Mapping[str, MethodResult]
     weights: Weights
     trace: tuple[Invoked, ...]
