@@ -10,9 +10,8 @@ from kgot_lab.errors import BadInput, UnknownName, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of, rows_named
 from kgot_lab.methods.printed import NodesFound
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG
 from kgot_lab.text.counted import counted
-
-_OUTGOING, _INCOMING = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps more than what leads to it
 
 
 def edge_type_boost(
@@ -20,8 +19,8 @@ def edge_type_boost(
     seeds: Iterable[str],
     boost_types: Collection[str] | Mapping[str, float] | None = None,
     *,
-    outgoing: float = _OUTGOING,
-    incoming: float = _INCOMING,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
 ) -> NodesFound:
     """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest.
 

@@ -29,7 +29,6 @@ from kgot_lab.types import Document, Edge, Json, full_text
 
 Reals = NDArray[np.float64]
 BoolColumn = NDArray[np.bool_]
-ALONG, AGAINST = 0, 1  # the arrow of an edge
 _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 
@@ -277,14 +276,24 @@ class GraphIndex:
         return like(self.documents)
 
     @cached_property
+    def bm25(self) -> Stage:
+        """BM25 over the documents."""
+        return bm25(self.documents)
+
+    @cached_property
+    def fts5(self) -> Stage:
+        """SQLite's full-text search over the documents."""
+        return fts5(self.documents)
+
+    @cached_property
     def text(self) -> Stage:
         """The text lane of KG-OS: BM25 and FTS5, each over its maximum, and of the two the larger."""
-        return strongest(bm25(self.documents), fts5(self.documents))
+        return strongest(self.bm25, self.fts5)
 
     @cached_property
     def goals(self) -> Stage:
         """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and FTS5, which cannot weigh words."""
-        return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), fts5(self.documents))
+        return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
 
     def meaning(self, embedder: Embedder) -> Stage:
         """The nodes by the cosine of their text with the query; their vectors are made when an embedder is first given."""

@@ -69,10 +69,10 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
         why.append("no other node shares a neighbour, a label or a word of the name with it")
     elif len(found) > k:
         why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
-    nodes = tuple(
-        Alike(graph.ids[each], index.names[each], index.kinds[each], *(float(part[each]) for part in (scores, jaccard, types, names)))
-        for each in order[:k].tolist()
-    )
+    kept = order[:k]
+    parts = (part[kept].tolist() for part in (scores, jaccard, types, names))
+    told = (map(column.__getitem__, kept.tolist()) for column in (graph.ids, index.names, index.kinds))
+    nodes = tuple(map(Alike, *told, *parts))
     return SimilarNodes(node, nodes, tuple(why))
 
 

@@ -13,13 +13,12 @@ from kgot_lab.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.methods.printed import NodesFound
 from kgot_lab.retrieval.bm25 import INTENT_VERBS
 from kgot_lab.retrieval.fusion import columns
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
 from kgot_lab.retrieval.presets import WEIGHTS
 from kgot_lab.text.words import searched_words
 
-_SEEDS = 10  # of the nodes that hold the words, the best so many are walked from
 ENABLING = ("enables", "optimizes", "reduces", "contributes_to")  # from what helps to what it helps; the last is ours
 REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
-_ALONG, _AGAINST = 0.5, 0.3  # as in edge_type_boost
 
 
 def want_to(graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collection[str] | None = None) -> NodesFound:
@@ -39,7 +38,7 @@ def want_to(graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collec
     found, text = columns(index.goals.search(goal), graph.ids)
     texts = np.zeros(len(graph))
     texts[found] = text
-    seeds = found[:_SEEDS].astype(np.int32)
+    seeds = found[:BOOST_SEEDS].astype(np.int32)
     boosts, first = index.links.boosts(seeds, _worth(index, boost_types))
     weights = WEIGHTS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
@@ -52,8 +51,8 @@ def want_to(graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collec
 
 def _worth(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
     if boost_types is not None:
-        return index.ways_of(boost_types, along=_ALONG, against=_AGAINST)
-    return index.ways_of(ENABLING, along=0.0, against=_AGAINST) + index.ways_of(REQUIRING, along=_ALONG, against=0.0)
+        return index.ways_of(boost_types, along=BOOST_ALONG, against=BOOST_AGAINST)
+    return index.ways_of(ENABLING, along=0.0, against=BOOST_AGAINST) + index.ways_of(REQUIRING, along=BOOST_ALONG, against=0.0)
 
 
 def _path(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:

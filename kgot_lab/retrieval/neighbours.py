@@ -18,6 +18,8 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
+BOOST_ALONG, BOOST_AGAINST = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps more than what leads to it
+BOOST_SEEDS = 10  # hits that a walk starts from
 
 # --- the lanes --------------------------------------------------------------------------------------------------------
 
@@ -27,9 +29,9 @@ def boost(
     weight: float,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = 0.5,
-    incoming: float = 0.3,
-    seeds: int = 10,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
+    seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight * boost(d).
 
@@ -49,7 +51,12 @@ def boost(
         scores[boosted] += weight * boosts
         return fused(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
-    return Stage(_named("boost", f"{weight:g}", types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10)), step)
+    return Stage(
+        _named(
+            "boost", f"{weight:g}", types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+        ),
+        step,
+    )
 
 
 def around(
@@ -57,9 +64,9 @@ def around(
     start: Stage,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = 0.5,
-    incoming: float = 0.3,
-    seeds: int = 10,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
+    seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """What the first hits of another stage are linked to: the graph boost as a lane of its own.
 
@@ -68,11 +75,13 @@ def around(
     """
     lane = _boosts(graph, types, outgoing, incoming)
     keep = _counted(seeds)
-    name = _named("around", start.name, types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10))
+    name = _named(
+        "around", start.name, types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+    )
     return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
 
 
-def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = 10) -> Stage:
+def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS) -> Stage:
     """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard index with a seed.
 
     J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out; without any, 0.
@@ -95,7 +104,7 @@ def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None
 
         return replace(fused(ranking.query, ids, shared / united, ()), paths=Told(ids, told))
 
-    return Stage(_named("jaccard", start.name, types, seeds=(seeds, 10)), step)
+    return Stage(_named("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
 
 def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:

@@ -147,6 +147,12 @@ def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_t
     result = intent_search(COOKBOOK, "cache and batch work", config=config)
     tiers = {node.id: node.properties.get("pricing_tier") for node in COOKBOOK.nodes}
     assert result.ids and all(tiers[id] is not None and tiers[id] <= 0.3 for id in result.ids)
+    alone = COOKBOOK.subgraph(id for id, tier in tiers.items() if tier is not None and tier <= 0.3)
+    bm25 = {id: score for id, score in index_of(COOKBOOK).bm25.search("cache and batch work").hits if id in alone}
+    fts5 = {id: score for id, score in index_of(COOKBOOK).fts5.search("cache and batch work").hits if id in alone}
+    larger = {id: max(over_largest(bm25).get(id, 0), over_largest(fts5).get(id, 0)) for id in {*bm25, *fts5}}
+    for node in result.nodes:
+        assert node.text == pytest.approx(result.weights.text * larger.get(node.id, 0))
     assert max(node.text for node in result.nodes) == pytest.approx(result.weights.text)
     assert all(near.within == (tiers[near.id] is not None and tiers[near.id] <= 0.3) for near in result.neighbours)
 

@@ -14,14 +14,11 @@ from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.methods.search.intent_lane import dimension_boosts, from_methods, intent_scores
 from kgot_lab.methods.search.results import Invoked
-from kgot_lab.retrieval.fusion import columns, weighted
-from kgot_lab.retrieval.neighbours import Told
+from kgot_lab.retrieval.fusion import columns, strongest, weighted
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, Told
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Query, Ranking
-
-_SEEDS = 10  # nodes that the graph lane starts from
-_ALONG, _AGAINST = 0.5, 0.3  # as in edge_type_boost
 
 
 class SearchAsked(NamedTuple):
@@ -41,7 +38,7 @@ def ranked_by_lanes(
     lanes: dict[str, Ranking] = {}
     trace: list[Invoked] = []
     if "text" in config.lanes:
-        lanes["text"] = _kept(index, index.text.search(asked.query), asked.kept, "text")
+        lanes["text"] = _text_lane(index, asked)
         trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", f"{len(lanes['text'].hits):,} nodes"))
     if "embedding" in config.lanes and embedder is not None:
         lanes["embedding"] = _kept(index, index.meaning(embedder).search(asked.query), asked.kept, "embedding")
@@ -61,12 +58,18 @@ def ranked_by_lanes(
         weights = lane_weights(config.weights, *lanes)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
-        lanes = {"text": _kept(index, index.text.search(asked.query), asked.kept, "text")}
+        lanes = {"text": _text_lane(index, asked)}
         trace.append(Invoked("text", "no lane that weighs anything can be asked", f"{len(lanes['text'].hits):,} nodes"))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(*((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0), scale="maximum")
     return fused.search(asked.query), weights, trace
+
+
+def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
+    """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
+    found = {lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name) for lane in (index.bm25, index.fts5)}
+    return strongest(*(_said(name, ranking) for name, ranking in found.items())).search(asked.query)
 
 
 def _graph_lane(index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> tuple[Ranking, Invoked]:
@@ -76,14 +79,14 @@ def _graph_lane(index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, 
     start = weighted(*named, scale="maximum") if named else index.substrings
     rows, _ = columns(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
     types, why = _followed(asked, config)
-    boosts, first = index.links.boosts(rows[:_SEEDS].astype(np.int32), index.ways_of(types, along=_ALONG, against=_AGAINST))
+    boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), index.ways_of(types, along=BOOST_ALONG, against=BOOST_AGAINST))
     boosts = np.where(asked.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = Told(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
-    told = f"{len(order):,} nodes from {min(len(rows), _SEEDS)} seeds, over " + (", ".join(types) if types else "all edges")
+    told = f"{len(order):,} nodes from {min(len(rows), BOOST_SEEDS)} seeds, over " + (", ".join(types) if types else "all edges")
     return ranking, Invoked("edge_type_boost", why, told)
 
 
@@ -97,7 +100,7 @@ def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, .
         return asked.mapping.boost_types, "the goal mapping says which edges"
     if config.boost_types is not None:
         return config.boost_types, "the configuration says which edges"
-    return None, "nobody says which edges"
+    return None, "neither a goal mapping nor the configuration says which edges"
 
 
 def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoked]:
