@@ -34,11 +34,9 @@ def edge_type_boost(
         raise BadInput("outgoing and incoming are both 0: then no edge boosts anything; one of them must be more")
     index = index_of(graph)
     rows = rows_named(index, seeds, "seeds")
-    if isinstance(boost_types, str):
-        raise BadInput(f"boost_types is a collection of edge types, such as [{boost_types!r}], not a text")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", some=True)
-    if boost_types and graph.type_names and not set(boost_types) & set(graph.type_names):
+    if boost_types and not isinstance(boost_types, str) and graph.type_names and not set(boost_types) & set(graph.type_names):
         raise UnknownName("edge type", min(boost_types), graph.type_names)
     boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
     found = np.flatnonzero(boosts)

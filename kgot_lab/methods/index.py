@@ -147,8 +147,10 @@ class GraphIndex:
     def ways_of(self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0) -> Reals:
         """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a type not there adds nothing.
 
-        Types with a number each, a mapping, are worth that many times as much.
+        Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text in place of a list.
         """
+        if isinstance(types, str):
+            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
         worth = np.zeros((len(self.graph.type_names), 2))
         wanted = types if isinstance(types, Mapping) else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
         for code, name in enumerate(self.graph.type_names):
@@ -305,7 +307,11 @@ class GraphIndex:
 
 def index_of(graph: PropertyGraph) -> GraphIndex:
     """The index of a graph, the same one each time; raises BadInput for what is no graph, or has no node."""
-    require(graph, PropertyGraph, "a method asks a PropertyGraph (as_graph makes one of NetworkX graphs, triples and tables)")
+    require(
+        graph,
+        PropertyGraph,
+        "a method asks a PropertyGraph (store.graph() gives one, and as_graph makes one of NetworkX graphs, triples and tables)",
+    )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
     kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))  # on the graph, as cached_property does, so that both go together

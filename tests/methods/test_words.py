@@ -255,6 +255,8 @@ def test_an_id_serves_as_name_where_there_is_none():
         lambda: edge_type_boost(BARE, ["a"], outgoing=0, incoming=0),
         lambda: edge_type_boost(BARE, ["a"], outgoing=-1),
         lambda: edge_type_boost(BARE, ["a"], "requires"),
+        lambda: trace_path(BARE, "a", "alone", types="requires"),
+        lambda: want_to(BARE, "cache", boost_types="requires"),
         lambda: classify_intent(None),
         lambda: classify_intent("a", most=0),
         lambda: classify_intent("a", threshold=-1),
