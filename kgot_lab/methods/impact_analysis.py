@@ -98,7 +98,8 @@ def impact_analysis(
     "forward" goes along the arrows, "backward" against them. With follow="dependants" the meaning of an edge type decides: forward leads to
     what depends on the node, whichever way that arrow points, backward to what it depends on, and other types are not followed.
     The critical path is the chain from the node to a leaf of the walk, a node from which it found nothing further, with the
-    greatest product of risks; ties by id. Raises UnknownName, and BadInput for a depth or for a weight that is not above 0.
+    greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has it, it would end after one edge: without weights
+    no factor is above 1.) Raises UnknownName, and BadInput for a depth or for a weight that is not above 0.
     """
     for name, value, known in (("direction", direction, tuple(_ARROWS)), ("way to follow edges", follow, ("arrows", "dependants"))):
         if value not in known:
