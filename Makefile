@@ -87,6 +87,7 @@ fire: $(VENV)/.test  ## hold stores, sandbox, readers and clients under random f
 bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/kgos_methods.py
 	$(BIN)/python benchmarks/statement_overhead.py
 	$(BIN)/python benchmarks/large_inputs.py
 	$(BIN)/python benchmarks/loop_overhead.py

@@ -24,7 +24,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"retrieval"}, {"pairs"}],
     [{"analogy"}],
     [{"memory"}, {"methods"}],
-    [{"memory.tables"}],
+    [{"memory.tables"}, {"methods.search"}],
     [{"memory.claims"}],
     [{"tools.web"}],
     [{"tools"}],

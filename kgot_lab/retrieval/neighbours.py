@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
+BOOST_ALONG, BOOST_AGAINST = 0.5, 0.3  # KG-OS, section 7: what a hit leads to helps more than what leads to it
+BOOST_SEEDS = 10  # hits that a walk starts from
 
 # --- the lanes --------------------------------------------------------------------------------------------------------
 
@@ -26,9 +29,9 @@ def boost(
     weight: float,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = 0.5,
-    incoming: float = 0.3,
-    seeds: int = 10,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
+    seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight * boost(d).
 
@@ -48,7 +51,12 @@ def boost(
         scores[boosted] += weight * boosts
         return fused(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
-    return Stage(_named("boost", f"{weight:g}", types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10)), step)
+    return Stage(
+        _named(
+            "boost", f"{weight:g}", types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+        ),
+        step,
+    )
 
 
 def around(
@@ -56,9 +64,9 @@ def around(
     start: Stage,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = 0.5,
-    incoming: float = 0.3,
-    seeds: int = 10,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
+    seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """What the first hits of another stage are linked to: the graph boost as a lane of its own.
 
@@ -67,11 +75,13 @@ def around(
     """
     lane = _boosts(graph, types, outgoing, incoming)
     keep = _counted(seeds)
-    name = _named("around", start.name, types, outgoing=(outgoing, 0.5), incoming=(incoming, 0.3), seeds=(seeds, 10))
+    name = _named(
+        "around", start.name, types, outgoing=(outgoing, BOOST_ALONG), incoming=(incoming, BOOST_AGAINST), seeds=(seeds, BOOST_SEEDS)
+    )
     return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
 
 
-def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = 10) -> Stage:
+def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS) -> Stage:
     """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard index with a seed.
 
     J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out; without any, 0.
@@ -94,7 +104,7 @@ def jaccard(graph: PropertyGraph, start: Stage, *, types: Collection[str] | None
 
         return replace(fused(ranking.query, ids, shared / united, ()), paths=Told(ids, told))
 
-    return Stage(_named("jaccard", start.name, types, seeds=(seeds, 10)), step)
+    return Stage(_named("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
 
 def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
@@ -102,20 +112,16 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
     links = Links.of(graph, types)
+    worth = np.tile((outgoing, incoming), len(graph.type_names))
 
     def step(ranking: Ranking) -> Ranking:
-        places, _ = neighbour_places(links.ends, links.rows(ranking))
-        rows, first, which = np.unique(links.ends.indices[places], return_index=True, return_inverse=True)
-        ways_out = np.bincount(which[links.outward(places)], minlength=len(rows))
-        ways_in = np.bincount(which, minlength=len(rows)) - ways_out
-        boosts = outgoing * ways_out + incoming * ways_in  # counted apart, so that equal boosts are equal to the last bit
-        if not boosts.any():
-            return Ranking(ranking.query, ())
+        boosts, first = links.boosts(links.rows(ranking), worth)
         kept = np.flatnonzero(boosts)
-        ids = [graph.ids[row] for row in rows[kept].tolist()]
-        steps = places[first[kept]].tolist()  # from the best seed
-        paths = Told(ids, lambda number: links.path([steps[number]]))
-        return replace(fused(ranking.query, ids, boosts[kept] / boosts.max(), ()), paths=paths)
+        if not kept.size:
+            return Ranking(ranking.query, ())
+        ids = [graph.ids[row] for row in kept.tolist()]
+        paths = Told(ids, lambda number: links.path([first[kept[number]]]))
+        return replace(fused(ranking.query, ids, boosts[kept], ()), paths=paths)
 
     return Stage("boost", step)
 
@@ -160,13 +166,40 @@ class Links:
     def distinct(self) -> Csr:
         """The neighbours of each row, each once."""
         size = np.int64(len(self.graph))
-        pairs = np.unique(self.origins * size + self.ends.indices)
+        pairs = each_once(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
     def outward(self, places: Places) -> NDArray[np.bool_]:
         """Which steps go along the edge's arrow."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
+
+    @cached_property
+    def edge_rows(self) -> Places:
+        """The row of the edge of each step."""
+        return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
+
+    @cached_property
+    def ways(self) -> Ints:
+        """How each step goes: twice the code of the edge's type, and one more where it goes against the arrow."""
+        against = ~self.outward(np.arange(len(self.ends.edges)))
+        return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
+
+    def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
+        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1; and the first such step.
+
+        That is a step from the earliest seed, or -1 where no step leads to the row.
+        """
+        places, _ = neighbour_places(self.ends, seeds)
+        values = worth[self.ways[places]]
+        places, values = places[values > 0], values[values > 0]
+        ends, size = self.ends.indices[places], len(self.graph)
+        boosts = np.zeros(size)
+        for value in np.unique(values):  # counted apart, so that equal boosts are equal to the last bit
+            boosts += value * np.bincount(ends[values == value], minlength=size)
+        first = np.full(size, -1, np.int32)
+        first[ends[::-1]] = places[::-1]  # backwards, so that the first is what stays
+        return boosts / (boosts.max(initial=0.0) or 1.0), first
 
     def row(self, id: str) -> int:
         """The row of a hit; raises BadInput when it is no node of the graph."""
@@ -219,6 +252,17 @@ def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
+
+
+def each_once(values: Places | Ints, below: int) -> Places:
+    """The different values among some, all from 0 to below a number, in order; np.unique, which hashes them, takes many times as long."""
+    if below <= 16 * len(values):
+        there = np.zeros(below, bool)
+        there[values] = True
+        return np.flatnonzero(there)
+    ordered: Places = np.sort(values).astype(np.int64, copy=False)
+    first: Places = ordered[np.diff(ordered, prepend=-1) != 0]
+    return first
 
 
 def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from kgot_lab.errors import BadInput, LabError, UnknownName, require
 from kgot_lab.retrieval.fusion import SCALES, scores_of, weighted
-from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.retrieval.presets import WEIGHTS, Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 
@@ -103,12 +103,11 @@ def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
     are taken as they are, so that a preset is that of presets.hybrid to the last bit. Raises BadInput when no lane has a weight.
     """
     weights: dict[str, float] = asdict(mix.weights)
-    counted = {name: weights[name] for name in given if name not in mix.off and weights[name] > 0}
+    counted = [name for name in given if name not in mix.off and weights[name] > 0]
     if not counted:
         raise BadInput(_why_nothing(given, mix))
-    total = sum(counted.values())
-    all_count = all(name in counted for name, weight in weights.items() if weight > 0)
-    return counted if all_count and math.isclose(total, 1, abs_tol=1e-9) else {name: weight / total for name, weight in counted.items()}
+    share: dict[str, float] = asdict(lane_weights(mix.weights, *counted))
+    return {name: share[name] for name in counted}
 
 
 def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:

@@ -112,7 +112,7 @@ class Beliefs:
 
     def sources(self) -> tuple[str, ...]:
         """Every source that was ever learnt from and not erased, in the order of their names."""
-        return tuple(source for (source,) in self.storage.rows(sql.SOURCES))
+        return tuple(source for (source,) in self.storage.rows(sql.CLAIM_SOURCES))
 
     def retracted_sources(self) -> frozenset[str]:
         """The sources that were retracted whole, and not taken back by an undo."""

@@ -66,10 +66,34 @@ def within(graph: PropertyGraph, filters: Mapping[str, object], *, declared: Col
         known = ~np.isnan(values)
         lacking[name] = sum(properties.get(name) is None for properties in graph.node_properties)
         no_number[name] = len(graph) - lacking[name] - int(known.sum())
-        slack = _TOLERANCE if low == high else 0.0
         complete = complete & known
-        kept = kept & (values >= (-np.inf if low is None else low - slack)) & (values <= (np.inf if high is None else high + slack))
+        kept = kept & inside(values, (low, high))
     return Within(kept, bounds, lacking, no_number, len(graph) - int(complete.sum()))
+
+
+def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+    """Which of some values lie within bounds, both inclusive; equal bounds have a tolerance of 1e-9 (decision C-D1), and NaN never does."""
+    low, high = bounds
+    slack = _TOLERANCE if low == high else 0.0
+    return np.asarray((values >= (-np.inf if low is None else low - slack)) & (values <= (np.inf if high is None else high + slack)))
+
+
+@dataclass(frozen=True)
+class DimensionColumn:
+    """The value of a dimension for each node, NaN where it has none, and the rows of nodes where it is something else than a number."""
+
+    values: NDArray[np.float64]
+    odd: tuple[int, ...]
+
+
+def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
+    """The values of a dimension; raises UnknownName for one that no node has."""
+    values = values_of(graph, name)
+    odd = tuple(row for row in np.flatnonzero(np.isnan(values)).tolist() if graph.node_properties[row].get(name) is not None)
+    if not odd and np.isnan(values).all():
+        known = {key for properties in graph.node_properties for key, value in properties.items() if not math.isnan(as_number(value))}
+        raise UnknownName("dimension", name, known)
+    return DimensionColumn(values, odd)
 
 
 def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
@@ -140,7 +164,7 @@ def _pair(name: str, given: object) -> Bounds:
     elif isinstance(given, tuple | list) and len(given) == 2:
         low, high = given
     else:
-        raise BadInput(f"the bounds of {name!r} are a pair (low, high), None for no bound, not {described_value(given)}")
+        raise BadInput(f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {described_value(given)}")
     if any(bound is not None and math.isnan(as_number(bound)) for bound in (low, high)):
         raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")
     if low is not None and high is not None and low > high:

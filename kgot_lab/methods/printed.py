@@ -1,0 +1,104 @@
+"""How the answer of a method is looked at: a table with its reasons as text and as HTML, and a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from kgot_lab.errors import NotInstalled
+from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 10  # rows that are printed
+_WIDE = 70  # letters of a cell
+
+
+class NodeHit(NamedTuple):
+    """A node that a method found: its score, higher is better, and why it is here."""
+
+    id: str
+    name: str
+    type: str
+    score: float
+    why: str = ""
+
+
+class MethodResult:
+    """What a method found. Rows are what `frame` has in full; `why` are sentences, also on what was not found."""
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+    why: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What was asked and how much was found, in a line."""
+        raise NotImplementedError
+
+    def rows(self) -> Sequence[tuple[Any, ...]]:
+        """The answer as rows, one value for each of COLUMNS."""
+        raise NotImplementedError
+
+    @property
+    def ids(self) -> list[str]:
+        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of it."""
+        return [str(row[0]) for row in self.rows()]
+
+    def frame(self) -> pd.DataFrame:
+        """The rows as a data frame; raises NotInstalled without pandas."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise NotInstalled("lab", "pandas") from None
+        return pd.DataFrame(list(self.rows()), columns=list(self.COLUMNS))
+
+    def __repr__(self) -> str:
+        lines = [f"<{self._grid().text}"] if self.rows() else [f"<{harmless(self.title)}"]
+        return "\n".join([*lines, *self._notes()]) + ">"
+
+    def _repr_html_(self) -> str:
+        return "".join([self._grid().html, *(f"<div>{escaped_cell(note)}</div>" for note in self._notes())])
+
+    def _grid(self) -> Grid:
+        shown = self.rows()[:_SHOWN]
+        return Grid(self.title, self.COLUMNS, tuple(tuple(Cell(_told(value)) for value in row) for row in shown), words=True)
+
+    def _notes(self) -> list[str]:
+        left = len(self.rows()) - _SHOWN
+        return [f"… and {counted(left, 'row')} more; frame() has all"] * (left > 0) + [harmless(each) for each in self.why]
+
+
+@dataclass(frozen=True, repr=False)
+class NodesFound(MethodResult):
+    """Nodes from best to worst, ties broken by id, and what they were asked for."""
+
+    asked: str
+    nodes: tuple[NodeHit, ...]
+    why: tuple[str, ...] = ()
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "type", "score", "why")
+
+    @property
+    def title(self) -> str:
+        return f"{self.asked}: {counted(len(self.nodes), 'node')}"
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The score of each node found, by id."""
+        return {node.id: node.score for node in self.nodes}
+
+    def rows(self) -> Sequence[NodeHit]:
+        return self.nodes
+
+
+def _told(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, tuple | list):
+        value = ", ".join(map(str, value))
+    text = "" if value is None else str(value)
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"

@@ -1,0 +1,85 @@
+"""The search that combines the others: it finds what a query is after, invokes what that calls for, and says why (KG-OS, method 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.errors import BadInput, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.methods.can_it import limitations_of
+from kgot_lab.methods.classify_intent import classify_intent
+from kgot_lab.methods.dimension_filter import bounds_of, rows_within
+from kgot_lab.methods.index import index_of
+from kgot_lab.methods.search.configuration import RetrievalConfig
+from kgot_lab.methods.search.expansion import expanded
+from kgot_lab.methods.search.invoking import after_ranking, before_ranking
+from kgot_lab.methods.search.lanes import SearchAsked, ranked_by_lanes
+from kgot_lab.methods.search.results import Invoked, ScoredNode, SearchResult
+from kgot_lab.methods.search.several import MergedHit, SeveralGraphs, merged_hits
+from kgot_lab.retrieval.fusion import by_maximum, scores_of
+from kgot_lab.types import Ranking
+
+_Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]  # of each lane: what it adds to a node, and the paths
+
+
+def intent_search(
+    graph: PropertyGraph | SeveralGraphs, query: str, *, config: RetrievalConfig | None = None, embedder: Embedder | None = None
+) -> SearchResult:
+    """The nodes that answer a query: score = alpha * embedding + beta * text + gamma * graph + delta * intent, each lane over its maximum.
+
+    Without an embedder the weights of the other lanes grow in proportion. The intent lane counts only where an intent reaches the
+    threshold, delta times its confidence (decisions C-O4, C-O6), or where a goal mapping matches. Graph: what the ten best by meaning and
+    words are linked to. What the purpose of the query calls for is invoked besides: want_to, can_it and compose_for, whose nodes go into
+    the intent lane, or of the best node impact_analysis, similar_to and explore_smart. Raises BadInput and UnknownName.
+    """
+    require(query, str, "a query is a text")
+    if not query.strip():
+        raise BadInput("the query is blank; ask something")
+    config = config or RetrievalConfig()
+    require(config, RetrievalConfig, "config is a RetrievalConfig")
+    several = graph if isinstance(graph, SeveralGraphs) else None
+    index = index_of(graph.graph if isinstance(graph, SeveralGraphs) else graph)
+    intents = classify_intent(query, threshold=config.intent_threshold)
+    trace = [Invoked("classify_intent", "every query", f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}")]
+    kept = np.ones(len(index.graph), bool)
+    if config.dimension_filters:
+        kept, told = rows_within(index, bounds_of(config.dimension_filters))
+        trace.append(Invoked("dimension_filter", "the configuration has filters", "; ".join(told)))
+    word, mapping = config.mapping_for(query) or ("", None)
+    if mapping:
+        trace.append(Invoked("goal mapping", f"the query says {word!r}", f"follows {', '.join(mapping.boost_types) or 'all edges'}"))
+    answers, found, told_before = before_ranking(index.graph, query, intents, (mapping and mapping.boost_types) or None)
+    ranking, weights, told_lanes = ranked_by_lanes(index, SearchAsked(query, intents, mapping, kept, found), config, embedder)
+    trace += [*told_before, *told_lanes]
+    hits = merged_hits(several, index, ranking, config.limit)
+    rows = [index.graph.row(id) for id, *_ in hits]
+    parts = {lane.system: (_added(weight, lane), lane.paths) for weight, lane in ranking.lanes}
+    nodes = tuple(_scored(index.names[row], index.kinds[row], hit, parts) for row, hit in zip(rows, hits, strict=True))
+    cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
+    neighbours, edges, told_expansion = expanded(index, cited, config, kept)
+    limitations = limitations_of(index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)])
+    later, told_after = after_ranking(index.graph, nodes[0].id if nodes else "", intents)
+    trace += [*told_expansion, *told_after]
+    if not nodes:
+        trace.append(
+            Invoked("result", "nothing was found", "no lane found a node" + " within the filters" * bool(config.dimension_filters))
+        )
+    named = {index.graph.ids[row]: those for row, those in limitations.items()}
+    return SearchResult(query, intents, nodes, neighbours, edges, named, answers | later, weights, tuple(trace), ranking, index.graph)
+
+
+def _added(weight: float, lane: Ranking) -> dict[str, float]:
+    """What a lane adds to each node: its weight times the score over the largest."""
+    return dict(zip(lane.ids, (weight * by_maximum(scores_of(lane))).tolist(), strict=True))
+
+
+def _scored(name: str, kind: str, hit: MergedHit, parts: _Parts) -> ScoredNode:
+    id, score, sources = hit
+    added = {lane: found.get(id, 0.0) for lane, (found, _) in parts.items()}
+    method = "+".join(lane for lane, value in added.items() if value > 0)
+    path = next((paths[id] for _, paths in parts.values() if id in paths), "")
+    meaning, text, graph, intent = (added.get(lane, 0.0) for lane in ("embedding", "text", "graph", "intent"))
+    return ScoredNode(id, name, kind, score, method, meaning, text, graph, intent, path, sources)
