@@ -49,7 +49,7 @@ def new_sentences(documents: Iterable[Document], store: Store) -> list[PlacedSen
             edges = said_under(title, store)
             there[title] = {support for edge in edges for support in noted(edge.properties)}
             taken[title] = max((_number_of(edge.target) for edge in edges), default=0)  # some before it may have been retracted
-        for number, text in enumerate(sentences(" ".join(document.text.split()))):
+        for number, text in enumerate(" ".join(piece.split()) for piece in sentences(document.text)):
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))
                 taken[title] += 1

@@ -41,6 +41,13 @@ def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_ther
     store.close()
 
 
+def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_is_only_broken_goes_on() -> None:
+    store = open_store("in_memory")
+    notes = Document("d1", "The mill is\nold.\n\nContact\n\nUte Alander runs it.", "Notes")
+    assert [each.text for each in new_sentences([notes], store)] == ["The mill is old.", "Contact", "Ute Alander runs it."]
+    store.close()
+
+
 def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_nine() -> None:
     store = open_store("in_memory")
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
