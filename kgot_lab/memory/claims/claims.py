@@ -202,6 +202,14 @@ class Claims(Beliefs):
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
         return tuple(NotedAnswer(id, text, moment(at)) for id, text, at in rows)
 
+    def noted_answers(self) -> dict[NotedAnswer, tuple[Triple, ...]]:
+        """The answers that were noted, the earliest first, with the facts that each rests on, whether these hold or not."""
+        found: dict[NotedAnswer, tuple[Triple, ...]] = {}
+        for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
+            answer = NotedAnswer(id, text, moment(at))
+            found[answer] = (*found.get(answer, ()), Triple(*fact))
+        return found
+
     def history(self, claim: str) -> tuple[Stood, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""
         self._require_claim(claim)
