@@ -104,6 +104,18 @@ def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
     assert nowhere.code == 1 and "nothing was learnt from 'nowhere'" in nowhere.err
 
 
+def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_lab, asked_once):
+    """The text goes from the memory's files; the trace is the run's, and is found by the name that is told."""
+    text = b"was born in London in 1815"
+    assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0  # what counts for nothing is erased as well
+    ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
+    (run,) = json.loads(ran.out)["runs"]
+    assert f"may still stand in the traces and tapes of {run}" in ran.err
+    assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
+    with Path("first.jsonl").open() as trace:
+        assert f"run {json.loads(trace.readline())['run']}" == run and text in Path("first.jsonl").read_bytes()
+
+
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
     with openai_server(*replies(*FIRST, *REST)) as server:
         ran = kgot_lab(*asking(server, "--memory", "memory.db", "--trace", "run.jsonl", "--max-calls", 5))

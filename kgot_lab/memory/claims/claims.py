@@ -188,6 +188,10 @@ class Claims(Beliefs):
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
 
+    def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
+        """Every claim of a fact as it was learnt, whether it counts or not, in the order of their ids."""
+        return claims_by_id(self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})])
+
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """The ids of the claims, whether they count or not, that begin with some letters."""
         letters = plain_text(beginning, "how an id begins")

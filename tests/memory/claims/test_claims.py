@@ -90,6 +90,13 @@ def test_answers_are_told_with_the_facts_that_they_rest_on_whether_these_hold_or
     assert [answer.id for answer in memory.noted_answers()] == ["what?"]
 
 
+def test_every_claim_of_a_fact_is_told_whether_it_counts_or_not(memory):
+    memory.learn([said("Ada knows Charles", "book"), said("Ada knows Charles", "letter", confidence=0.5), said("Ada wrote notes", "book")])
+    memory.retract_source("book")
+    assert {claim.source for claim in memory.claims_on(fact("Ada knows Charles"))} == {"book", "letter"}
+    assert memory.supports_of(fact("Ada knows Charles")) == () == memory.claims_on(fact("no such fact"))
+
+
 def test_learning_a_source_again_changes_nothing(memory):
     claims = [said("Ada born_in London", "book", span=Span(3, 9, "in London")), inferred("x y z", "Ada born_in London", confidence=0.2)]
     first = memory.learn(claims)
