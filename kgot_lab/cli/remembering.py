@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import as_typed
@@ -76,7 +75,8 @@ def time_given(text: str) -> datetime:
 
 @memories.callback()
 def memory(
-    context: typer.Context, file: Annotated[Path, typer.Argument(help="a file of claims, as `kgot-lab ask --memory FILE` makes it")]
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME")],
 ) -> None:
     """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
     context.obj = file
@@ -207,7 +207,7 @@ def erase_for_good(
         named = "" if source is None else _source_named(claims, source)
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
         runs = _runs_that_read(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
-        if not yes and not typer.confirm(harmless(f"Erase {what} from {context.obj} for good?"), err=True):
+        if not yes and not typer.confirm(harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True):
             raise BadInput("nothing was erased")
         told = claims.erase_source(named, by=BY_COMMAND) if meant is None else claims.erase_fact(meant, by=BY_COMMAND)
     result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers, "runs": runs}
