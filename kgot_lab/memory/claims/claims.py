@@ -18,6 +18,7 @@ from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.undoing import undo_change
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimStorage
+from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Triple
 
 
@@ -152,6 +153,11 @@ class Claims(Beliefs):
             if cardinality not in open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
             return change.number
+
+    def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
+        """Declare the relations that a vocabulary says are single; those of them that were not so before."""
+        with self.storage.changing():
+            return tuple(name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None)
 
     def propose_merges(self) -> tuple[MergeProposal, ...]:
         """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
