@@ -38,6 +38,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experiments.competence"}],  # makes its names as recall does
     [
         {"experiments.certificates"},
+        {"experiments.junk"},
         {"experiments.briefings"},
         {"experiments.town"},
     ],  # simulate as competence does; the first changes what pays asks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +15,7 @@ from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.stores.opening import resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
+_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")  # as libpq takes it: host=… dbname=…
 
 
 def open_tables(layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None) -> TableStorage:
@@ -47,6 +49,8 @@ def opened_at(
             raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolved(place)
         return on_server(place)
+    if isinstance(place, str) and _IN_PAIRS.match(place):  # else a file would be made whose name may be a password
+        raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs")
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():
