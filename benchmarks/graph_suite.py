@@ -12,17 +12,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "methods"
-ABOUT = (
-    "KGLite (kkollsga/kglite, BENCHMARKS.md, 280,774 edges, an Apple computer) publishes for loading 13.7 ms (rustworkx), 17.5 (igraph), "
-    "39.7 (KGLite) and 221 (NetworkX), and for its six walks together 2.9 (igraph), 8.0 (NetworkX), 8.5 (rustworkx) and 16.8 (KGLite). "
-    "Its igraph and rustworkx load the edges of two of the seven types, without properties; both ways of loading stand here. What is ours "
-    "walks in the columns that the methods walk in; the shortest paths are those of `trace_path`, which names every edge."
-)
 
 
 def measured_at(times: int, rounds: int, without: list[str]) -> dict[str, Any]:
@@ -59,15 +52,17 @@ def main() -> None:
     if min(given.times) < 1 or given.rounds < 1:
         parser.error("--times and --rounds are 1 or more")
     from kgot_lab.experiments.beside.paired import machine_of
-    from kgot_lab.experiments.beside.report import written_report
+    from kgot_lab.experiments.beside.report import write_size, written_report
 
-    about = machine_of("numpy", "networkx", "rustworkx", "igraph") | {"rounds": given.rounds, "note": given.note}
-    print(about)
-    sizes = [measured_at(times, given.rounds, given.without) for times in given.times]
+    for times in given.times:
+        about = machine_of("numpy", "networkx", "rustworkx", "igraph") | {"rounds": given.rounds, "note": given.note}
+        print(about)
+        found = {"machine": about, **measured_at(times, given.rounds, given.without)}
+        if not given.dry:
+            RESULTS.mkdir(parents=True, exist_ok=True)
+            write_size(RESULTS / "suite.json", found)
     if given.dry:
         return
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "suite.json").write_text(json.dumps({"machine": about, "about": ABOUT, "sizes": sizes}, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "report.md").write_text(written_report(RESULTS), encoding="utf-8")
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -69,16 +68,17 @@ def main() -> None:
     if min(given.times) < 1 or given.rounds < 1:
         parser.error("--times and --rounds are 1 or more")
     from kgot_lab.experiments.beside.paired import machine_of
-    from kgot_lab.experiments.beside.report import written_report
+    from kgot_lab.experiments.beside.report import write_size, written_report
 
-    if not given.table:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for times in [] if given.table else given.times:
         about = machine_of("numpy", "networkx", "rustworkx", "igraph") | {"rounds": given.rounds, "note": given.note}
         print(about)
-        sizes = [measured_at(times, given.rounds, given.without) for times in given.times]
-        if given.dry:
-            return
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        (RESULTS / "scale.json").write_text(json.dumps({"machine": about, "sizes": sizes}, indent=1) + "\n", encoding="utf-8")
+        found = {"machine": about, **measured_at(times, given.rounds, given.without)}
+        if not given.dry:
+            write_size(RESULTS / "scale.json", found)
+    if given.dry:
+        return
     (RESULTS / "report.md").write_text(written_report(RESULTS), encoding="utf-8")
 
 

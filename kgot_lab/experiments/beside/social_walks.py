@@ -41,6 +41,8 @@ class OurWalker(Walker):
         return self.links.indices[neighbour_places(self.links, np.array(seeds, np.int32))[0]]
 
     def hops(self, seeds: list[int], most: int) -> PeopleFound:
+        if most == 1:  # nobody knows himself, so that nothing has to be remembered
+            return frozenset(self._ends(seeds).tolist())
         return frozenset(_reached(self.links, seeds, most, len(self.graph)).tolist())
 
     def young(self, seeds: list[int]) -> PeopleFound:

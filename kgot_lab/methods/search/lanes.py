@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.methods.classify_intent import Intents
 from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.methods.search.intent_lane import dimension_boosts, from_methods, intent_scores
+from kgot_lab.methods.search.meant import Meant
 from kgot_lab.methods.search.results import Invoked
 from kgot_lab.retrieval.fusion import columns, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, Told
@@ -32,7 +32,7 @@ class SearchAsked(NamedTuple):
 
 
 def ranked_by_lanes(
-    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, embedder: Embedder | None
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked]]:
     """The fused ranking of the lanes, what each weighed in the end, and what was done; raises BadInput where no lane weighs anything."""
     lanes: dict[str, Ranking] = {}
@@ -40,9 +40,9 @@ def ranked_by_lanes(
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
         trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", f"{len(lanes['text'].hits):,} nodes"))
-    if "embedding" in config.lanes and embedder is not None:
-        lanes["embedding"] = _kept(index, index.meaning(embedder).search(asked.query), asked.kept, "embedding")
-        trace.append(Invoked("embedding", f"cosine of the vectors of {embedder.name}", f"{len(lanes['embedding'].hits):,} nodes"))
+    if "embedding" in config.lanes and meant is not None:
+        lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
+        trace.append(Invoked("embedding", meant.told, f"{len(lanes['embedding'].hits):,} nodes"))
     elif "embedding" in config.lanes:
         trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.lanes:
