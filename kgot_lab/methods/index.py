@@ -51,12 +51,14 @@ class GraphIndex(NodeTexts):
     # --- nodes ---
 
     def row(self, id: str) -> int:
-        """The row of a node; raises UnknownName with the ids that are near, by their letters or by the name of the node."""
+        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the node is called."""
         try:
             return self.graph.row(id)
         except UnknownName:
             pass
-        called = {each: row for row, each in reversed(list(enumerate(self.names)))} | {each: row for row, each in enumerate(self.graph.ids)}
+        alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}  # in files of others a label is a name
+        called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
+        called |= {each: row for row, each in enumerate(self.graph.ids)}
         folded = {each.casefold(): row for each, row in called.items()}
         near = get_close_matches(str(id)[:60].casefold(), folded, n=5)
         ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))

@@ -22,6 +22,7 @@ from kgot_lab.methods.search.meant import lane_of_meaning
 from kgot_lab.methods.search.results import Invoked, ScoredNode, SearchResult
 from kgot_lab.methods.search.several import MergedHit, SeveralGraphs, merged_hits
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
+from kgot_lab.text.words import searched_words
 from kgot_lab.types import Ranking
 
 _Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]  # of each lane: what it adds to a node, and the paths
@@ -73,11 +74,16 @@ def intent_search(
     later, told_after = after_ranking(index.graph, nodes[0].id if nodes else "", intents)
     trace += [*told_expansion, *told_after]
     if not nodes:
-        trace.append(
-            Invoked("result", "nothing was found", "no lane found a node" + " within the filters" * bool(config.dimension_filters))
-        )
+        trace.append(Invoked("result", "nothing was found", _nothing(query, config)))
     named = {index.graph.ids[row]: those for row, those in limitations.items()}
     return SearchResult(query, intents, nodes, neighbours, edges, named, answers | later, weights, tuple(trace), ranking, index.graph)
+
+
+def _nothing(query: str, config: RetrievalConfig) -> str:
+    """Why a search has no result: its words, and the filters."""
+    words = ", ".join(dict.fromkeys(searched_words(query)))
+    within = " within the filters" * bool(config.dimension_filters)
+    return f"no lane found a node{within}; " + (f"words looked for: {words}" if words else "the query has no word but stop words")
 
 
 def _added(weight: float, lane: Ranking) -> dict[str, float]:
