@@ -16,6 +16,7 @@ from kgot_lab.embedding.embedder import Matrix
 
 SEED = 16
 ENTRIES = 1_000  # of the log
+_TOGETHER = 2_000  # that are put in one change
 _LEADS = {  # what an NPC's relationship is, by the type of what it leads to
     "npc": ("KNOWS", "CHILD_OF", "EMPLOYED_BY"),
     "location": ("LOCATED_AT",),
@@ -63,10 +64,13 @@ def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: i
         other = chance.choice(made)
         tie = Relationship(chance.choice(npcs).id, other.id, chance.choice(_LEADS[other.type]))
         told[tie.key] = tie
-    layers.world.add(made, told.values())
+    layers.world.add(made)
+    ties = list(told.values())
+    for start in range(0, len(ties), _TOGETHER):
+        layers.world.add([], ties[start : start + _TOGETHER])
     ids = [each.id for each in npcs]
     layers.log.append(LogEntry(f"session {n % 10}", f"gold {n}", tuple(chance.sample(ids, 3)), chance.choice(ids)) for n in range(ENTRIES))
-    for start in range(0, chunks, 1_000):
-        numbers = range(start, min(chunks, start + 1_000))
+    for start in range(0, chunks, _TOGETHER):
+        numbers = range(start, min(chunks, start + _TOGETHER))
         layers.chunks.add(Chunk(chance.choice(made).id, f"told of {n}", None if n % 4 else (chance.choice(ids),), id()) for n in numbers)
     return ids
