@@ -116,7 +116,6 @@ def questions(layers: Any, engine: str, npc: str) -> Timed:
 
 def changes(world: Any, npc: str, number: int) -> Timed:
     """What is timed of changes: each is on the disk when it returns."""
-    from kgot_lab.domains.npc import statements as sql
     from kgot_lab.domains.npc.rows import attributes_text, uuids
     from kgot_lab.domains.npc.things import Entity, Relationship
 
@@ -130,9 +129,9 @@ def changes(world: Any, npc: str, number: int) -> Timed:
             world.storage.rows(statement, row)
 
     return {
-        "upsert an entity, bare": lambda: bare(sql.PUT_ENTITY, entity),
+        "upsert an entity, bare": lambda: bare(world.storage.statements.put_entity, entity),
         "upsert an entity": lambda: world.add_entity(one),
-        "upsert a relationship, bare": lambda: bare(sql.PUT_RELATIONSHIP, tie),
+        "upsert a relationship, bare": lambda: bare(world.storage.statements.put_relationship, tie),
         "upsert a relationship": lambda: world.add_relationship(Relationship(npc, npc, f"TYPE_{number % 7}")),
     }
 
@@ -140,9 +139,9 @@ def changes(world: Any, npc: str, number: int) -> Timed:
 def bulk(world: Any, npcs: Sequence[str]) -> dict[str, float]:
     """The milliseconds that BULK relationships of a new type take, put in one change."""
     from kgot_lab.domains.npc.things import Relationship
-    from kgot_lab.experiments.town.made import SEED
+    from kgot_lab.experiments.town.made import WORLD_SEED
 
-    chance = random.Random(SEED + 1)
+    chance = random.Random(WORLD_SEED + 1)
     new = [Relationship(one, other, "OWES") for one, other in (chance.sample(list(npcs), 2) for _ in range(BULK))]
     return summary([milliseconds(lambda: world.add([], new))])
 
@@ -170,7 +169,7 @@ def searched(chunks: Any, asked: Sequence[str], effort: int | None) -> tuple[lis
 def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     """The median and the 95th percentile of each question, in a world of some size on an engine."""
     from kgot_lab.domains.layers.memory import WorldLayers
-    from kgot_lab.experiments.town.made import SEED, Directions, made_world
+    from kgot_lab.experiments.town.made import WORLD_SEED, Directions, made_world
 
     took: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_npc_") as folder, opened(engine, Path(folder)) as (world, counted):
@@ -179,7 +178,7 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
         npcs = made_world(layers, size["entities"], size["relationships"], size["chunks"])
         filled = round(time.perf_counter() - began, 1)
         counted()
-        chance, sees = random.Random(SEED), []
+        chance, sees = random.Random(WORLD_SEED), []
         for npc in (chance.choice(npcs) for _ in range(times)):
             sees.append(len(world.visible_subgraph(npc).entities))
             for name, ask in (questions(layers, engine, npc) | changes(world, npc, len(sees))).items():

@@ -14,7 +14,7 @@ from kgot_lab.domains.layers.things import Chunk, LogEntry
 from kgot_lab.domains.npc.things import Entity, Relationship
 from kgot_lab.embedding.embedder import Matrix
 
-SEED = 16
+WORLD_SEED = 16
 ENTRIES = 1_000  # of the log
 _TOGETHER = 2_000  # that are put in one change
 _LEADS = {  # what an NPC's relationship is, by the type of what it leads to
@@ -39,7 +39,7 @@ class Directions:
         self.dimension, self.inner = dimension, inner or dimension
         self.name = f"directions that vary in {self.inner} of {dimension}"
         self.digest = hashlib.sha256(self.name.encode()).hexdigest()
-        self._across = np.random.default_rng(SEED).standard_normal((self.inner, dimension))
+        self._across = np.random.default_rng(WORLD_SEED).standard_normal((self.inner, dimension))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """A row of length 1 for each text."""
@@ -51,7 +51,7 @@ class Directions:
 
 def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: int) -> list[str]:
     """Make a world of so many things in an empty one; the ids of its NPCs."""
-    chance = random.Random(SEED)
+    chance = random.Random(WORLD_SEED)
 
     def id() -> str:
         return str(UUID(int=chance.getrandbits(128), version=4))

@@ -8,7 +8,8 @@ from itertools import pairwise, permutations
 import networkx as nx
 import pytest
 
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.review import WorldReview
+from kgot_lab.domains.npc.things import Entity, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
 
@@ -51,7 +52,9 @@ def test_a_path_is_a_shortest_one_within_its_bound_and_the_same_each_time(world,
 
 
 def test_what_was_rejected_leads_nowhere(world, ring):
-    world.storage.rows("UPDATE relationships SET standing = 'rejected' WHERE rel_type = 'OWNS'")
+    for each in ring.values():
+        for owned in world.get_relationships(each.id, RelationshipFilter(types=("OWNS",))):
+            WorldReview(world).reject(owned)
     assert reached(world, ring["a"], 2) == [("b", 1), ("c", 2)]
     assert len(world.find_path(ring["a"].id, ring["d"].id)) == 4
 
