@@ -33,6 +33,8 @@ from kgot_lab.memory.claims.claim import plain_text, probability
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.types import Json
 
+_FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
+
 
 class NpcWorld(EntityGraph):
     """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight` is for those in it.
@@ -144,10 +146,13 @@ class NpcWorld(EntityGraph):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Who is within so many steps, the nearest first, in one question to tables; raises BadInput where the start is not there."""
+        """Who is within so many steps, the nearest first; raises BadInput where the start is not there.
+
+        Tables are asked once for a few steps, and a level at a time for more.
+        """
         fit_direction(direction)
         id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
-        if reached_from := self.storage.statements.reached_from:
+        if (reached_from := self.storage.statements.reached_from) and depth <= _FEW:
             rows = self.storage.rows(
                 reached_from(direction, types), {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})}
             )
