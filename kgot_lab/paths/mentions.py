@@ -62,6 +62,11 @@ def place_under(title: str, number: int) -> str:
     return f"{title} §{number}"
 
 
+def title_at(node: str) -> str:
+    """The title that a node stands under where it stands for a sentence; the node itself otherwise."""
+    return node.rpartition(" §")[0] if is_place(node) else node
+
+
 def is_place(node: str) -> bool:
     """Whether a node stands for a sentence under a title."""
     return bool(_number_of(node))

@@ -72,6 +72,17 @@ def routes_of(rows: Iterable[Json]) -> list[Route]:
     return sorted(found, key=lambda route: -route.worth)  # equal ones stay in the order of the rows
 
 
+def within_tokens(facts: Iterable[tuple[str, str, str]], budget: int) -> tuple[tuple[str, str, str], ...]:
+    """The first of some facts that fit in a budget of tokens, and no fewer than one."""
+    kept: list[tuple[str, str, str]] = []
+    for fact in facts:
+        budget -= tokens(" ".join(fact)) + 1
+        if kept and budget < 0:
+            break
+        kept.append(fact)
+    return tuple(kept)
+
+
 def _route(rows: list[Mapping[str, Json]]) -> Route:
     best = rows[0]
     start, end = best["start"], best.get("end") or ""

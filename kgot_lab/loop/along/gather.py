@@ -13,21 +13,22 @@ from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
-from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_at, title_of
 from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.types import Document
+from kgot_lab.types import Document, Edge
 
-_RECALLED = 12  # names that the graph finds for a question
+_RECALLED = 12  # names that the graph finds for a question, and titles that are then known
+_STEPS = 2  # on from those titles, as many as a search by names takes
 _READ_FOR_FACTS = 4  # sentences
 _NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
-    """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
+    """What a graph that the run began with says near the question: the sentences under the names it finds for it, and where these lead."""
     if not run.store.schema().nodes:
         return
     named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
@@ -35,6 +36,30 @@ def recall(run: Loop, walk: PathWalk) -> None:
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
         know(run, walk, title)
+    for _ in range(_STEPS):
+        titles = _recalled_from(run, walk, titles)
+    walk.named = tuple(name for name in named if any(is_typed(edge) for edge in run.store.neighbours(name)))
+
+
+def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
+    """The titles one step on from some, by what their sentences mention or a typed fact says, whose sentences are then known too."""
+    found: list[str] = []
+    for title in titles:
+        places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
+        edges = [edge for node in (title, *places) for edge in run.store.neighbours(node)]
+        ends = dict.fromkeys(title_at(end) for edge in edges for end in (edge.target, edge.source))
+        for name in (name for name in ends if name not in walk.standing and said_under(name, run.store)):
+            if len(walk.standing) >= _RECALLED:
+                return found
+            walk.standing[name] = walk.standing[title] * _NAMED_LATER
+            know(run, walk, name)
+            found.append(name)
+    return found
+
+
+def is_typed(edge: Edge) -> bool:
+    """Whether an edge is a fact of its own, and not what writing by rule puts between titles, sentences and names."""
+    return edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
 
 
 def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
@@ -119,7 +144,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     }
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
     shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
-    if _were_read(run, shown):
+    if not shown or _were_read(run, shown):
         return
     how = How("facts", temperature=run.limits.temperature)
     text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text

@@ -50,6 +50,7 @@ class PathWalk:
     standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
     found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
     passages: tuple[Document, ...] = ()  # that the question itself found, the best first
+    named: tuple[str, ...] = ()  # names of the question with typed facts in the graph that the run began with
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
     split: bool = False  # whether the question was split into hops

@@ -12,7 +12,7 @@ from kgot_lab.graph.supports import noted
 from kgot_lab.loop.along.apart import compare_apart, hop_by_hop
 from kgot_lab.loop.along.gather import fetch, next_look_ups, recall, write_path_facts
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
-from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, read_widely
+from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, read_facts, read_widely
 from kgot_lab.loop.events import Answered, Chose, Forced, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.run import Loop, Steps
@@ -32,7 +32,7 @@ def along(run: Loop) -> Steps[None]:
     walk = PathWalk(_minilm())
     recall(run, walk)
     while True:
-        if walk.sentences:
+        if walk.sentences or walk.named:
             yield from _answers(run, walk)
             best = walk.best
             if best is not None and walk.is_sure(run.limits.sure):
@@ -76,7 +76,7 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
             walk.answered.append(compared)
         if walk.is_sure(limits.sure):
             return
-    own, routes = yield from paths_read(run, walk, question, walk.starts)
+    own, routes = (yield from paths_read(run, walk, question, walk.starts)) if walk.sentences else ({}, [])
     things = walk.named_in(question) if form == "choice" else []
     fresh = [route for route in (each.within(limits.path_tokens, own) for each in routes) if route.text not in walk.read]
     for route in fresh[: limits.paths]:
@@ -95,6 +95,10 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
                 return
     if not limits.paths and not walk.answered:
         walk.answered.append((yield from read_widely(run, walk, own, things)))
+    if names := walk.named:  # typed facts without the sentences that say them come last
+        walk.named = ()
+        if (told := (yield from read_facts(run, names))) is not None:
+            walk.answered.append(replace(told, trust=_LATER if walk.answered else 1.0))
 
 
 def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
@@ -120,7 +124,11 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
 
 
 def _edges(run: Loop, route: Route) -> list[Edge]:
-    """The edges of a route that its sentences stand on."""
+    """The edges of a route that its sentences stand on, or of its facts where it has no sentences."""
+    if not route.sentences:
+        facts = dict.fromkeys(route.facts)
+        edges = {(edge.source, edge.type, edge.target): edge for name, _, _ in facts for edge in run.store.neighbours(name)}
+        return [edges[fact] for fact in facts if fact in edges]
     places = {sentence.place for sentence in route.sentences}
     titles = dict.fromkeys(sentence.title for sentence in route.sentences)
     return [edge for title in titles for edge in said_under(title, run.store) if edge.target in places]

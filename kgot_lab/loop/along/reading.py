@@ -12,8 +12,9 @@ from kgot_lab.loop.events import Parsed, Refused
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.paths.few import answer_in, checked_answer, few_prompt, passage_lines
 from kgot_lab.paths.form import none_of, unfit
-from kgot_lab.paths.routes import Route, routes_of
+from kgot_lab.paths.routes import Route, routes_of, within_tokens
 from kgot_lab.paths.worth import SCALE, STANDING, worths
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import readers
 from kgot_lab.types import Prompt, Rows
 
@@ -83,6 +84,22 @@ def read_widely(run: Loop, walk: PathWalk, own: Mapping[str, float], things: Seq
     route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
     read = yield from read_along(run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages))
     return replace(read, routes=(route.saying(read.text),))
+
+
+def read_facts(run: Loop, names: Sequence[str]) -> Steps[PathAnswer | None]:
+    """The answer that the typed facts within two steps of some names give; None where the graph has none."""
+    statement = run.store.dialect.about(list(names), 2)
+    try:
+        found = run.store.read(statement)
+    except QueryFailed as error:
+        yield run.happened(Refused, statement=statement, reason=error.reason, writing=False)
+        return None
+    event = read_event(run, run.store, statement, found)
+    yield event
+    rows = (row for row in event.grounded if isinstance(row, Mapping) and row.get("relation") not in (SAYS_SENTENCE, MENTIONS_NAME))
+    facts = dict.fromkeys((str(row["subject"]), str(row["relation"]), str(row["object"])) for row in rows)
+    kept = within_tokens(list(facts), run.limits.row_tokens)
+    return (yield from read_along(run, run.state.question, (Route(names[0], "", "", 0.0, (), facts=kept),))) if kept else None
 
 
 def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
