@@ -45,7 +45,7 @@ def all_found(question: str, things: Sequence[str]) -> bool:
 
 
 def _is_choice(left: str, right: str) -> bool:
-    """Whether an "or" with a thing on one side offers what stands on the other: "§0 or the mill" does, "is §0 an oak or a pine" does not."""
+    """Whether an "or" offers one of two: "§0 or the absent mill" does, "is §0 an oak or a pine" does not."""
     return MARK in right or bool(re.search(rf"{MARK}\d\W*$", left))
 
 

@@ -57,7 +57,9 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
     form, masked = form_of(question), with_names_masked(question, things)
     if form == "yes or no":
         return yes_or_no(masked, values)
-    answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked)) if form == "choice" else ""
+    if form == "open" or re.search(r"\bthan\b", masked):  # "older or younger than" has no name for an answer
+        return ""
+    answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
     return answer if answer in things else ""
 
 

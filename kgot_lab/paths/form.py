@@ -15,7 +15,9 @@ _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|
 _YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
 _BEGINS_SO = re.compile(rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\b|it known\b)", re.I)
 _ASKS_LAST = re.compile(
-    r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?:\s+\w+){0,2}\W*$|\b(?:in|of|by|at|on) (?:what|which|whose)\b", re.I
+    r"\b(?:who|whom|whose|what|which|when|where|why|how)\W*$|\b(?:in|of|by|at|on|for|from|during) (?:what|which|whose) \w+\W*$"
+    r"|\bwhat \w+\W*$",
+    re.I,
 )
 _RANKS = (
     "older|younger|elder|newer|earlier|later|sooner|longer|shorter|taller|higher|lower|larger|bigger|smaller|greater|fewer|closer|nearer|"

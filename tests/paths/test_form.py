@@ -14,6 +14,8 @@ from kgot_lab.paths.form import form_of, unfit
         "Local H and For Against are both from the United States?",
         "Was the engineer who founded Varnholt Works from Tellmark?",
         "Do both films, Afrika and Man From The Deep River, have the directors who are from the same country?",
+        "Is Mira Tolland the engineer who founded Brask?",
+        "Was Mira Tolland born in the town in which Odile Brantsev died?",
         "Are the founders of Varnholt Works and Brask both older than Odile Brantsev?",
     ],
 )

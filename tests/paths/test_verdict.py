@@ -65,6 +65,7 @@ def test_whether_both_keep_to_a_bound_is_answered_with_yes_or_no(question: str, 
         ("Which is older, §0 or §1?", "800 years old", "1300"),
         ("Who finished first, §0 or §1?", "2 years", "3 years"),
         ("Who made §0 and §1?", "yes", "yes"),
+        ("Is §0 older or younger than §1?", "1900", "1910"),
     ],
 )
 def test_nothing_is_answered_beyond_what_the_values_tell(question: str, one: str, other: str) -> None:
