@@ -9,8 +9,8 @@ from kgot_lab.retrieval.names import CAPITAL, called
 
 MARK = "§"  # stands with its number for a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
-_NAME = re.compile(rf"^\W*{_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$")
-_BEGINS_WITH_NAME = re.compile(rf"^\W*{_ARTICLES}[{CAPITAL}]")
+_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$")
+_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}]")
 _ENDS_WITH_NAME = re.compile(rf"[{CAPITAL}][\w.'’&-]*\W*$")
 _JOINT = re.compile(r",?\s+(and|or)\s+")
 _PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
@@ -41,12 +41,19 @@ def all_found(question: str, things: Sequence[str]) -> bool:
         if (MARK in left) != (MARK in right) and (_joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))):
             return False
     listed = re.split(r"[,;:]", masked)[1:]
-    return not any(_NAME.match(part) for part in listed) and not re.search(rf"{MARK}\d [{CAPITAL}]\w", masked)
+    return not any(_NAME.match(part) for part in listed) and not _goes_on(masked)
 
 
 def _is_choice(left: str, right: str) -> bool:
     """Whether an "or" offers one of two: "§0 or the absent mill" does, "is §0 an oak or a pine" does not."""
     return MARK in right or bool(re.search(rf"{MARK}\d\W*$", left))
+
+
+def _goes_on(masked: str) -> bool:
+    """Whether a name goes on behind a thing that was found, as in "Old Oak Inn"; "are §0 and §1 American?" names nothing else."""
+    if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
+        return True
+    return not re.search(rf"\bboth\b|\band\s", masked) and bool(re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked))
 
 
 def _joins_names(left: str, right: str) -> bool:

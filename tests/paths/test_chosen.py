@@ -34,6 +34,8 @@ def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:
         "Were Old Oak and New Pine planted by the Norwegian king Olaf?",
         "Which has the older owner, the tree Old Oak or the tree New Pine?",
         "Is Old Oak older than New Pine?",
+        "Are Old Oak and New Pine American trees?",
+        "Are Old Oak and New Pine, both American, in Ohio?",
         "Are Old Oak and New Pine oaks or pines?",
     ],
 )
@@ -51,6 +53,7 @@ def test_everything_is_found_where_the_names_that_are_joined_are_titles(question
         "Were the Absent Foundry and Old Oak both planted by New Pine?",
         "Which tree of New Pine is older, Old Oak or Absent Pine?",
         "Which is older, Old Oak Inn or New Pine?",
+        "Is New Pine older than Old Oak Inn?",
     ],
 )
 def test_a_name_that_is_no_title_is_missing(question: str) -> None:
