@@ -9,7 +9,9 @@ from kgot_lab.retrieval.names import CAPITAL, called
 
 MARK = "§"  # stands with its number for a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
-_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$")
+_NAME = re.compile(
+    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"
+)
 _BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}]")
 _ENDS_WITH_NAME = re.compile(rf"[{CAPITAL}][\w.'’&-]*\W*$")
 _JOINT = re.compile(r",?\s+(and|or)\s+")
@@ -53,7 +55,7 @@ def _goes_on(masked: str) -> bool:
     """Whether a name goes on behind a thing that was found, as in "Old Oak Inn"; "are §0 and §1 American?" names nothing else."""
     if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
         return True
-    return not re.search(rf"\bboth\b|\band\s", masked) and bool(re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked))
+    return not re.search(r"\bboth\b|\band\s", masked) and bool(re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked))
 
 
 def _joins_names(left: str, right: str) -> bool:

@@ -25,7 +25,7 @@ _UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
                 "ft foot feet ' ′ ’": _FEET, "inch inches \" ″ ”": _INCH, "yd yard": 0.9144, "mi mile": 1609.344,
             },
             "weight": {
-                "mg milligram": 1e-6, "g gram": 1e-3, "kg kilogram kilo": 1.0, "tonne": 1e3, "lb lbs": 0.45359237,
+                "mg milligram": 1e-6, "g gram": 1e-3, "kg kilogram kilo": 1.0, "t tonne": 1e3, "lb lbs": 0.45359237,
                 "oz ounce": 0.028349523125,
             },
             "time": {
@@ -52,6 +52,7 @@ _SCALE = re.compile(rf"(?: ?(?:{'|'.join(sorted(_SCALES, key=len, reverse=True))
 _RANGE_OR_PART = re.compile(r"\s?(?:[-–—]|to|bis)\s?\d|[:/]\d|\s?[½¼¾⅓⅔]")
 _WORD = re.compile(r"[ -]?([^\W\d_][^\s\d()\[\],;]*|['\"′″’”%]|°\w)")
 _NO_UNIT = frozenset("a about after and around as at before by during for from in including on of or per since the to was with".split())
+_YEAR_OF_COUNT = re.compile(r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I)  # which is no amount beside another figure
 _SMALL = "length weight time".split()  # kinds that two units say together, as feet and inches do
 
 
@@ -71,6 +72,8 @@ class Quantity:
 def quantity_in(text: str) -> Quantity | None:
     """The first amount in a text; None where there is none, or where it may be read in two ways, as a range or 1.200 may."""
     text = text.translate({0x2212: "-", 0xA0: " ", 0x202F: " ", 0x2009: " "})
+    rest = _YEAR_OF_COUNT.sub("", text)
+    text = rest if re.search(r"\d", rest) else text
     found = _FOUND.search(text)
     one = _one(text, found) if found else None
     if one is None:

@@ -66,6 +66,8 @@ def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
         ("5 square miles", "area", 12949940.55168),
         ("1.25 million", "", 1250000),
         ("900,000", "", 900000),
+        ("In 2010, 1.2 million", "", 1200000),
+        ("12 t", "weight", 12000),
         ("1 250 000", "", 1250000),
         ("1.200.000", "", 1200000),
         ("\u22123", "", -3),
