@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kgot_lab.paths.alike import alike
-from kgot_lab.paths.chosen import with_names_masked
+from kgot_lab.paths.chosen import MARK, with_names_masked
 from kgot_lab.paths.form import form_of
 from kgot_lab.paths.lines import plain_line
 from kgot_lab.paths.order import ComparedBy, comparison_of, first_of_two, speaks_of_age
@@ -57,7 +57,7 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
     form, masked = form_of(question), with_names_masked(question, things)
     if form == "yes or no":
         return yes_or_no(masked, values)
-    if form == "open" or re.search(r"\bthan\b", masked):  # "older or younger than" has no name for an answer
+    if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):  # "is A older or younger than B" has no name for an answer
         return ""
     answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
     return answer if answer in things else ""

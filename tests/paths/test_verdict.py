@@ -76,6 +76,7 @@ def test_nothing_is_answered_beyond_what_the_values_tell(question: str, one: str
     ("question", "one", "other", "answer"),
     [
         ("Which is longer, §0 or §1?", "2 km", "500 m", TWO[0]),
+        ("Which is older than the other, §0 or §1?", "1872", "1869", TWO[1]),
         ("Which is taller, §0 or §1?", "1.82 m", "5 ft 11 in", TWO[0]),
         ("Which is larger, §0 or §1?", "1.25 million", "900,000", TWO[0]),
         ("Which is older, §0 or §1?", "509 BC", "753 BC", TWO[1]),
