@@ -16,6 +16,7 @@ from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, read_
 from kgot_lab.loop.events import Answered, Chose, Forced, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.run import Loop, Steps
+from kgot_lab.paths.chosen import all_found, compared_things
 from kgot_lab.paths.few import few_prompt
 from kgot_lab.paths.form import form_of
 from kgot_lab.paths.mentions import said_under
@@ -77,7 +78,8 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
         if walk.is_sure(limits.sure):
             return
     own, routes = (yield from paths_read(run, walk, question, walk.starts)) if walk.sentences else ({}, [])
-    things = walk.named_in(question) if form == "choice" else []
+    things = compared_things(question, walk.named_in(question)) if form == "choice" else []
+    things = things if all_found(question, things) else []
     fresh = [route for route in (each.within(limits.path_tokens, own) for each in routes) if route.text not in walk.read]
     for route in fresh[: limits.paths]:
         walk.read.add(route.text)
