@@ -38,6 +38,8 @@ class PathAnswer:
         if self.computed:
             return "was worked out from what was read"
         told = "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
+        if self.likelihood is not None and self.trust < 1:
+            told += f" (of which {self.trust:.0%} count, for it was not read from the first path)"
         return f"{told}, but {self.problem}" if self.problem else f"{told} and stands in the evidence"
 
 
