@@ -109,7 +109,7 @@ def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(
 
 
 def receipts_file(folder):
-    (tmp_path / "traces").mkdir()
+    (folder / "traces").mkdir()
     path = folder / "receipts.jsonl"
     for name, right in (("a", False), ("b", True), ("c", False)):
         append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
