@@ -20,6 +20,7 @@ LabError
 ├── ToolFailed        a tool could not do its work
 ├── OutOfMemory       this computer, or a limit on it, has too little memory
 └── TraceError        a trace or tape file cannot be read or does not fit
+    └── TraceTaken    a run that was to be written into a file, and another is there
 """
 
 import errno
@@ -165,6 +166,10 @@ class OutOfMemory(LabError):
 
 class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
+
+
+class TraceTaken(TraceError):
+    """The file of a trace is another run's, or is being written by another command: nothing of this one is in it."""
 
 
 # --- what may be shown ------------------------------------------------------------------------------------------------

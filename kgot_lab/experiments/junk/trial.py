@@ -14,7 +14,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, BadReply, LLMError, words_of
 from kgot_lab.experiments.junk.grounds import ground_of
 from kgot_lab.experiments.junk.messages import SaidMessage, digest_of_messages
-from kgot_lab.experiments.questions.plan import plan_differences
+from kgot_lab.experiments.questions.plan import plan_differences, told_differences
 from kgot_lab.llm.structured import NotedCall, noting_calls
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.claims import Claims
@@ -109,7 +109,9 @@ class JunkTrial:
             write_whole(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n", "the plan")
             write_whole(self.folder / ".gitignore", ".lock*\n", "what git ignores")
         elif differences := plan_differences(junk_plan(self.folder), told):
-            raise BadInput(f"{self.folder} holds receipts of another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
+            raise BadInput(
+                f"{self.folder} holds receipts of another plan: {told_differences(differences)}. Name another folder with --folder DIR"
+            )
 
 
 def taught(llm: LLM, message: SaidMessage, way: ExtractionMode) -> JunkReceipt:
