@@ -10,6 +10,7 @@ from kgot_lab.text.tokens import tokens
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json
 
+FactParts = tuple[str, str, str]  # subject, relation, object
 _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
 
 
@@ -26,7 +27,7 @@ class Route:
     worth: float
     sentences: tuple[PlacedSentence, ...]
     links: frozenset[str] = frozenset()  # places
-    facts: tuple[tuple[str, str, str], ...] = ()
+    facts: tuple[FactParts, ...] = ()
 
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
         """The route with the sentences that fit in a budget of tokens, in their order.
@@ -56,10 +57,15 @@ class Route:
     @property
     def text(self) -> str:
         """The facts and sentences of the route, a line each."""
-        return "\n".join([*(" ".join(fact) for fact in self.facts), *map(str, self.sentences)])
+        return "\n".join([*map(fact_line, self.facts), *map(str, self.sentences)])
 
     def __str__(self) -> str:
         return f"{self.start} --({self.joint})-- {self.end}" if self.end else self.start
+
+
+def fact_line(fact: FactParts) -> str:
+    """A fact as a line of a prompt."""
+    return " ".join(fact)
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:

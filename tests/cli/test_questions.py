@@ -263,9 +263,8 @@ def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_
     Path("table.csv").write_text("name,town\nAda Lovelace,London\n")
     told = [{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London."}]
     ask = {"question": "In which town was Ada Lovelace born?", "answer": "London"}
-    write_set([
-        {"id": "filed", **ask, "documents": told, "attachments": ["table.csv"]}, {"id": "bare", **ask}, {"id": "told", **ask, "documents": told},
-    ])  # fmt: skip
+    filed = {"id": "filed", **ask, "documents": told, "attachments": ["table.csv"]}
+    write_set([filed, {"id": "bare", **ask}, {"id": "told", **ask, "documents": told}])
     with answering_server(lambda _: "London") as serving:
         ran = kgot_lab(*asking(serving, "--preset", "paths"))
         assert ran.code == 1 and "2 questions ended in an error" in ran.err and "3/3" in ran.err

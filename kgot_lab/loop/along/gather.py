@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.supports import noted
-from kgot_lab.loop.along.met import PathAnswer, PathWalk
+from kgot_lab.loop.along.facts import facts_at, meet_facts
+from kgot_lab.loop.along.met import PathAnswer, PathWalk, spaced
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
@@ -27,26 +28,36 @@ _NAMED_LATER = 0.5  # how well a title stands that a step names and the question
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
-    """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
+    """What a graph that the run began with says near the question: sentences under the names that it finds for it, and facts at them."""
     if not run.store.schema().nodes:
         return
     named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
-    titles = [name for name in named if said_under(name, run.store)]
+    titles = [name for name in named if said_under(name, run.store) or facts_at(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
         know(run, walk, title)
+    for title in titles:
+        _follow_facts(run, walk, title)
+
+
+def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
+    """Note the facts at a name, and the sentences under the names that they lead to."""
+    for other, standing in meet_facts(run, walk, name, walk.standing[name]).items():
+        walk.standing[other] = max(walk.standing.get(other, 0.0), standing)
+        know(run, walk, other)
 
 
 def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
-    """The title that a name stands for in a graph that the run began with, whose sentences are then known; None where there is none."""
+    """The name in a graph that the run began with, whose sentences and facts are then known; None where it holds none."""
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
-    same = (title for title in near if compared_name(title) == compared_name(name) and said_under(title, run.store))
-    title = next(same, None)
+    same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
+    title = next((title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None)
     if title is not None:
         walk.standing[title] = _NAMED_LATER
         know(run, walk, title)
+        _follow_facts(run, walk, title)
     return title
 
 
@@ -119,7 +130,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     }
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
     shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
-    if _were_read(run, shown):
+    if not shown or _were_read(run, shown):
         return
     how = How("facts", temperature=run.limits.temperature)
     text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text
