@@ -12,10 +12,12 @@ from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import composed
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence
 _NONE: Mapping[str, str] = MappingProxyType({})
+_ROUND = str.maketrans("[]", "()")
 _LONGEST = 60  # letters of a name
 
 
@@ -30,7 +32,13 @@ class PlacedSentence:
     number: int
 
     def __str__(self) -> str:
-        return f"[{self.title}] {self.text}"
+        return bracketed(self.title, self.text)
+
+
+def bracketed(title: str, text: str) -> str:
+    """A line of a prompt that no title can end or break and no text can begin: brackets of a title become round, and breaks spaces."""
+    plain = " ".join(title.split()).translate(_ROUND)
+    return f"[{plain}] {' '.join(text.split())}"
 
 
 def title_of(document: Document) -> str:
@@ -103,7 +111,7 @@ def _names(text: str, known: Titles, runs: bool) -> Iterator[str]:
     called = known.mentioned(text)
     for name in called:
         yield from known[name]
-    for run in CAPITALISED.finditer(text) if runs else ():
+    for run in CAPITALISED.finditer(composed(text)) if runs else ():
         words = run.group().removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
         name = " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
         key = compared_name(name)

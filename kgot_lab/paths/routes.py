@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import standing_words
 from kgot_lab.types import Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -50,8 +50,8 @@ class Route:
 
     def saying(self, answer: str) -> Route:
         """The route with the sentences that hold an answer, word for word; with all where none does."""
-        wanted = f" {' '.join(named_words(answer))} "
-        said = tuple(each for each in self.sentences if wanted in f" {' '.join(named_words(each.text))} ")
+        wanted = f" {' '.join(standing_words(answer))} "
+        said = tuple(each for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
     @property
@@ -64,8 +64,9 @@ class Route:
 
 
 def fact_line(fact: FactParts) -> str:
-    """A fact as a line of a prompt."""
-    return " ".join(fact)
+    """A fact as a line of a prompt; one that would begin as the question does is marked as a fact."""
+    line = " ".join(" ".join(fact).split())
+    return f"[fact] {line}" if line.casefold().startswith("question") else line
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:

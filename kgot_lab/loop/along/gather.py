@@ -14,7 +14,7 @@ from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
-from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.mentions import PlacedSentence, bracketed, by_passage, mention_facts, new_sentences, said_under, title_of
 from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
@@ -133,7 +133,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     if not shown or _were_read(run, shown):
         return
     how = How("facts", temperature=run.limits.temperature)
-    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text
+    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how)).text
     said, invented = grounded_and_not(text, shown)
     grounded = [(triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)]
     if invented:
