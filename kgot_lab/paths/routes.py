@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.paths.mentions import PlacedSentence
@@ -54,6 +54,17 @@ class Route:
         said = tuple(each for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
+    def resting(self, answer: str) -> Route:
+        """The route with what says an answer, and the links and facts that join it to the start; with all where nothing says it."""
+        wanted = f" {' '.join(standing_words(answer))} "
+        says = {each.place for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} "}
+        telling = [fact for fact in self.facts if wanted in f" {' '.join(standing_words(fact_line(fact)))} "]
+        if not says and not telling:
+            return self
+        chained = _chain(self.facts, self.start, telling) if telling and self.start else self.facts if self.end or telling else ()
+        places = says | (self.links if self.end else frozenset())
+        return replace(self, sentences=tuple(each for each in self.sentences if each.place in places), facts=tuple(chained))
+
     @property
     def text(self) -> str:
         """The facts and sentences of the route, a line each."""
@@ -61,6 +72,27 @@ class Route:
 
     def __str__(self) -> str:
         return f"{self.start} --({self.joint})-- {self.end}" if self.end else self.start
+
+
+def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts]) -> list[FactParts]:
+    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone where none leads there."""
+    before: dict[str, FactParts] = {}
+    frontier, reached = {start}, {start}
+    while frontier:
+        following: set[str] = set()
+        for fact in facts:
+            for near, far in ((fact[0], fact[2]), (fact[2], fact[0])):
+                if near in frontier and far not in reached | following:
+                    before[far] = fact
+                    following.add(far)
+        frontier, reached = following, reached | following
+    wanted = set(telling)
+    for fact in telling:
+        name = next((end for end in (fact[0], fact[2]) if end in reached), "")
+        while name in before:
+            wanted.add(before[name])
+            name = before[name][2] if before[name][0] == name else before[name][0]
+    return [fact for fact in facts if fact in wanted]
 
 
 def fact_line(fact: FactParts) -> str:

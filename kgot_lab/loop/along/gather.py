@@ -20,6 +20,7 @@ from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.text.sentences import SentenceRules
 from kgot_lab.types import Document
 
 _RECALLED = 12  # names that the graph finds for a question
@@ -101,16 +102,21 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
         return returned
     documents = returned.sources or (Document("", returned.text, " ".join(map(str, call.arguments.values()))),)  # a text without a source
     walk.stands(documents)
-    new = new_sentences(documents, run.store)
+    new = new_sentences(documents, run.store, _rules(run))
     links = run.limits.links
     titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)])) if "titles" in links else []
     near = near_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     for sentences in by_passage(new).values():
-        facts = mention_facts(sentences, titles, near, runs="names" in links)
+        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
         yield from _write(run, run.store.dialect.add(facts), str(call))
     for document in documents:
         know(run, walk, title_of(document))
     return returned
+
+
+def _rules(run: Loop) -> SentenceRules:
+    """The rules that passages are cut by: this mode never had the plain ones."""
+    return "any script" if run.limits.finds_parts else "careful"
 
 
 def _write(run: Loop, statement: str, source: str) -> Steps[None]:

@@ -110,7 +110,9 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
             raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
         yield run.happened(Answered, text=answer, forced=True, likelihood=likelihood)
         return
-    edges = list({edge.identity: edge for route in best.routes for edge in _edges(run, route)}.values())
+    narrow = run.limits.finds_parts and not best.computed and not best.problem
+    routes = [route.resting(best.text) if narrow else route for route in best.routes]
+    edges = list({edge.identity: edge for route in routes for edge in _edges(run, route)}.values())
     supports = tuple(noted(edge.properties) for edge in edges)
     yield run.happened(
         Answered,

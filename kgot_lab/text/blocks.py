@@ -1,0 +1,33 @@
+"""The blocks of a text whose lines mean something: headings, list items and rows of tables stand for themselves."""
+
+from __future__ import annotations
+
+import re
+
+_HEADING = re.compile(r"\s*#{1,6}\s+")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+\S")
+_RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
+
+
+def blocks(text: str) -> list[str]:
+    """A text in pieces: a heading without its signs, a row of a table without its outer bars, a list item, or what lies between them."""
+    found: list[str] = []
+    begun: list[str] = []
+
+    def end() -> None:
+        if begun:
+            found.append("\n".join(begun))
+            begun.clear()
+
+    for line in text.split("\n"):
+        is_row = line.lstrip().startswith("|")
+        if is_row or _HEADING.match(line):
+            end()
+            if not _RULE.fullmatch(line):
+                found.append(line.strip().strip("|").strip() if is_row else line.strip().strip("#").strip())
+            continue
+        if _ITEM.match(line):
+            end()
+        begun.append(line)
+    end()
+    return found
