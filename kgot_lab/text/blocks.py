@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+\S")
+_ITEM = re.compile(r"\s*(?:[-*+•]\s+(?=\S)|(\d{1,2}[.)]\s+)(?=\S))")
 _RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
 
 
 def blocks(text: str) -> list[str]:
-    """A text in pieces: a heading without its signs, a row of a table without its outer bars, a list item, or what lies between them."""
+    """A text in pieces: a heading without its signs, a row of a table without its outer bars, a list item without its number, or what lies between them."""
     found: list[str] = []
     begun: list[str] = []
 
@@ -26,8 +26,9 @@ def blocks(text: str) -> list[str]:
             if not _RULE.fullmatch(line):
                 found.append(line.strip().strip("|").strip() if is_row else line.strip().strip("#").strip())
             continue
-        if _ITEM.match(line):
+        if item := _ITEM.match(line):
             end()
+            line = line[item.end() :] if item[1] else line  # the stop behind a number would end a sentence
         begun.append(line)
     end()
     return found
