@@ -61,7 +61,11 @@ class Route:
         telling = [fact for fact in self.facts if wanted in f" {' '.join(standing_words(fact_line(fact)))} "]
         if not says and not telling:
             return self
-        chained = _chain(self.facts, self.start, telling) if telling and self.start else self.facts if self.end or telling else ()
+        titles = {each.title for each in self.sentences if each.place in says}
+        if telling and self.start:
+            chained = _chain(self.facts, self.start, telling)
+        else:
+            chained = [fact for fact in self.facts if self.end or fact in telling or titles & {fact[0], fact[2]}]
         places = says | (self.links if self.end else frozenset())
         return replace(self, sentences=tuple(each for each in self.sentences if each.place in places), facts=tuple(chained))
 

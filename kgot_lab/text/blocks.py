@@ -10,7 +10,7 @@ _RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
 
 
 def blocks(text: str) -> list[str]:
-    """A text in pieces: a heading without its signs, a row of a table without its outer bars, a list item without its number, or what lies between them."""
+    """A text in pieces: headings without their signs, rows of tables without outer bars, list items without numbers, what lies between."""
     found: list[str] = []
     begun: list[str] = []
 
