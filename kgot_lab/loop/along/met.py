@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.paths.mentions import PlacedSentence, title_of
-from kgot_lab.paths.routes import Route
+from kgot_lab.paths.routes import FactParts, Route
 from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document
@@ -52,9 +52,10 @@ class PathWalk:
     standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
     found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
     passages: tuple[Document, ...] = ()  # that the question itself found, the best first
-    named: tuple[str, ...] = ()  # names of the question with typed facts in the graph that the run began with
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
+    facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)  # of the graph that the run began with, by the names they are at
+    said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
@@ -101,7 +102,12 @@ class PathWalk:
         return max(found, key=lambda title: self.standing[title], default=None)
 
     def _titles(self) -> Titles:
-        return Titles(Document(title, "", title) for title in self.standing)
+        return Titles(Document(title, "", spaced(title)) for title in self.standing)
+
+
+def spaced(name: str) -> str:
+    """A name of a graph with spaces for the underscores that files such as Turtle put in their place."""
+    return name.replace("_", " ")
 
 
 def weakest(read: Iterable[PathAnswer]) -> float | None:
