@@ -150,12 +150,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
         if still:
             terminal.say(f"{still:,} of {asked.total:,} answers are still to be given. {kept}")
     if failed:
-        damaged = sum(map(sitting.is_damaged, failed))
-        ended = f"{counted(len(failed), 'answer')} ended in an error"
-        if len(failed) > damaged:
-            again = f"asks for {'it' if len(failed) == 1 else 'them'} again"
-            ended += f"; the same command {again}{f', but for the damaged {damaged}' if damaged else ''}"
-        terminal.say(f"{ended}; a damaged trace has to be restored or deleted first" if damaged else ended)
+        terminal.say(terminal.ended_in_errors(len(failed), sum(map(sitting.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
 
 

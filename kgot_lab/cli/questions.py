@@ -168,9 +168,8 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
         ready = prepared(whole, selection, by, place, how.budget)
         _answer_all(ready, how.parallel)
         _show(ready.run, how.as_json)
-        if failed := sum(bool(receipt.error) for receipt in _asked(ready.run)):
-            ended = "1 question ended in an error; the same command asks it again"
-            terminal.say(ended if failed == 1 else f"{failed} questions ended in an error; the same command asks them again")
+        if failed := [receipt.id for receipt in _asked(ready.run) if receipt.error]:
+            terminal.say(terminal.ended_in_errors(len(failed), sum(map(ready.run.is_damaged, failed)), "question"))
             raise typer.Exit(1)
 
 

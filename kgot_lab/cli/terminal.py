@@ -45,6 +45,15 @@ def say(text: str) -> None:
         typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
+def ended_in_errors(failed: int, damaged: int, what: str) -> str:
+    """What to say of answers that ended in an error, of which so many have a trace that cannot be read: what helps each."""
+    ended = f"{counted(failed, what)} ended in an error"
+    if failed > damaged:
+        again = f"asks for {'it' if failed == 1 else 'them'} again"
+        ended += f"; the same command {again}{f', but for the damaged {damaged}' if damaged else ''}"
+    return f"{ended}; a damaged trace has to be restored or deleted first" if damaged else ended
+
+
 def reason_of(error: OSError) -> str:
     """What a system could not do, with the file where it is known: "cannot write run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):

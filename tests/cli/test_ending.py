@@ -206,7 +206,7 @@ def test_a_question_that_a_server_refuses_among_others_is_no_reason_to_stop(kgot
     answer, refused = replies({"answer": "London"})[0], refuses(403, "flagged")
     with openai_server(answer, refused, answer) as server:
         ran = kgot_lab(*words, "--model", f"{server.url}#m")
-    assert ran.code == 1 and len(server.bodies) == 4 and "1 question ended in an error; the same command asks it again" in ran.err
+    assert ran.code == 1 and len(server.bodies) == 4 and "1 question ended in an error; the same command asks for it again" in ran.err
 
 
 # --- little memory, other locales -----------------------------------------------------------------------------------------

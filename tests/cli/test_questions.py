@@ -249,13 +249,19 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         ran = kgot_lab(*asking(server))
         assert (
             ran.code == 1
-            and "1 question ended in an error; the same command asks it again" in ran.err
+            and "1 question ended in an error; the same command asks for it again" in ran.err
             and "curie: " in ran.err
             and "not to my taste" in receipts()["curie"]["error"]
         )
         others = {id: row["error"] for id, row in receipts().items() if id != "curie"}
         assert len(others) == 3 and set(others.values()) == {""}
         refusing[0] = False
+        [trace] = (RUN / "traces").glob("curie.jsonl")
+        whole = trace.read_text()
+        trace.write_text(whole.replace("Marie", "Maria"))
+        ran = kgot_lab(*asking(server))
+        assert ran.code == 1 and "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
+        trace.write_text(whole)
         assert kgot_lab(*asking(server)).code == 0 and receipts()["curie"]["correct"] and not receipts()["curie"]["error"]
 
 

@@ -9,12 +9,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.errors import LLMError, TraceError
+from kgot_lab.errors import LLMError
 from kgot_lab.experiments.pays.plan import Design, keep_comparison
 from kgot_lab.experiments.pays.reuse import ReusingLLM, replies_on_file
 from kgot_lab.experiments.pays.samples import check_sets
 from kgot_lab.experiments.pays.systems import PassageSearches, check_systems, short_walk
-from kgot_lab.experiments.questions.attempt import Equipment, begun
+from kgot_lab.experiments.questions.attempt import Equipment, is_damaged
 from kgot_lab.experiments.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
@@ -126,12 +126,8 @@ class Sitting:
         return self._reused[0]
 
     def is_damaged(self, due: Due) -> bool:
-        """Whether the trace of an answer cannot be read, so that nothing is asked until it is mended or gone."""
-        try:
-            begun(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
-        except TraceError:
-            return True
-        return False
+        """Whether the trace of an answer cannot be read."""
+        return is_damaged(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
 
     def keep_plan(self) -> None:
         """Write the plan, or see that the one in the folder is the same; raises BadInput: what differs."""

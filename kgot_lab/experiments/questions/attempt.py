@@ -119,6 +119,15 @@ def begun(path: Path) -> tuple[Event, ...]:
         raise TraceError(f"{str(error).removesuffix(RESTORE)}: {again}") from error
 
 
+def is_damaged(path: Path) -> bool:
+    """Whether a trace cannot be read, so that nothing is asked until it is mended or gone."""
+    try:
+        begun(path)
+    except TraceError:
+        return True
+    return False
+
+
 def _replies(path: Path) -> int:
     return sum(isinstance(event, Asked) for event in begun(path))
 

@@ -32,7 +32,7 @@ from kgot_lab.errors import (
     words_of,
 )
 from kgot_lab.evaluation.grading import grade_in
-from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run
+from kgot_lab.experiments.questions.attempt import Equipment, attempt, begun, grading_run, is_damaged
 from kgot_lab.experiments.questions.parallel import Halted, in_parallel
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import (
@@ -104,6 +104,10 @@ class QuestionRun:
                 in_a_row = in_a_row + 1 if _is_the_models(error) else 0
                 if in_a_row == _IN_A_ROW:
                     raise LLMError(f"the model failed on {in_a_row} questions in a row, so the run stops: {error}") from error
+
+    def is_damaged(self, id: str) -> bool:
+        """Whether a trace of a question cannot be read, that of its answer or that of its grading."""
+        return any(is_damaged(self.folder / part / trace_name(id)) for part in (TRACES, GRADINGS))
 
     def _is_done(self, receipt: QuestionReceipt | None) -> bool:
         if receipt is None or receipt.error:
