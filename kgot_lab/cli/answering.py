@@ -144,7 +144,8 @@ def walked(
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
             kept = saving.with_snapshots(kept, configuration.snapshots, outputs.trace)
-        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory)
+        certify = configuration is not None and configuration.certify
+        seen = finish(kept, outputs.trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify)
         if configuration is not None:
             _kept_in_the_end(opened, configuration.store, outputs, seen)
 
@@ -186,6 +187,7 @@ def _go_on_with(
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.again.forks import by_hand
     from kgot_lab.loop.again.replay import Resources, limits_of, resume
+    from kgot_lab.loop.certified.certificate import certificate_of_run
     from kgot_lab.stores import store_again
 
     run, begun = terminal.run_of(trace)
@@ -205,7 +207,9 @@ def _go_on_with(
     if run.finished:
         idle = " and ".join(f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None)
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
-        terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=None if memory is None else memory.learn(run))
+        certificate = certificate_of_run(run) if configuration.certify else None
+        learnt = None if memory is None else memory.learn(run)
+        terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate)
         terminal.write_page(run.events, outputs.html)
         saving.check_snapshots(configuration.snapshots, begins=False)
         for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
@@ -251,5 +255,6 @@ def _go_on_with(
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
             raise BadInput(f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is") from error
         kept = saving.with_snapshots(walk, configuration.snapshots, trace)
-        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory)
+        certify = configuration.certify
+        seen = finish(kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify)
         _kept_in_the_end(store, choice, replace(outputs, trace=trace, saved=saved), seen)

@@ -151,6 +151,7 @@ def ask(
     graph: options.BeginWith = None,
     memory: options.MemoryFile = None,
     as_of: options.AsOf = None,
+    certify: options.Certify = False,
     save_graph: options.SaveGraph = None,
     snapshots: options.Snapshots = None,
     trace: options.TraceFile = None,
@@ -179,7 +180,7 @@ def ask(
     configuration = read_configuration(config).with_flags({
         "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
         "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": snapshots,
-        "memory": memory, "as_of": as_of,
+        "memory": memory, "as_of": as_of, "certify": certify,
         "tools.names": _named(tools), "tools.web": web, "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision,
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
         "store.graph": graph, "store.save": save_graph, **budget,

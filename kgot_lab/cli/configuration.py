@@ -68,6 +68,7 @@ class Configuration(_Part):
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
     as_of: str | None = None  # a time of it
+    certify: bool = False  # the answer is told as far as its certificate lets it be
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
         """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given. Raises BadInput."""

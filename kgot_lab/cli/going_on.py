@@ -109,8 +109,10 @@ def finish(
     html: Path | None = None,
     as_json: bool = False,
     memory: AskedMemory | None = None,
+    certify: bool = False,
 ) -> list[Event]:
     """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of them, in the end."""
+    from kgot_lab.loop.certified.certificate import certificate_of_run
     from kgot_lab.loop.trace import load_run
 
     seen: list[Event] = []
@@ -119,7 +121,8 @@ def finish(
         for event in events:
             seen.append(event)
             show_event(event, begun, to_stderr=as_json)
-        show_end(seen, path, as_json=as_json, learnt=None if memory is None else memory.learn(load_run(path)))
+        certificate = certificate_of_run(load_run(path)) if certify else None
+        show_end(seen, path, as_json=as_json, learnt=None if memory is None else memory.learn(load_run(path)), certificate=certificate)
     with made_again(path, command("resume", path, html=html)):
         write_page(seen, html)
     return seen

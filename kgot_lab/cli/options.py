@@ -65,6 +65,7 @@ MemoryFile = Annotated[
     str | None, typer.Option("--memory", help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there")
 ]
 AsOf = Annotated[str | None, typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt")]
+Certify = Annotated[bool, typer.Option("--certify", help="certify the answer: hedge or withhold what does not hold by its sources")]
 Keep = Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]

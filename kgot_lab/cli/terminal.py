@@ -7,12 +7,12 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import typer
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.lasting.learning import LearntRun
     from kgot_lab.loop.trace import Trace
+    from kgot_lab.memory.claims.certificate import Certificate
     from kgot_lab.stores.protocol import Store
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
@@ -316,13 +317,20 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
     typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
-def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False, learnt: LearntRun | None = None) -> None:
-    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as one JSON object."""
+def show_end(
+    events: Sequence[Event], path: Path, *, as_json: bool = False, learnt: LearntRun | None = None, certificate: Certificate | None = None
+) -> None:
+    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as one JSON object.
+
+    With a certificate the answer is told as far as that lets it be told.
+    """
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
+    from kgot_lab.memory.claims.certificate import certificate_parts
 
     final = next(event for event in reversed(events) if isinstance(event, Answered))
+    certified = None if certificate is None else certificate_parts(started(events).question, final.text, certificate)
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
     passages = [found[id] for id in final.passages if id in found]
     costs = ledger(events)
@@ -337,10 +345,16 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False, lear
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
             "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
-        typer.echo(json.dumps(result if learnt is None else result | {"memory": learnt.as_json()}))
+        result |= {} if learnt is None else {"memory": learnt.as_json()}
+        typer.echo(json.dumps(result if certified is None else result | {"certificate": certified}))
         return
-    answer = "\n        ".join(map(harmless, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
+    answer = "\n        ".join(map(harmless, (final.text if certified is None else str(certified["told"])).splitlines()))
+    guessed = final.forced and (certified is None or certified["ruling"] != "withheld")
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if guessed else ""))
+    if certified is not None:
+        typer.echo(f"Certificate: {certified['ruling']}")
+        for told in list(certificate_lines(certified))[2:]:
+            typer.echo(harmless(told))
     if final.evidence:
         typer.echo("It was read from these facts of the graph:" if final.forced else "It rests on these facts of the graph:")
     for number, fact in enumerate(final.evidence):
@@ -362,6 +376,15 @@ def show_end(events: Sequence[Event], path: Path, *, as_json: bool = False, lear
         dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
+
+
+def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """A certificate, as `certificate_parts` gives it: the ruling with the question, what may be told, then a line for each needed fact."""
+    yield f"{told['ruling']}: {told['question']}"
+    yield f"  {told['told']}"
+    for fact in told["facts"]:
+        sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
+        yield f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
 
 
 def learnt_lines(learnt: LearntRun) -> Iterator[str]:

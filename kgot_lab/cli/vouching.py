@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,6 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.remembering import memory_opened, time_given
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
-
-if TYPE_CHECKING:
-    from kgot_lab.memory.claims.certificate import Certificate
 
 
 def certify_run(
@@ -26,6 +22,7 @@ def certify_run(
     from kgot_lab.loop.certified.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import load_run
+    from kgot_lab.memory.claims.certificate import certificate_parts
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
@@ -34,13 +31,13 @@ def certify_run(
     if as_json:
         typer.echo(json.dumps(told))
         return
-    for line in _lines(told):
+    for line in terminal.certificate_lines(told):
         typer.echo(harmless(line))
 
 
 def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: options.AsJson = False) -> None:
     """List the answers that were noted, each with its certificate: whether the facts that it rests on hold still, and by which sources."""
-    from kgot_lab.memory.claims.certificate import certify
+    from kgot_lab.memory.claims.certificate import certificate_parts, certify
 
     with memory_opened(context) as claims, claims.storage.reading():
         at = None if as_of is None else time_given(as_of)
@@ -53,30 +50,7 @@ def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: op
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        for line in _lines(row):
+        for line in terminal.certificate_lines(row):
             typer.echo(harmless(line))
     by = [f"{sum(row['ruling'] == ruling for row in rows)} {ruling}" for ruling in ("passes", "hedged", "withheld")]
     terminal.say(f"{counted(len(rows), 'answer')}: {', '.join(by)}")
-
-
-def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Any]:
-    """A certificate with its question and answer as plain JSON values; `told` is what a reader may be told."""
-    from kgot_lab.memory.claims.certificate import hedged
-
-    facts = [
-        {
-            **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),
-            "state": fact.state, "sources": list(fact.sources), "sole_sources": list(fact.sole_sources),
-            "rivals": [rival.object for rival in fact.rivals],
-        }
-        for fact in certificate.facts
-    ]  # fmt: skip
-    return {"question": question, "answer": answer, "ruling": certificate.ruling, "told": hedged(answer, certificate), "facts": facts}
-
-
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    yield f"{told['ruling']}: {told['question']}"
-    yield f"  {told['told']}"
-    for fact in told["facts"]:
-        sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
-        yield f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"

@@ -47,6 +47,27 @@ def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
     assert all(body["model"] == "m" for body in server.bodies)
 
 
+def test_a_certified_answer_is_told_as_far_as_its_sources_hold_it_also_when_the_run_goes_on(kgot_lab, server):
+    ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify", "--max-calls", "5"))
+    assert ran.code == 1 and "Certificate" not in ran.out
+    ran = kgot_lab(*ran.again[1:], "--max-calls", "50")
+    certified = json.loads(kgot_lab("certify", "run.jsonl", "--json").out)
+    fact = certified["facts"][0]
+    assert ran.code == 0 and f"Answer: {certified['told']}" in ran.out, ran.err
+    assert f"Certificate: {certified['ruling']}\n    {fact['state']}: {fact['subject']} – {fact['relation']}" in ran.out
+    assert json.loads(kgot_lab("resume", "run.jsonl", "--json").out)["certificate"] == certified
+
+
+def test_an_answer_that_no_sentence_says_is_withheld_where_it_is_to_be_certified(kgot_lab, here):
+    Path("my papers/ada.md").write_text("Ada Lovelace wrote to Babbage about engines.\n")
+    with openai_server(*replies(*FIRST), *replies(*REST)) as server:
+        plain = kgot_lab(*asking(server, "--trace", "plain.jsonl"))
+    with openai_server(*replies(*FIRST), *replies(*REST)) as server:
+        certified = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify"))
+    assert "Answer: London" in plain.out and "Answer: No answer is given: nothing says" in certified.out
+    assert "Certificate: withheld\n    missing: " in certified.out
+
+
 def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--json"))
     result = json.loads(ran.out)

@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, plain_text, plain_triple, triple_key
 from kgot_lab.memory.claims.reports import Period
-from kgot_lab.types import Triple
+from kgot_lab.types import Json, Triple
 
 FactState = Literal["holds", "one source", "contested", "out of date", "missing"]
 FACT_STATES: tuple[FactState, ...] = get_args(FactState)  # from firm to weak
@@ -168,6 +168,19 @@ def hedged(answer: str, certificate: Certificate) -> str:
     if certificate.ruling == "withheld" or not answer.strip():
         return f"No answer is given: {'; '.join(certificate.reasons).rstrip('.') or 'there is none'}."
     return f"{answer} (not certain: {'; '.join(certificate.reasons)})" if certificate.ruling == "hedged" else answer
+
+
+def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
+    """A certificate with its question and answer as plain JSON values; `told` is what a reader may be told."""
+    facts: list[Json] = [
+        {
+            **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),
+            "state": fact.state, "sources": list(fact.sources), "sole_sources": list(fact.sole_sources),
+            "rivals": [rival.object for rival in fact.rivals],
+        }
+        for fact in certificate.facts
+    ]  # fmt: skip
+    return {"question": question, "answer": answer, "ruling": certificate.ruling, "told": hedged(answer, certificate), "facts": facts}
 
 
 # --- one fact ---------------------------------------------------------------------------------------------------------
