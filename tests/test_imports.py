@@ -34,6 +34,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
+    [{"experiments.kgos"}],  # compares systems and puts claims to the data as recall does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.competence"}],  # makes its names as recall does
     [
@@ -43,7 +44,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     ],  # simulate as competence does; the first changes what pays asks
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],
-    [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}],
+    [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
     [{"viz"}],
     [{"viz.claims"}, {"viz.worlds"}],
