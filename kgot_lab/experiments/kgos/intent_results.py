@@ -83,7 +83,7 @@ def accuracy_grid(queries: Sequence[CookbookQuery], said: Sequence[IntentSaid], 
         lines.append(tuple(map(Cell, (*cells, against, p))))
     some_count = sum(query.intent != NO_INTENT for query in queries)
     named_column = f"of the {some_count} with an intent"
-    columns = ("classifier", "accuracy", "a fair judge's", named_column, "false alarms outside", "less by words", "p Holm")
+    columns = ("classifier", "accuracy", "a fair judge's", named_column, "false alarms outside", "minus by words", "p Holm")
     return Grid(f"Intents, {half} half: {len(queries)} queries; outside are 1,000 questions of clinc150", columns, tuple(lines))
 
 

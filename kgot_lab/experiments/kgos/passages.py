@@ -27,7 +27,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.writing import write_whole
 
 PASSAGE_SETS = ("2wiki", "hotpotqa", "musique")
-PASSAGE_LANES = ("bm25", "fts5", "embeddings", "sentences", "graph boost only", "pagerank, titles", "follow")
+PASSAGE_LANES = ("bm25", "fts5", "embeddings", "graph boost only", "pagerank, titles", "follow")
 DENSE, RIVALS = "embeddings", ("convex", "follow", "follow, sentences")
 _FUSIONS = "fusions.json"
 

@@ -18,6 +18,7 @@ from kgot_lab.experiments.kgos.passages import transfer_grid, transfers
 from kgot_lab.experiments.kgos.queries import QueryHalf, cookbook_queries
 from kgot_lab.experiments.kgos.systems import FOUR_WEIGHTS
 from kgot_lab.experiments.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, verdicts
+from kgot_lab.methods.classify_intent import classify_intent
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.retrieval.bm25 import INTENT_VERBS
 from kgot_lab.text.words import searched_words
@@ -148,6 +149,8 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
         )
     verbs = sum(not INTENT_VERBS.keys().isdisjoint(searched_words(query.text)) for query in report.dataset.queries)
     notes = [f"Of the {len(report.dataset.queries)} queries {verbs} hold one of the eight verbs that weigh five times as much."]
+    aimed = sum(classify_intent(query.text).best is not None for query in report.dataset.queries)
+    notes += [f"On {aimed} of them an intent is found at all; on the others the fourth weight goes to the other three."]
     notes += ["The learned fusion and the probes were fitted on this half: what they reach here is no test of them."] * (half == "tuning")
     return [*said, f"Levels: {'; '.join(levels)}.", *notes]
 
