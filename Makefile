@@ -87,7 +87,7 @@ fire: $(VENV)/.test  ## hold stores, sandbox, readers and clients under random f
 bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/kgos_methods.py
+	$(BIN)/python benchmarks/kgos_methods.py --times 1 --dry
 	$(BIN)/python benchmarks/statement_overhead.py
 	$(BIN)/python benchmarks/large_inputs.py
 	$(BIN)/python benchmarks/loop_overhead.py
@@ -116,12 +116,18 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/durability.py --table
 	$(BIN)/python benchmarks/where_lost.py --split test --table
 	$(BIN)/python benchmarks/beam.py --table
+	$(BIN)/python benchmarks/kgos_methods.py --table
 	$(BIN)/python benchmarks/readme_table.py
 	$(BIN)/python benchmarks/readme_picture.py
 
 engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)
 	$(PIP) install 'kglite>=0.21' 'ladybug>=0.22'
 	$(BIN)/python benchmarks/cypher_engines.py
+
+graphs: $(VENV)/.test  ## time the query methods and a published suite beside NetworkX, rustworkx and igraph, to ten times the size (12 GB)
+	$(PIP) install 'rustworkx>=0.18' 'igraph>=1.0'
+	$(BIN)/python benchmarks/kgos_methods.py
+	$(BIN)/python benchmarks/graph_suite.py
 
 servers: $(VENV)/.test  ## start Neo4j, RDF4J and PostgreSQL by Docker and run the stores' contract against them
 	$(BIN)/python benchmarks/servers.py

@@ -2,6 +2,7 @@
 
 python benchmarks/certificates.py                                # a simulated model on a few made-up questions
 python benchmarks/certificates.py --model local --minutes 60     # the real questions; goes on where it stopped
+python benchmarks/certificates.py --model local --plan           # only what is left, and how long it will take
 python benchmarks/certificates.py --model local --table          # only the tables, from what is on file
 """
 
@@ -12,12 +13,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.needs import need_embeddings, need_files, need_local_model, need_sandbox
+from kgot_lab.cli.needs import need, need_embeddings, need_files, need_local_model, need_sandbox
+from kgot_lab.errors import LabError
 
 if TYPE_CHECKING:
     from kgot_lab.experiments.certificates.trial import CertificateTrial
 
 RESULTS = Path(__file__).parent / "results" / "certificates"
+COMPARISON = Path(__file__).parent / "results" / "graph_pays"  # its receipts say how long an answer takes
 SIMULATED = Path(__file__).parent.parent / "runs" / "certificates_simulated"
 READ_WRONG, LOOKS_SURE = 0.3, 0.5  # how often the simulated model misreads, and how many of those it holds likely
 
@@ -67,25 +70,41 @@ def main() -> None:
     arguments.add_argument("--questions", type=int, default=12, help="of the simulated model (%(default)s)")
     arguments.add_argument("--minutes", type=float, help="begin no further question after so many minutes")
     arguments.add_argument("--folder", type=Path, help="where answers and certificates are kept")
+    arguments.add_argument("--plan", action="store_true", help="only say what is left and how long it will take; asks no model")
     arguments.add_argument("--table", action="store_true", help="only the tables, from what is on file")
     options = arguments.parse_args()
     simulated = options.model == "simulated"
     folder = options.folder or (SIMULATED if simulated else RESULTS / options.model.replace(":", "_").replace("/", "_"))
-    if options.table:
-        need_files(f"python benchmarks/certificates.py --model {options.model} makes it", folder / "certificates.json")
-    else:
-        from kgot_lab.experiments.questions.batch import alone_in
+    try:
+        if options.table:
+            need_files(f"python benchmarks/certificates.py --model {options.model} makes it", folder / "certificates.json")
+        else:
+            trial = simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
+            if options.plan:
+                from kgot_lab.experiments.certificates.expected import expected_cases_grid
 
-        if options.model == "local":
-            need_local_model()
-        if not simulated:
-            need_embeddings()
-        need_sandbox()
-        trial = simulated_trial(folder, options.questions) if simulated else real_trial(folder, options.model)
-        with alone_in(folder):
-            for row in trial.answers(options.minutes):
-                print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
-    show(folder)
+                print(expected_cases_grid(trial, COMPARISON).text)
+                return
+            answer(trial, options, simulated=simulated)
+        show(folder)
+    except LabError as error:
+        need(False, " ".join(str(error).split()))
+
+
+def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: bool) -> None:
+    """Answer and certify what is missing."""
+    from kgot_lab.experiments.questions.batch import alone_in
+
+    if options.model == "local":
+        need_local_model()
+    if not simulated:
+        need_embeddings()
+    need_sandbox()
+    with alone_in(trial.folder):
+        for row in trial.answers(options.minutes):
+            print(f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}", flush=True)
+    if left := len(trial.missing()):
+        print(f"{left} left; the same command goes on\n")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The questions are of the part of musique-498 that the comparison of systems does
 
 python benchmarks/lasting_graph.py --chains 15     # asks the local model, goes on after a stop
 python benchmarks/lasting_graph.py --table         # counts what is on file
+python benchmarks/lasting_graph.py --model MODEL --folder DIR     # another model needs a folder of its own
 """
 
 from __future__ import annotations
@@ -14,40 +15,73 @@ import json
 from pathlib import Path
 from statistics import fmean, median
 
+from kgot_lab.cli.needs import need, need_embeddings, need_files, need_local_model
+from kgot_lab.errors import LabError, require_count
 from kgot_lab.evaluation.significance import grouped_interval
 from kgot_lab.evaluation.told import span
-from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained, related_chains
+from kgot_lab.experiments.pays.chains import GRAPHS_OF_A_CHAIN, Chained, chain_plan, related_chains
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, PassageSearches
 from kgot_lab.experiments.questions.batch import RECEIPTS, alone_in
+from kgot_lab.experiments.questions.plan import PLAN_FILE
+from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.experiments.questions.sets import BUNDLED_SETS
 
-FOLDER, PART, LENGTH, SEED = Path(__file__).parent / "results" / "lasting_graph", "test", 3, 20261123
+FOLDER, PART, CHAINS, LENGTH, SEED = Path(__file__).parent / "results" / "lasting_graph", "test", 15, 3, 20261123
 
 
 def main() -> None:
     """Ask, keep, print."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--chains", type=int, default=15, help="how many chains of three questions")
-    arguments.add_argument("--model", default="local")
+    arguments.add_argument("--chains", type=int, help=f"how many chains of three questions ({CHAINS}); a folder keeps to its number")
+    arguments.add_argument("--model", help="what connect() takes (local)")
+    arguments.add_argument("--folder", type=Path, default=FOLDER, help="where the plan, traces and receipts are kept (%(default)s)")
     arguments.add_argument("--table", action="store_true", help="ask nothing")
     options = arguments.parse_args()
-    whole = BUNDLED_SETS["musique-498"]()
-    chains = related_chains(whole.only((whole.parts or {})[PART]), length=LENGTH, most=options.chains, seed=SEED)
-    if not options.table:
-        from kgot_lab.llm import connect
+    try:
+        if options.chains is not None:
+            require_count(options.chains, 1, "--chains", "so many chains are asked")
+        whole = BUNDLED_SETS["musique-498"]()
+        if options.table:
+            need(options.chains is None and options.model is None, "--table shows all that is on file: leave --chains and --model out")
+            need_files("python benchmarks/lasting_graph.py makes it", options.folder / PLAN_FILE)
+            chains = chains_of(whole, chain_plan(options.folder)["chains"])
+        else:
+            chains = chains_of(whole, CHAINS if options.chains is None else options.chains)
+            ask(whole, chains, options.model or "local", options.folder)
+        show(options.folder, chains)
+    except LabError as error:
+        need(False, " ".join(str(error).split()))
 
-        system = ANSWER_SYSTEMS["paths"]
-        tools = PassageSearches(whole).tools(system, chains[0][0])
-        with alone_in(FOLDER):
-            run = Chained(FOLDER, connect(options.model), tools, system.limits)
-            for chain in chains:
-                for graph in GRAPHS_OF_A_CHAIN:
-                    for receipt in run.answers(chain, graph):
-                        print(f"{graph:20} {receipt.id:45} {receipt.end:16} {receipt.predicted[:40]!r}", flush=True)
-    rows = {graph: read_receipts(FOLDER / graph.replace(" ", "-") / RECEIPTS) for graph in GRAPHS_OF_A_CHAIN}
-    (FOLDER / "report.json").write_text(json.dumps(report(rows, chains), indent=1) + "\n")
-    print((FOLDER / "report.json").read_text())
+
+def chains_of(whole: QuestionSet, most: int) -> list[tuple[Question, ...]]:
+    """The chains that are asked."""
+    return related_chains(whole.only((whole.parts or {})[PART]), length=LENGTH, most=most, seed=SEED)
+
+
+def ask(whole: QuestionSet, chains: list[tuple[Question, ...]], model: str, folder: Path) -> None:
+    """Answer what is missing."""
+    from kgot_lab.llm import connect
+
+    if model == "local":
+        need_local_model()
+    need_embeddings()
+    system, llm = ANSWER_SYSTEMS["paths"], connect(model)
+    with alone_in(folder):
+        run = Chained(folder, llm, PassageSearches(whole).tools(system, chains[0][0]), system.limits)
+        run.keep_plan(chains, SEED)
+        for chain in chains:
+            for graph in GRAPHS_OF_A_CHAIN:
+                for receipt in run.answers(chain, graph):
+                    print(f"{graph:20} {receipt.id:45} {receipt.end:16} {receipt.predicted[:40]!r}", flush=True)
+
+
+def show(folder: Path, chains: list[tuple[Question, ...]]) -> None:
+    """Print the report, and keep it."""
+    rows = {graph: read_receipts(folder / graph.replace(" ", "-") / RECEIPTS) for graph in GRAPHS_OF_A_CHAIN}
+    need(any(rows.values()), f"no question is answered yet in {folder}")
+    (folder / "report.json").write_text(json.dumps(report(rows, chains), indent=1) + "\n")
+    print((folder / "report.json").read_text())
 
 
 def report(rows: dict[str, dict[str, QuestionReceipt]], chains: list) -> dict:

@@ -1,52 +1,60 @@
-"""How long a character's hot context and each of its parts take, beside the bare SQL, by the size of the world.
+"""How long a character's hot context and each of its parts take, beside the bare SQL and the targets, by the size of the world.
 
-    python benchmarks/npc_latency.py [--entities 1000] [--relationships 5000] [--chunks 10000] [--engines sqlite postgres]
+    python benchmarks/npc_latency.py             # 1,000 entities, 5,000 relationships, 10,000 chunks on SQLite and PostgreSQL: 2 minutes
+    python benchmarks/npc_latency.py --entities 1000 10000 100000 --engines postgres --times 30    # the curve, to 1M chunks: hours
+    python benchmarks/npc_latency.py --table     # what was measured, against the targets of the document
 
 The world is made by a seed: half of the entities are NPCs, each relationship leads from one of them to anything, each location lies in
-another, and the vectors of the chunks are random directions. Each question is asked as an NPC drawn by the seed; how many entities such a
-one sees is told. "Bare" is SQL with no policy, whose rows are fetched and made into nothing: for GraphRAG on PostgreSQL the query of the
-document, on SQLite, which has no vectors, the texts of the neighbours alone. Times are by the clock of this computer, in milliseconds. No
-model is asked: what the embedding of a question takes comes on top. Changes are on the disk when they return; relationships that are put
-in one change are timed once. For a curve give several numbers of entities; relationships and chunks
-grow with them. Results go to benchmarks/results/npc_latency.json, where those of other sizes stay.
+another. The vectors of the chunks are directions of no words, which vary in 32 of their dimensions; real ones may be easier or harder to
+index. Each question is asked as an NPC drawn by the seed; how many entities such a one sees is told. "Bare" is SQL with no policy, no
+support and no merging, whose rows are fetched and made into nothing: for GraphRAG on PostgreSQL the query of the document, on SQLite, which
+has no vectors, the texts of the neighbours alone. Times are by the clock of this computer, in milliseconds. No model is asked: what the
+embedding of a question takes comes on top. Changes are on the disk when they return; relationships that are put in one change are timed
+once. On PostgreSQL the texts are indexed too (HNSW), and what a search of all texts finds by the index is compared with the ten that are
+nearest. Relationships and chunks grow with the entities.
+Results go to benchmarks/results/npc_latency.json, where those of other sizes stay.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
+import os
 import platform
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-import numpy as np
+from kgot_lab.cli.needs import need_files
 
 RESULTS = Path(__file__).parent / "results" / "npc_latency.json"
 ENGINES = ("sqlite", "postgres")
-SEED = 16
-ENTRIES = 1_000  # of the log
 BULK = 5_000  # relationships that are put in one change
-LEADS = {  # what an NPC's relationship is, by the type of what it leads to
-    "npc": ("KNOWS", "CHILD_OF", "EMPLOYED_BY"),
-    "location": ("LOCATED_AT",),
-    "faction": ("MEMBER_OF",),
-    "item": ("OWNS",),
-    "event": ("PARTICIPATED_IN",),
-    "quest": ("QUEST_GIVER",),
+EFFORTS = (40, 100, 400)  # with which the index is searched
+INNER = 32  # dimensions in which the vectors vary
+SCALE = 1_000  # entities, at the most, of a world that the targets are for
+TARGETS = {  # milliseconds, of the document
+    "identity": 5.0,
+    "neighbours, 1 step": 2.0,
+    "neighbours, 3 steps": 10.0,
+    "GraphRAG": 20.0,
+    "upsert an entity": 2.0,
+    "upsert a relationship": 2.0,
+    "hot context": 50.0,
 }
-TYPES = (*LEADS, *["npc"] * (len(LEADS) - 2))  # half of them NPCs
 
 BARE_IDENTITY = """SELECT e.name, e.attributes, r.rel_type, t.name, t.type, r.attributes FROM entities e
   LEFT JOIN relationships r ON r.source_id = e.id LEFT JOIN entities t ON t.id = r.target_id WHERE e.id = :npc"""
+BARE_HOPS = """WITH RECURSIVE reachable (id, depth) AS (
+  SELECT e.id, 0 FROM entities e WHERE e.id = :npc
+  UNION ALL SELECT r.target_id, w.depth + 1 FROM reachable w JOIN relationships r ON r.source_id = w.id WHERE w.depth < :depth)
+SELECT DISTINCT e.id, e.name, e.type, w.depth FROM reachable w JOIN entities e ON e.id = w.id"""  # as the document has it
 _SCOPE = "SELECT r.target_id FROM relationships r WHERE r.source_id = :npc UNION SELECT :npc"
 BARE_RAG = {
     "postgres": f"""WITH semantic_matches AS (
@@ -56,27 +64,12 @@ SELECT e.name, e.type, e.attributes, m.content, m.distance
 FROM semantic_matches m JOIN entities e ON e.id = m.entity_id ORDER BY m.distance""",
     "sqlite": f"SELECT c.content, c.embedding FROM chunks c WHERE c.entity_id IN ({_SCOPE}) AND :vector IS NOT NULL",
 }
-
-
-class Directions:
-    """An embedder that gives each text a random direction, always the same."""
-
-    name, digest = "random directions", hashlib.sha256(b"random directions").hexdigest()
-
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
-        rows = np.array([np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds])
-        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+Timed = dict[str, Callable[[], object]]
 
 
 @contextmanager
 def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object]]]:
     """An empty world on an engine of its own, and what has the engine count its rows, by which it plans."""
-    from support.npc_places import at_postgres
-
     from kgot_lab.domains.npc.opening import open_world
     from kgot_lab.stores.postgres.server import Server
 
@@ -90,51 +83,28 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
     server = Server(folder / "data")
     server.start()
     try:
-        with at_postgres(server.conninfo(), "latency") as world, psycopg.connect(server.conninfo(), autocommit=True) as owner:
+        with open_world(server.url(), namespace="latency") as world, psycopg.connect(server.conninfo(), autocommit=True) as owner:
+            owner.execute("ALTER SYSTEM SET maintenance_work_mem = '3GB'")  # else an index of a million vectors takes hours
+            owner.execute("SELECT pg_reload_conf()")
             yield world, lambda: owner.execute("ANALYZE")
     finally:
         server.stop()
 
 
-def fill(layers: Any, entities: int, relationships: int, chunks: int) -> list[str]:
-    """Make a world of so many things; the ids of its NPCs."""
-    from kgot_lab.domains.layers.things import Chunk, LogEntry
-    from kgot_lab.domains.npc.things import Entity, Relationship
-
-    chance = random.Random(SEED)
-
-    def id() -> str:
-        return str(UUID(int=chance.getrandbits(128), version=4))
-
-    made = [Entity(TYPES[n % len(TYPES)], f"name {n}", {"appearance": f"grey {n}", "mood": "calm"}, id()) for n in range(entities)]
-    npcs = [each for each in made if each.type == "npc"]
-    places = [each for each in made if each.type == "location"]
-    ties = {one.id: Relationship(one.id, other.id, "LOCATED_AT") for one, other in zip(places[1:], places, strict=False)}
-    told: dict[Any, Any] = dict(ties)
-    while len(told) < relationships:
-        other = chance.choice(made)
-        tie = Relationship(chance.choice(npcs).id, other.id, chance.choice(LEADS[other.type]))
-        told[tie.key] = tie
-    layers.world.add(made, told.values())
-    ids = [each.id for each in npcs]
-    layers.log.append(LogEntry(f"session {n % 10}", f"gold {n}", tuple(chance.sample(ids, 3)), chance.choice(ids)) for n in range(ENTRIES))
-    for start in range(0, chunks, 1_000):
-        numbers = range(start, min(chunks, start + 1_000))
-        layers.chunks.add(Chunk(chance.choice(made).id, f"told of {n}", None if n % 4 else (chance.choice(ids),), id()) for n in numbers)
-    return ids
-
-
-def questions(layers: Any, engine: str, npc: str) -> dict[str, Callable[[], object]]:
+def questions(layers: Any, engine: str, npc: str) -> Timed:
     """What is timed, asked as one NPC."""
     from kgot_lab.domains.layers.hot import HotBudget, hot_context
     from kgot_lab.domains.npc.rows import uuids
 
     memory, chunks, patient = layers.memory(npc), layers.chunks, HotBudget(limit=600)
-    asked = {"npc": uuids(npc)[0], "vector": chunks.storage.vector(chunks.vector_of(npc))}
+    id, rows = uuids(npc)[0], layers.world.storage.rows
+    asked = {"npc": id, "vector": chunks.storage.vector(chunks.vector_of(npc))}
     return {
-        "identity, bare": lambda: layers.world.storage.rows(BARE_IDENTITY, {"npc": asked["npc"]}),
+        "identity, bare": lambda: rows(BARE_IDENTITY, {"npc": id}),
         "identity": memory.sight.identity_snapshot,
+        "neighbours, 1 step, bare": lambda: rows(BARE_HOPS, {"npc": id, "depth": 1}),
         "neighbours, 1 step": lambda: layers.world.neighbours(npc),
+        "neighbours, 3 steps, bare": lambda: rows(BARE_HOPS, {"npc": id, "depth": 3}),
         "neighbours, 3 steps": lambda: layers.world.neighbours(npc, 3),
         "what it sees": memory.sight.visible_subgraph,
         "log": lambda: memory.log.search("gold"),
@@ -144,22 +114,24 @@ def questions(layers: Any, engine: str, npc: str) -> dict[str, Callable[[], obje
     }
 
 
-def changes(world: Any, npc: str, number: int) -> dict[str, Callable[[], object]]:
+def changes(world: Any, npc: str, number: int) -> Timed:
     """What is timed of changes: each is on the disk when it returns."""
-    from kgot_lab.domains.npc import statements as sql
     from kgot_lab.domains.npc.rows import attributes_text, uuids
     from kgot_lab.domains.npc.things import Entity, Relationship
 
-    one = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc)
-    row = {"id": uuids(npc)[0], "type": one.type, "name": one.name, "attributes": attributes_text(one.attributes), "at": world.now()}
+    one, id = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc), uuids(npc)[0]
+    entity = {"id": id, "type": one.type, "name": one.name, "attributes": attributes_text(one.attributes), "at": world.now()}
+    told = {"attributes": "{}", "provenance": "{}", "standing": "accepted", "at": world.now()}
+    tie = {"source": id, "target": id, "type": "BARE", **told}
 
-    def bare() -> None:
+    def bare(statement: str, row: dict[str, Any]) -> None:
         with world.storage.changing():
-            world.storage.rows(sql.PUT_ENTITY, row)
+            world.storage.rows(statement, row)
 
     return {
-        "upsert an entity, bare": bare,
+        "upsert an entity, bare": lambda: bare(world.storage.statements.put_entity, entity),
         "upsert an entity": lambda: world.add_entity(one),
+        "upsert a relationship, bare": lambda: bare(world.storage.statements.put_relationship, tie),
         "upsert a relationship": lambda: world.add_relationship(Relationship(npc, npc, f"TYPE_{number % 7}")),
     }
 
@@ -167,38 +139,87 @@ def changes(world: Any, npc: str, number: int) -> dict[str, Callable[[], object]
 def bulk(world: Any, npcs: Sequence[str]) -> dict[str, float]:
     """The milliseconds that BULK relationships of a new type take, put in one change."""
     from kgot_lab.domains.npc.things import Relationship
+    from kgot_lab.experiments.town.made import WORLD_SEED
 
-    chance = random.Random(SEED + 1)
+    chance = random.Random(WORLD_SEED + 1)
     new = [Relationship(one, other, "OWES") for one, other in (chance.sample(list(npcs), 2) for _ in range(BULK))]
-    began = time.perf_counter()
-    world.add([], new)
-    took = round(1000 * (time.perf_counter() - began), 1)
-    return {"median": took, "p95": took}
+    return summary([milliseconds(lambda: world.add([], new))])
+
+
+def indexed(chunks: Any, times: int) -> dict[str, Any]:
+    """The milliseconds of a search of all texts, each looked at and by the index, and which part of the ten nearest that finds."""
+    build = milliseconds(chunks.index)
+    asked = [f"of what is said {number}" for number in range(times)]
+    exact, took = searched(chunks, asked, None)
+    told: dict[str, Any] = {"build_seconds": round(build / 1000, 1), "exact": summary(took), "efforts": {}}
+    for effort in EFFORTS:
+        found, took = searched(chunks, asked, effort)
+        recall = sum(len(one & other) for one, other in zip(found, exact, strict=True)) / sum(map(len, exact))
+        told["efforts"][str(effort)] = {**summary(took), "recall": round(recall, 4)}
+    return told
+
+
+def searched(chunks: Any, asked: Sequence[str], effort: int | None) -> tuple[list[set[str]], list[float]]:
+    """The ids of what is found for each question, and the milliseconds that took."""
+    found: list[set[str]] = []
+    took = [milliseconds(lambda each=each: found.append({hit.chunk.id for hit in chunks.search(each, effort=effort)})) for each in asked]
+    return found, took
 
 
 def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     """The median and the 95th percentile of each question, in a world of some size on an engine."""
     from kgot_lab.domains.layers.memory import WorldLayers
+    from kgot_lab.experiments.town.made import WORLD_SEED, Directions, made_world
 
     took: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_npc_") as folder, opened(engine, Path(folder)) as (world, counted):
-        layers = WorldLayers(world, Directions(size["dimension"]))
-        npcs = fill(layers, size["entities"], size["relationships"], size["chunks"])
+        layers = WorldLayers(world, Directions(size["dimension"], min(INNER, size["dimension"])))
+        began = time.perf_counter()
+        npcs = made_world(layers, size["entities"], size["relationships"], size["chunks"])
+        filled = round(time.perf_counter() - began, 1)
         counted()
-        chance, sees = random.Random(SEED), []
+        chance, sees = random.Random(WORLD_SEED), []
         for npc in (chance.choice(npcs) for _ in range(times)):
             sees.append(len(world.visible_subgraph(npc).entities))
             for name, ask in (questions(layers, engine, npc) | changes(world, npc, len(sees))).items():
-                began = time.perf_counter()
-                ask()
-                took.setdefault(name, []).append(1000 * (time.perf_counter() - began))
-        told = {name: {"median": round(statistics.median(each), 2), "p95": round(_p95(each), 2)} for name, each in took.items()}
+                took.setdefault(name, []).append(milliseconds(ask))
+        told = {name: summary(each) for name, each in took.items()}
         told[f"add {BULK:,} relationships"] = bulk(world, npcs)
-    return {"engine": engine, **size, "times": times, "sees": statistics.median(sees), "milliseconds": told}
+        index = indexed(layers.chunks, times) if engine == "postgres" else None
+    run = {"engine": engine, **size, "times": times, "sees": statistics.median(sees), "fill_seconds": filled}
+    return {**run, "busy": round(os.getloadavg()[0], 1), "at": f"{datetime.now(UTC):%Y-%m-%d}", "milliseconds": told, "index": index}
 
 
-def _p95(values: list[float]) -> float:
-    return sorted(values)[min(len(values) - 1, round(0.95 * len(values)))]
+def milliseconds(act: Callable[[], object]) -> float:
+    """How long an act takes."""
+    began = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - began)
+
+
+def summary(took: Sequence[float]) -> dict[str, float]:
+    """The median and the 95th percentile."""
+    late = sorted(took)[min(len(took) - 1, round(0.95 * len(took)))]
+    return {"median": round(statistics.median(took), 2), "p95": round(late, 2)}
+
+
+def show(run: dict[str, Any]) -> None:
+    """Print a run: each question beside its bare SQL and its target."""
+    size = f"{run['entities']:,} entities, {run['relationships']:,} relationships, {run['chunks']:,} chunks of {run['dimension']}"
+    print(f"\n{run['engine']}: {size}; an NPC sees {run['sees']:g} entities; load of the computer {run['busy']}, {run['at']}")
+    print(f"{'milliseconds':28}{'median':>10}{'95 %':>10}{'bare':>10}{'target':>10}")
+    rows = run["milliseconds"]
+    for name, row in rows.items():
+        if name.endswith(", bare"):
+            continue
+        bare, target = rows.get(f"{name}, bare", {}).get("median", ""), TARGETS.get(name) if run["entities"] <= SCALE else None
+        met = "" if target is None else f"{target:g} {'met' if row['median'] < target else 'MISSED'}"
+        print(f"{name:28}{row['median']:10.2f}{row['p95']:10.2f}{bare:>10}{met:>14}")
+    if index := run["index"]:
+        print(f"all texts, each looked at   {index['exact']['median']:10.2f}{index['exact']['p95']:10.2f}")
+        for effort, row in index["efforts"].items():
+            print(f"by the index, effort {effort:<7}{row['median']:10.2f}{row['p95']:10.2f}    recall@10 {row['recall']:.3f}")
+        print(f"the index was made in {index['build_seconds']:g} s, the world in {run['fill_seconds']:g} s")
 
 
 def main() -> None:
@@ -210,14 +231,19 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=100, help="how often each is asked (default 100)")
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    parser.add_argument("--table", action="store_true", help="show what was measured")
     options = parser.parse_args()
     if min(options.entities) < 20 or options.times < 1 or options.dimension < 2:
         parser.error("--entities are 20 or more, --times 1 or more, --dimension 2 or more")
     if options.relationships > 5 * min(options.entities):
         parser.error("--relationships are 5 for each entity at most")
-    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where worlds are opened on a server
     report = json.loads(options.out.read_text()) if options.out.exists() else {"runs": []}
-    report |= {"python": platform.python_version(), "machine": platform.machine(), "seed": SEED}
+    if options.table:
+        need_files("python benchmarks/npc_latency.py makes it", options.out)
+        for run in report["runs"]:
+            show(run)
+        return
+    report |= {"python": platform.python_version(), "machine": platform.machine(), "targets": TARGETS}
     for entities in options.entities:
         for engine in options.engines:
             size = {"entities": entities, "relationships": options.relationships or 5 * entities}
@@ -225,10 +251,8 @@ def main() -> None:
             found = measured(engine, size, options.times)
             same = [each for each in report["runs"] if (each["engine"], *(each[name] for name in size)) == (engine, *size.values())]
             report["runs"] = [each for each in report["runs"] if each not in same] + [found]
-            print(f"{engine}: {', '.join(f'{many:,} {name}' for name, many in size.items())}; an NPC sees {found['sees']:g} entities")
-            for name, row in found["milliseconds"].items():
-                print(f"  {name:26} median {row['median']:9.2f} ms   95th percentile {row['p95']:9.2f} ms", flush=True)
-    options.out.write_text(json.dumps(report, indent=1) + "\n")
+            show(found)
+            options.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

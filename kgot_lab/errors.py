@@ -3,6 +3,7 @@
 LabError
 ├── BadInput          what the caller gave cannot be used
 │   ├── UnknownName   a name that is not in a table; lists the names that are
+│   ├── NotToBeAsked  a question that the chosen mode cannot answer; it may answer others
 │   ├── NoLongerWaits a claim that was decided on meanwhile, or is gone; says what became of it
 │   └── TooLittle     documents from which nothing can be learnt
 ├── NotInstalled      an optional package is missing
@@ -20,6 +21,7 @@ LabError
 ├── ToolFailed        a tool could not do its work
 ├── OutOfMemory       this computer, or a limit on it, has too little memory
 └── TraceError        a trace or tape file cannot be read or does not fit
+    └── TraceTaken    a run that was to be written into a file, and another is there
 """
 
 import errno
@@ -51,6 +53,10 @@ class UnknownName(BadInput):
         near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
+
+
+class NotToBeAsked(BadInput):
+    """A question that the chosen mode cannot answer with what it is given; it may answer the others of a set."""
 
 
 class NoLongerWaits(BadInput):
@@ -165,6 +171,10 @@ class OutOfMemory(LabError):
 
 class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
+
+
+class TraceTaken(TraceError):
+    """The file of a trace is another run's, or is being written by another command: nothing of this one is in it."""
 
 
 # --- what may be shown ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 import sys
@@ -70,3 +71,10 @@ def test_statement_attacks_says_which_package_a_store_needs(kind, module, extra)
 def test_a_command_says_that_it_needs_the_local_model(clone, monkeypatch, tmp_path):
     monkeypatch.setenv("KGOT_LAB_MODEL", str(tmp_path / "none.gguf"))
     assert "llama_cpp" in (said := stopped([clone / "question_answering.py"])) or "none.gguf" in said
+
+
+def test_the_cases_beside_truth_maintenance_packages_come_to_what_the_docs_say_of_claims():
+    told = runpy.run_path(str(ROOT / "benchmarks" / "truth_maintenance.py"))
+    assert [told["outcome"](case) for case in told["of_claims"]().values()] == [
+        "stays", "stays", "falls", "falls", "holds again", "nothing changes", "there; after erase: gone", "2 of 2 kept",
+    ]  # fmt: skip

@@ -32,6 +32,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
     [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
+    [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
     [{"experiments.kgos"}],  # compares systems and puts claims to the data as recall does
@@ -39,6 +40,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experiments.competence"}],  # makes its names as recall does
     [
         {"experiments.certificates"},
+        {"experiments.junk"},
         {"experiments.briefings"},
         {"experiments.town"},
     ],  # simulate as competence does; the first changes what pays asks

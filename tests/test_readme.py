@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = {
     "README.md",
-    *(f"docs/{page}.md" for page in ("loop", "memory", "recall", "stores", "structure", "tools", "views")),
+    *(f"docs/{page}.md" for page in ("loop", "memory", "methods", "recall", "stores", "structure", "tools", "views", "worlds")),
 }  # pages with Python
 COMMANDS = typer.main.get_command(app).commands
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))

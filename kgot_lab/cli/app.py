@@ -1,4 +1,4 @@
-"""The command line: ask, demo, extract, resume, show, verify, memory, invest, bench, model, doctor."""
+"""The command line: ask, demo, extract, resume, show, verify, certify, memory, invest, bench, model, doctor."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.investing import investments
+from kgot_lab.cli.meanings import declare_relation, list_names, list_relations, merge_names, tell_changes, unmerge_name
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
 from kgot_lab.cli.sharing import export, list_namespaces, pages
+from kgot_lab.cli.vouching import certify_run, list_answers
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.env_file import load_env
 from kgot_lab.text.harmless import harmless
@@ -340,6 +342,14 @@ app.add_typer(investments, name="invest")
 memories.command("waiting")(list_waiting)
 memories.command("decide")(decide_on_one)
 memories.command("review")(review_in_turn)
+memories.command("answers")(list_answers)
+memories.command("relations")(list_relations)
+memories.command("declare")(declare_relation)
+memories.command("changes")(tell_changes)
+memories.command("names")(list_names)
+memories.command("merge")(merge_names)
+memories.command("unmerge")(unmerge_name)
+app.command("certify")(certify_run)
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

@@ -12,6 +12,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.errors import BadInput, LabError, require_amount, require_count, shortly
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.writing import write_whole
 
@@ -28,7 +29,10 @@ _Reuse = Annotated[
     list[Path] | None, typer.Option("--reuse", help="take replies to the very same prompts from the traces in this folder; repeat for more")
 ]
 _Only = Annotated[list[str] | None, typer.Option("--only", help="ask only this system; repeat for more")]
-_Sets = Annotated[list[str] | None, typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki, musique-498; repeat for more")]
+_Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more"),
+]
 _Limit = Annotated[int | None, typer.Option("--limit", help="ask only the first so many questions of each set")]
 _Minutes = Annotated[float | None, typer.Option("--minutes", help="begin no question after so many minutes, and stop well")]
 _Estimate = Annotated[bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")]
@@ -55,7 +59,8 @@ def bench_questions(
     All systems answer the first question of each set, then all the second, so any stop leaves them comparable.
     """
     from kgot_lab.experiments.pays.ablations import ABLATION_PAIRS, ABLATIONS
-    from kgot_lab.experiments.pays.plan import Design
+    from kgot_lab.experiments.pays.plan import Design, check_comparison
+    from kgot_lab.experiments.pays.reuse import count_replies
     from kgot_lab.experiments.pays.samples import develop_samples
     from kgot_lab.experiments.pays.sitting import Slice, turns
 
@@ -74,11 +79,15 @@ def bench_questions(
     if ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
     asked = _Asked(chosen, minutes, len(list(turns(design, chosen))))  # before a model is connected: what is named must be there
+    on_file = count_replies(reuse or (), design.samples)
     _say_what_is_not_there(design, only or ())
     if estimate:
+        check_comparison(design.plan(terminal.connect_model(model, models=str(models) if models else None) if model else None), folder)
         typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
+    if reuse:
+        terminal.say(f"{counted(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
     _answer(design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe, reuse or ()))
 
 
@@ -132,20 +141,28 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
             raise LabError(f"{terminal.reason_of(error)}. {kept}") from error
         except LabError as error:
             raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
-        still = len(missing(design, folder, asked.chosen)) - failed
+        finally:
+            if model.reuse:
+                terminal.say(f"{counted(sitting.reused, 'reply', 'replies')} taken from file instead of asking again")
+        still = len(missing(design, folder, asked.chosen)) - len(failed)
         if still < asked.total:
             _show(folder)
         if still:
             terminal.say(f"{still:,} of {asked.total:,} answers are still to be given. {kept}")
     if failed:
-        ended = "1 answer ended in an error; the same command asks for it again"
-        terminal.say(ended if failed == 1 else f"{failed} answers ended in an error; the same command asks for them again")
+        damaged = sum(map(sitting.is_damaged, failed))
+        ended = f"{counted(len(failed), 'answer')} ended in an error"
+        if len(failed) > damaged:
+            again = f"asks for {'it' if len(failed) == 1 else 'them'} again"
+            ended += f"; the same command {again}{f', but for the damaged {damaged}' if damaged else ''}"
+        terminal.say(f"{ended}; a damaged trace has to be restored or deleted first" if damaged else ended)
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> int:
-    """Answer with a progress bar, and say how many ended in an error."""
-    done, failed = asked.total - left, 0
+def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> list[Due]:
+    """Answer with a progress bar, and say which ended in an error."""
+    done = asked.total - left
+    failed: list[Due] = []
     with terminal.bar("answers") as progress:
 
         def told(due: Due, event: Event) -> None:
@@ -153,7 +170,8 @@ def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> int:
 
         for due, receipt in sitting.answers(asked.chosen, asked.minutes, told):
             done += 1
-            failed += bool(receipt.error)
+            if receipt.error:
+                failed.append(due)
             said = receipt.error or f"{receipt.end}, {shortly(receipt.predicted)}; right is {shortly(receipt.gold)}"
             terminal.say(f"{due.set} {due.question.id}, {due.system}: {said}")
     return failed

@@ -70,11 +70,12 @@ def fork_run(
     terminal.check_new(path)
     budget = asking.budget_given(max_calls, max_seconds, max_dollars)
     configuration = configuration_of(run.about).with_flags({"models": models, "documents": documents, **budget})
+    folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if model is not None:
         spending = asking.spending_of(configuration)
         llm = terminal.connect_model(model, spending, models=configuration.models)
-        passages = terminal.documents_of(run, documents)
+        passages = terminal.documents_of(run, folder)
         at_hand = asking.at_hand(configuration, passages, attach or [], llm, limits_of(begun), spending)
         asking.check_prices(configuration, llm, at_hand.vision)
         live = Resources(asking.tools_again(at_hand, configuration, begun), llm)
@@ -86,7 +87,7 @@ def fork_run(
     again = GoOn(
         "resume", path,
         {
-            "documents": documents, "model": model or "MODEL", "models": models, "attach": attach,
+            "documents": folder, "model": model or "MODEL", "models": models, "attach": attach,
             "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
         },
     )  # fmt: skip

@@ -24,6 +24,7 @@ from kgot_lab.errors import (
     SandboxError,
     StoreUnavailable,
     TraceError,
+    TraceTaken,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def told_how(path: Path, again: GoOn) -> Iterator[None]:
     """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept and how to go on."""
     try:
         yield
+    except TraceTaken:
+        raise  # the run in the file is another's: nothing of this one is there to go on with
     except KeyboardInterrupt:
         say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if _goes_on(path) else ''}")
         raise typer.Exit(INTERRUPTED) from None

@@ -61,7 +61,9 @@ Namespace = Annotated[str | None, typer.Option("--namespace", help="which graph 
 BeginWith = Annotated[str | None, typer.Option("--graph", help=_GRAPH)]
 SaveGraph = Annotated[Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")]
 Snapshots = Annotated[Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")]
-MemoryFile = Annotated[Path | None, typer.Option("--memory", help="a file of claims: begin with the facts in it, and learn there")]
+MemoryFile = Annotated[
+    str | None, typer.Option("--memory", help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there")
+]
 AsOf = Annotated[str | None, typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt")]
 Keep = Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")]

@@ -208,6 +208,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
                 for receipt in run.answers(parallel, told):
                     done += 1
+                    progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
                     terminal.say(_line(receipt))
         finally:
             note_untraced(run.folder, spending)

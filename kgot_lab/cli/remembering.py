@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import as_typed
@@ -76,7 +75,8 @@ def time_given(text: str) -> datetime:
 
 @memories.callback()
 def memory(
-    context: typer.Context, file: Annotated[Path, typer.Argument(help="a file of claims, as `kgot-lab ask --memory FILE` makes it")]
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME")],
 ) -> None:
     """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
     context.obj = file
@@ -206,12 +206,15 @@ def erase_for_good(
         meant = None if fact is None else _noted(claims, _fact_named(claims, fact))
         named = "" if source is None else _source_named(claims, source)
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
-        if not yes and not typer.confirm(harmless(f"Erase {what} from {context.obj} for good?"), err=True):
+        runs = _runs_that_read(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
+        if not yes and not typer.confirm(harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True):
             raise BadInput("nothing was erased")
         told = claims.erase_source(named, by=BY_COMMAND) if meant is None else claims.erase_fact(meant, by=BY_COMMAND)
-    result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers}
+    result = {"change": told.change, "facts": told.facts, "claims": told.claims, "answers": told.answers, "runs": runs}
     said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else said)
+    if runs:
+        terminal.say(f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too")
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------------
@@ -241,6 +244,12 @@ def _fact_named(claims: Claims, text: str) -> Triple:
         many = f"{len(found)} facts have an id that begins with {text}" if found else f"no fact is called {text!r}"
         raise BadInput(f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows')
     return found[0]
+
+
+def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
+    """The runs that some claims were learnt by, in order: what they keep of their own is none of the memory's."""
+    who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
+    return [by for by in who if by.startswith("run ")]
 
 
 def _noted(claims: Claims, fact: Triple) -> Triple:

@@ -74,7 +74,7 @@ class Limits:
     comparisons: bool = True  # whether two things that a question compares are asked about apart, and their values compared
     typed_facts: bool = True  # whether a model writes facts from the sentences of the path that an answer was read from
     links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    sentences: SentenceRules = "careful"  # by which rules a text is cut into sentences
+    sentences: SentenceRules = "any script"  # by which rules a text is cut into sentences and, along paths, names are found in them
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -133,6 +133,11 @@ class Limits:
     def few_tools(self) -> bool:
         """Whether a run gets the search and what reads its files alone, since a small model chooses badly among many tools."""
         return self.preset.rstrip("*") in ("local", "paths")
+
+    @property
+    def finds_parts(self) -> bool:
+        """Whether names, blocks and what an answer rests on are told apart as finely as today; recorded runs keep what they did."""
+        return self.sentences == "any script"
 
     def tokens_of(self, role: str) -> int:
         """The most tokens of a reply to what is asked for."""

@@ -18,7 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, TraceError, require
+from kgot_lab.errors import BadInput, TraceError, TraceTaken, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.graph.truth import Truth
@@ -30,6 +30,8 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
+
+RESTORE = ": restore a copy of the trace"  # how the message on a damaged one ends
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def record(events: Iterable[Event], path: str | Path, *, run: str = "", about: M
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("x", encoding="utf-8", newline="\n")
     except FileExistsError:
-        raise TraceError(f"{path} exists already: resume that run, or name another file") from None
+        raise TraceTaken(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with TraceWriter(path, file) as writing:
@@ -102,7 +104,7 @@ class TraceWriter:
             hold(file)
         except OSError:
             file.close()
-            raise TraceError(f"{path} is being written by another run or resume: let that one end, or stop it") from None
+            raise TraceTaken(f"{path} is being written by another run or resume: let that one end, or stop it") from None
 
     def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
         """Pass events on, each written to the file first; the graph that a run begins with is written beside it."""
@@ -191,7 +193,7 @@ def load_run(path: str | Path) -> Trace:
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := broken_seal(line for line in lines[:-1] if line.strip()):
-        raise TraceError(f"{path}, line {broken}, is not as it was written, or a line before it is missing: restore a copy of the trace")
+        raise TraceError(f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE}")
     parsed: list[Json] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -201,7 +203,7 @@ def load_run(path: str | Path) -> Trace:
         except (ValueError, RecursionError):
             if number == len(lines):  # no line end after it: the writer was stopped in the middle
                 break
-            raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}") from None
+            raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}{RESTORE}") from None
     if not parsed or not isinstance(parsed[0], dict) or parsed[0].get("trace") != 1:
         raise TraceError(f"{path} is not a trace: its first line should say so")
     events = []

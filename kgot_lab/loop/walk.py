@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, require, require_parts
+from kgot_lab.errors import BadInput, NotToBeAsked, require, require_parts
 from kgot_lab.loop.along.mode import along
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
@@ -54,9 +54,14 @@ def think(
         raise BadInput("there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph")
     if limits.reading == "paths":
         if attachments:
-            raise BadInput("the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset")
+            raise NotToBeAsked(
+                "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
+            )
         if not store.schema().nodes and not any(map(sought_by, tools)):
-            raise BadInput("the mode paths needs a tool that finds documents, such as search(documents), or a store that holds a graph")
+            raise NotToBeAsked(
+                'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
+                "or a store that holds a graph"
+            )
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")

@@ -11,21 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints
+from kgot_lab.methods.node_texts import NodeTexts, rows_by
 from kgot_lab.methods.printed import NodeHit
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
-from kgot_lab.retrieval.fulltext import fts5, like
-from kgot_lab.retrieval.fusion import strongest
-from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
-from kgot_lab.retrieval.stage import Stage
 from kgot_lab.schemas.dimensions.bounds import DimensionColumn, dimension_column
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import named_words, telling_words
-from kgot_lab.types import Document, Edge, Json, full_text
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Edge
 
 Reals = NDArray[np.float64]
 BoolColumn = NDArray[np.bool_]
@@ -41,13 +35,12 @@ class LevelEdges(NamedTuple):
     places: Places
 
 
-class GraphIndex:
+class GraphIndex(NodeTexts):
     """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process works them out again."""
 
     def __init__(self, graph: PropertyGraph) -> None:
-        self.graph = graph
+        super().__init__(graph)
         self._columns: dict[str, DimensionColumn] = {}
-        self._meanings: dict[str, Stage] = {}
         self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, as `intent_scores` works it out
         self._weights: dict[str, Reals | None] = {}
         self._leads_to: dict[str, dict[int, list[int]]] = {}
@@ -58,28 +51,18 @@ class GraphIndex:
     # --- nodes ---
 
     def row(self, id: str) -> int:
-        """The row of a node; raises UnknownName with the ids that are near, by their letters or by the name of the node."""
+        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the node is called."""
         try:
             return self.graph.row(id)
         except UnknownName:
             pass
-        called = {each: row for row, each in reversed(list(enumerate(self.names)))} | {each: row for row, each in enumerate(self.graph.ids)}
+        alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}  # in files of others a label is a name
+        called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
+        called |= {each: row for row, each in enumerate(self.graph.ids)}
         folded = {each.casefold(): row for each, row in called.items()}
         near = get_close_matches(str(id)[:60].casefold(), folded, n=5)
         ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))
         raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What each node is called: its name or title, or else its id."""
-        return tuple(
-            str(known.get("name") or known.get("title") or id) for id, known in zip(self.graph.ids, self.graph.node_properties, strict=True)
-        )
-
-    @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """The labels of each node, as a text."""
-        return tuple(map(" ".join, self.graph.node_labels))
 
     @cached_property
     def name_order(self) -> Places:
@@ -91,12 +74,12 @@ class GraphIndex:
     @cached_property
     def of_label(self) -> dict[str, Ints]:
         """The rows of the nodes with each label."""
-        return _rows_by(self.graph.node_labels)
+        return rows_by(self.graph.node_labels)
 
     @cached_property
     def of_name_word(self) -> dict[str, Ints]:
         """The rows of the nodes with each word in their name."""
-        return _rows_by(tuple(map(set, map(named_words, self.names))))
+        return rows_by(tuple(map(set, map(named_words, self.names))))
 
     @cached_property
     def name_lengths(self) -> Ints:
@@ -251,59 +234,6 @@ class GraphIndex:
             values[row] = value
         return values
 
-    # --- words ---
-
-    @cached_property
-    def name_stems(self) -> tuple[frozenset[str], ...]:
-        """The stems of the words in each name."""
-        return tuple(frozenset(stem(word) for word in telling_words(_spaced(name))) for name in self.names)
-
-    @cached_property
-    def of_stem(self) -> dict[str, frozenset[int]]:
-        """The rows of the nodes that hold a word with each stem."""
-        stems = tuple({stem(word) for word in telling_words(full_text(document))} for document in self.documents)
-        return {word: frozenset(rows.tolist()) for word, rows in _rows_by(stems).items()}
-
-    @cached_property
-    def documents(self) -> tuple[Document, ...]:
-        """Each node as a text that can be searched: its name as the title, then its labels and whatever its properties say in words."""
-        return tuple(
-            Document(id, _spaced(f"{kind}. {' '.join(_texts(known, ('name', 'title')))}"), _spaced(name))
-            for id, name, kind, known in zip(self.graph.ids, self.names, self.kinds, self.graph.node_properties, strict=True)
-        )
-
-    @cached_property
-    def substrings(self) -> Stage:
-        """LIKE over names, labels and properties."""
-        return like(self.documents)
-
-    @cached_property
-    def bm25(self) -> Stage:
-        """BM25 over the documents."""
-        return bm25(self.documents)
-
-    @cached_property
-    def fts5(self) -> Stage:
-        """SQLite's full-text search over the documents."""
-        return fts5(self.documents)
-
-    @cached_property
-    def text(self) -> Stage:
-        """The text lane of KG-OS: BM25 and FTS5, each over its maximum, and of the two the larger."""
-        return strongest(self.bm25, self.fts5)
-
-    @cached_property
-    def goals(self) -> Stage:
-        """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and FTS5, which cannot weigh words."""
-        return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
-
-    def meaning(self, embedder: Embedder) -> Stage:
-        """The nodes by the cosine of their text with the query; their vectors are made when an embedder is first given."""
-        checked_embedder(embedder)
-        if embedder.digest not in self._meanings:
-            self._meanings[embedder.digest] = meaning(self.documents, embedder)
-        return self._meanings[embedder.digest]
-
 
 def index_of(graph: PropertyGraph) -> GraphIndex:
     """The index of a graph, the same one each time; raises BadInput for what is no graph, or has no node."""
@@ -324,25 +254,3 @@ def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
         raise BadInput(f"{what} are a list of node ids, not one text: [{ids!r}]")
     require(ids, Iterable, f"{what} are a list of node ids")
     return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
-
-
-def _rows_by(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
-    found: dict[str, list[int]] = {}
-    for row, each in enumerate(sets):
-        for word in dict.fromkeys(each):
-            found.setdefault(word, []).append(row)
-    return {word: np.array(rows, np.int32) for word, rows in found.items()}
-
-
-def _texts(value: Json, without: Collection[str] = ()) -> list[str]:
-    """Every text in the properties of a node; their own names, such as "description", say nothing about it."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for key, each in value.items() if key not in without for text in _texts(each)]
-    return [text for each in value for text in _texts(each)] if isinstance(value, list | tuple) else []
-
-
-def _spaced(text: str) -> str:
-    """A text in which query_optimization is two words."""
-    return text.replace("_", " ")

@@ -13,6 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.methods.printed import MethodResult
+from kgot_lab.retrieval.neighbours import each_once
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 
@@ -80,9 +81,10 @@ def trace_path(
         meeting = met if met is not None else -1
     if meeting < 0:
         return PathFound(node_a, node_b, False, (), "", (_why_not(sides, max_depth, types, directed),))
-    places = [*reversed(sides[0].back_from(meeting)), *(index.turned(place) for place in sides[1].back_from(meeting))]
-    steps = tuple(_step(index, place, out) for place in places)
-    text = index.links.path([index.first_along(place, out) for place in places]) if places else index.names[start]
+    found = [*reversed(sides[0].back_from(meeting)), *(index.turned(place) for place in sides[1].back_from(meeting))]
+    places = [index.first_along(place, out) for place in found]
+    steps = tuple(_step(index, place) for place in places)
+    text = index.links.path(places) if places else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))
 
 
@@ -110,7 +112,7 @@ class _Side:
         self.depth += 1
         self.came[ends[::-1]] = places[::-1]
         self.depths[ends] = self.depth
-        self.level = np.flatnonzero(self.depths == self.depth).astype(np.int32)
+        self.level = each_once(ends, len(self.depths)).astype(np.int32)
         self.stuck = not len(self.level)
         met = self.level[other.depths[self.level] >= 0]
         return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
@@ -124,8 +126,7 @@ class _Side:
         return places
 
 
-def _step(index: GraphIndex, place: int, worth: Reals) -> PathStep:
-    place = index.first_along(place, worth)
+def _step(index: GraphIndex, place: int) -> PathStep:
     ids, links = index.graph.ids, index.links
     direction: Literal["forward", "backward"] = "backward" if links.ways[place] % 2 else "forward"
     return PathStep(ids[links.origins[place]], index.edge(links.edge_rows[place]), direction, ids[links.ends.indices[place]])

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.paths.alike import alike
+from kgot_lab.paths.chosen import MARK, with_names_masked
+from kgot_lab.paths.form import form_of
+from kgot_lab.paths.lines import plain_line
+from kgot_lab.paths.order import ComparedBy, comparison_of, first_of_two, speaks_of_age
+from kgot_lab.paths.values import tells_nothing, truth_in
+from kgot_lab.paths.verdict import yes_or_no
 from kgot_lab.types import Message, Prompt
 
-ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)}
-_DATE = re.compile(r"(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([A-Z][a-z]{2,8})\.?\s+(?:(\d{1,2}),?\s+)?(\d{3,4})\b")
-_YEAR = re.compile(r"\b(\d{3,4})\b")
-_FIGURE = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
-_WORDS: tuple[tuple[ComparedBy, str], ...] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
-    ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
-    ("shortest", "(?:lived?|lives) shorter"),
-    ("same", "same|share"),
-    ("latest", "later|younger|youngest|newer|newest|last|latest|(?:more|most) recent(?:ly)?"),
-    ("earliest", "earlier|earliest|first|older|oldest|eldest|before"),
-    ("least", "fewer|fewest|less|least|smaller|smallest|shorter|lower|lowest"),
-    ("most", "more|most|larger|largest|bigger|biggest|longer|longest|higher|highest|taller|tallest|greater"),
-)
 _SYSTEM = (
     "Two things are compared. Write what must be asked of each of them, one question a line, with X for the thing and #1 for the answer to "
     "the first question."
@@ -49,81 +40,45 @@ def asked_of_each(question: str) -> Prompt:
 
 def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
     """The questions for each thing, `#1` still open in the second; none where the reply asks nothing of X."""
-    lines = [line.strip() for line in reply.splitlines() if line.strip().endswith("?")][:2]
+    lines = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:2]
     if not lines or not re.search(r"\bX\b", lines[0]):
         return []
     lines = [line for line in lines if re.search(r"\bX\b|#1", line)]
     return [[_about(line, thing) for line in lines] for thing in things]
 
 
-def comparison_of(question: str) -> ComparedBy:
-    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds none."""
-    return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
+def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+    """The answer to a question that the values read of two things give, of the kind that it asks for; "" where they do not tell.
+
+    `values` has the answers read of each thing, in the order of its questions.
+    """
+    if len(things) != 2 or len(values) != 2 or not all(values) or any(tells_nothing(value) for each in values for value in each):
+        return ""
+    form, masked = form_of(question), with_names_masked(question, things)
+    if form == "yes or no":
+        return yes_or_no(masked, values)
+    if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):  # "is A older or younger than B" has no name for an answer
+        return ""
+    answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
+    return answer if answer in things else ""
 
 
-def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
-    """The answer that the values read of each thing give; "" where they do not compare.
+def compared(kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False) -> str:
+    """The answer that the values read of each thing give, compared in one way; "" where they do not compare.
 
-    `values` has the answers read of each thing, in the order of its questions. Of two dates of which one is a year alone, the years count.
+    With `ages`, more years are an earlier date.
     """
     last = [each[-1] if each else "" for each in values]
-    if len(things) != 2 or not all(last):
+    if len(things) != 2 or any(tells_nothing(value) for value in last):
         return ""
     if kind == "same":
-        return "" if any(_truth(value) is not None for value in last) else "yes" if _same(*last) else "no"
+        same = None if any(truth_in(value) is not None for value in last) else alike(*last)
+        return "" if same is None else "yes" if same else "no"
     if kind == "each":
-        said = [_truth(value) for value in last]
+        said = [truth_in(value) for value in last]
         return "" if None in said else "yes" if all(said) else "no"
-    if kind in ("longest", "shortest"):
-        spans = [_span(each) for each in values]
-        return _chosen(things, spans, largest=kind == "longest")
-    if kind in ("earliest", "latest"):
-        dates = [date_in(value) for value in last]
-        shared = min((len(date) for date in dates if date), default=0)
-        return _chosen(things, [date[:shared] if date else None for date in dates], largest=kind == "latest")
-    return _chosen(things, [_figure(value) for value in last], largest=kind == "most")
-
-
-def date_in(text: str) -> tuple[int, ...] | None:
-    """The first date in a text as (year, month, day), as far as it says; None where there is none."""
-    for match in _DATE.finditer(text):
-        day, month, later, year = match.groups()
-        if number := _MONTHS.get(month[:3].lower()):
-            return (int(year), number, int(day or later)) if day or later else (int(year), number)
-    year = _YEAR.search(text)
-    return (int(year[1]),) if year else None
-
-
-def _chosen(things: Sequence[str], values: Sequence[object], *, largest: bool) -> str:
-    if None in values or values[0] == values[1]:
-        return ""
-    first = (values[0] > values[1]) == largest  # type: ignore[operator]  # two of one kind
-    return things[0 if first else 1]
-
-
-def _span(values: Sequence[str]) -> float | None:
-    """The years between two dates, or the figure that a single value is."""
-    dates = [date_in(value) for value in values[-2:]]
-    if len(dates) == 2 and all(dates):
-        born, died = ([*date, 7, 1][:3] if len(date) == 1 else [*date, 15][:3] for date in dates if date)
-        return (died[0] - born[0]) + (died[1] - born[1]) / 12 + (died[2] - born[2]) / 365
-    return _figure(values[-1])
-
-
-def _figure(text: str) -> float | None:
-    found = _FIGURE.search(text)
-    return float(found[0].replace(",", "")) if found else None
-
-
-def _truth(text: str) -> bool | None:
-    words = named_words(text)
-    return {"yes": True, "no": False}.get(words[0]) if words else None
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two values name the same: equal words, or one within the other, as a town with its country is."""
-    first, second = set(telling_words(one)), set(telling_words(other))
-    return bool(first and second) and (first <= second or second <= first)
+    first = first_of_two(kind, values, ages=ages)
+    return "" if first is None else things[0 if first else 1]
 
 
 def _about(line: str, thing: str) -> str:

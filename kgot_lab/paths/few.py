@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgot_lab.paths.form import Form, form_of
-from kgot_lab.text.words import named_words
+from kgot_lab.paths.mentions import bracketed
+from kgot_lab.text.words import standing_words
 from kgot_lab.types import Document, Message, Prompt
 
 ANSWER_TOKENS = 40  # tokens of an answer
@@ -58,7 +59,7 @@ def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
 
 def passage_lines(documents: Iterable[Document]) -> str:
     """Documents as facts to read: the title in brackets, then the text, each on a line of its own."""
-    return "\n".join(f"[{document.title}] {' '.join(document.text.split())}" for document in documents)
+    return "\n".join(bracketed(document.title, document.text) for document in documents)
 
 
 def answer_in(reply: str) -> str:
@@ -74,7 +75,7 @@ def checked_answer(question: str, answer: str, facts: str) -> str:
     unless that asks for one of the things that it names.
     """
     form: Form = form_of(question)
-    if not (words := named_words(answer)):
+    if not (words := standing_words(answer)):
         return "it is empty"
     if words in {("yes",), ("no",)}:
         return "" if form == "yes or no" else "the question does not ask for yes or no"
@@ -95,4 +96,4 @@ def _asked(question: str, facts: str) -> str:
 
 def _stands(words: tuple[str, ...], text: str) -> bool:
     """Whether some words stand in a text, side by side and in order."""
-    return f" {' '.join(words)} " in f" {' '.join(named_words(text))} "
+    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} "

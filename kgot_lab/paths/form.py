@@ -13,20 +13,46 @@ Form = Literal["open", "yes or no", "choice"]
 _ASKS = re.compile(r"\b(who|whom|whose|what|which|when|where|why|how|name the|in whose)\b", re.I)
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
 _YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
-_OR = re.compile(r"\bor\b|\b(?:out of|between|of) (?:the two )?.+ and ", re.I)
-_RANKED = re.compile(r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b|\b(?:first|last|more|less)\b", re.I)
+_BEGINS_SO = re.compile(rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\b|it known\b)", re.I)
+_ASKS_LAST = re.compile(
+    r"\b(?:who|whom|whose|what|which|when|where|why|how)\W*$|\b(?:in|of|by|at|on|for|from|during) (?:what|which|whose) \w+\W*$"
+    r"|\bwhat \w+\W*$",
+    re.I,
+)
+_RANKS = (
+    "older|younger|elder|newer|earlier|later|sooner|longer|shorter|taller|higher|lower|larger|bigger|smaller|greater|fewer|closer|nearer|"
+    "farther|further|deeper|wider|broader|narrower|heavier|lighter|faster|quicker|slower|richer|poorer|wealthier|hotter|colder|cooler|"
+    "warmer|stronger|weaker|thicker|thinner|louder|cheaper|denser|drier|wetter|steeper|better|worse|safer|harder|softer|easier|busier|"
+    "brighter|darker|fatter|wiser|simpler|rarer|flatter|saltier|sweeter|purer|milder|happier|prettier|uglier"
+)
+_RANKED = re.compile(
+    rf"\b(?:{_RANKS}|first|last|more|less)\b"
+    r"|\b(?:is|are|was|were)\s+(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b(?=\s*(?:[,?]|than\b))",
+    re.I,
+)
+_LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
+_MAY_RANK = re.compile(r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I)  # where "or" tells as well
+_OR = re.compile(
+    rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ", re.I
+)  # a rank that is a noun, as founder and river are, ranks nothing
 
 
 def form_of(question: str) -> Form:
     """Whether a question asks for yes or no, for one of two things that it names, or for anything else.
 
     "Are A and B both rivers?" asks for yes or no, since it has no word as who or which; "Is A or B older?" and "Which is older, A or B?"
-    ask for one of two.
+    ask for one of two. "Was the engineer who founded A from B?" asks for yes or no: its "who" does not ask.
     """
-    asks = bool(_ASKS.search(question))
-    if _OR.search(question) and _RANKED.search(question) and (asks or _YES_OR_NO.search(question)):
+    asks = bool(_ASKS.search(question)) and not _asks_within(question)
+    ranked = (_OR.search(question) and _RANKED.search(question)) or (_LISTED.search(question) and _MAY_RANK.search(question))
+    if ranked and (asks or _YES_OR_NO.search(question)):
         return "choice"
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
+
+
+def _asks_within(question: str) -> bool:
+    """Whether a question begins as one for yes or no, so that a "who" in it only tells of whom."""
+    return bool(_BEGINS_SO.match(question)) and not _ASKS_LAST.search(question)
 
 
 _DATE = re.compile(r"^(?:in |on )?(?:when|(?:in |during )?(?:what|which) (?:year|date|month|day))\b|\bin (?:what|which) year\b", re.I)
@@ -37,13 +63,19 @@ _HAS_DIGIT = re.compile(r"\d")
 def unfit(question: str, answer: str) -> str:
     """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a date; "" where it may be."""
     asked = question.strip()
-    if _DATE.search(asked) and not _HAS_DIGIT.search(answer):
+    if _DATE.search(asked) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(asked, answer):
         return "the question asks for a date"
     if _NO_FIGURE.search(asked) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
         return "the question asks for no date"
     return ""
 
 
+def _is_part_of_date(asked: str, answer: str) -> bool:
+    """Whether an answer is the month or the day of the week where a question asks for a month or a day."""
+    return bool(re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I) and (_MONTHS.search(answer) or _WEEKDAYS.search(answer)))
+
+
+_WEEKDAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.I)
 _MONTHS = re.compile(r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.I)
 
 

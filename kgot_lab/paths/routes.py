@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.paths.mentions import PlacedSentence
 from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import standing_words
 from kgot_lab.types import Json
 
+FactParts = tuple[str, str, str]  # subject, relation, object
 _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
 
 
@@ -26,7 +27,7 @@ class Route:
     worth: float
     sentences: tuple[PlacedSentence, ...]
     links: frozenset[str] = frozenset()  # places
-    facts: tuple[tuple[str, str, str], ...] = ()
+    facts: tuple[FactParts, ...] = ()
 
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
         """The route with the sentences that fit in a budget of tokens, in their order.
@@ -49,17 +50,59 @@ class Route:
 
     def saying(self, answer: str) -> Route:
         """The route with the sentences that hold an answer, word for word; with all where none does."""
-        wanted = f" {' '.join(named_words(answer))} "
-        said = tuple(each for each in self.sentences if wanted in f" {' '.join(named_words(each.text))} ")
+        wanted = f" {' '.join(standing_words(answer))} "
+        said = tuple(each for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} ")
         return replace(self, sentences=said or self.sentences)
+
+    def resting(self, answer: str) -> Route:
+        """The route with what says an answer, and the links and facts that join it to the start; with all where nothing says it."""
+        wanted = f" {' '.join(standing_words(answer))} "
+        says = {each.place for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} "}
+        telling = [fact for fact in self.facts if wanted in f" {' '.join(standing_words(fact_line(fact)))} "]
+        if not says and not telling:
+            return self
+        titles = {each.title for each in self.sentences if each.place in says}
+        if telling and self.start:
+            chained = _chain(self.facts, self.start, telling)
+        else:
+            chained = [fact for fact in self.facts if self.end or fact in telling or titles & {fact[0], fact[2]}]
+        places = says | (self.links if self.end else frozenset())
+        return replace(self, sentences=tuple(each for each in self.sentences if each.place in places), facts=tuple(chained))
 
     @property
     def text(self) -> str:
         """The facts and sentences of the route, a line each."""
-        return "\n".join([*(" ".join(fact) for fact in self.facts), *map(str, self.sentences)])
+        return "\n".join([*map(fact_line, self.facts), *map(str, self.sentences)])
 
     def __str__(self) -> str:
         return f"{self.start} --({self.joint})-- {self.end}" if self.end else self.start
+
+
+def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts]) -> list[FactParts]:
+    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone where none leads there."""
+    before: dict[str, FactParts] = {}
+    frontier, reached = {start}, {start}
+    while frontier:
+        following: set[str] = set()
+        for fact in facts:
+            for near, far in ((fact[0], fact[2]), (fact[2], fact[0])):
+                if near in frontier and far not in reached | following:
+                    before[far] = fact
+                    following.add(far)
+        frontier, reached = following, reached | following
+    wanted = set(telling)
+    for fact in telling:
+        name = next((end for end in (fact[0], fact[2]) if end in reached), "")
+        while name in before:
+            wanted.add(before[name])
+            name = before[name][2] if before[name][0] == name else before[name][0]
+    return [fact for fact in facts if fact in wanted]
+
+
+def fact_line(fact: FactParts) -> str:
+    """A fact as a line of a prompt; one that would begin as the question does is marked as a fact."""
+    line = " ".join(" ".join(fact).split())
+    return f"[fact] {line}" if line.casefold().startswith("question") else line
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kgot_lab.paths.lines import plain_line
 from kgot_lab.types import Message, Prompt
 
 MOST = 4  # hops
@@ -25,7 +26,6 @@ _EXAMPLES = (
         ("Who wrote The Glass Orchid?", "From which town is #1?"),
     ),
 )
-_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?(\S.*\?)\s*$", re.M)
 
 
 def hops_asked(question: str) -> Prompt:
@@ -40,7 +40,7 @@ def hops_asked(question: str) -> Prompt:
 
 def hops_in(reply: str) -> list[str]:
     """The hops in a reply: two or more, each after the first about an earlier answer; none where it is no chain."""
-    hops = [found[1].strip() for found in _LINE.finditer(reply)][:MOST]
+    hops = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:MOST]
     chained = all(any(f"#{earlier}" in hop for earlier in range(1, number + 1)) for number, hop in enumerate(hops[1:], 1))
     return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
 

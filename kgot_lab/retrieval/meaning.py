@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Embedder, checked_embedder, unit
-from kgot_lab.errors import BadInput, require_count
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.stored import StoredVectors
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
@@ -34,14 +35,31 @@ def best_sentence(documents: Iterable[Document], embedder: Embedder, *, name: st
     return _nearest([document.id for document in documents], texts, starts, embedder, name, keep)
 
 
+def meaning_of_vectors(vectors: StoredVectors, embedder: Embedder, *, name: str = "embeddings", keep: int | None = None) -> Stage:
+    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A blank query finds nothing.
+
+    `embedder` made the vectors; kgot_lab.embedding.of_query.query_embedder finds the one that they say. Raises BadInput for another.
+    """
+    require(vectors, StoredVectors, "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)")
+    checked_embedder(embedder)
+    vectors.refuse_other(embedder)
+    order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
+    return _by_cosine([vectors.ids[row] for row in order], vectors.matrix[order], None, embedder, name, keep)
+
+
 def _nearest(ids: list[str], texts: list[str], starts: list[int] | None, embedder: Embedder, name: str, keep: int | None) -> Stage:
     """Rank ids (sorted) by the cosine of their text, or of the best of theirs where `starts` says which is the first of each id."""
-    if keep is not None:
-        require_count(keep, 1, "keep", "it is how many hits a lane keeps")
     checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
         raise BadInput(f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each")
+    return _by_cosine(ids, matrix, starts, embedder, name, keep)
+
+
+def _by_cosine(ids: list[str], matrix: Matrix, starts: list[int] | None, embedder: Embedder, name: str, keep: int | None) -> Stage:
+    """Rank ids by the cosine of their row, or of the best of theirs."""
+    if keep is not None:
+        require_count(keep, 1, "keep", "it is how many hits a lane keeps")
     some = slice(None) if keep is None else slice(keep)
 
     def step(ranking: Ranking) -> Ranking:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import dropwhile
 
+from kgot_lab.text.words import composed
 from kgot_lab.types import Document
 
 _WORD = re.compile(r"\w+")
@@ -26,7 +27,7 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 def compared_name(name: str) -> str:
     """A name as it is compared: its words in small letters, without a possessive 's."""
-    return " ".join(_WORD.findall(_POSSESSIVE.sub("", name))).lower()
+    return " ".join(_WORD.findall(_POSSESSIVE.sub("", composed(name)))).lower()
 
 
 def called(title: str) -> str:
@@ -41,7 +42,7 @@ def capitalised(text: str) -> set[str]:
     Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is no name.
     """
     found = set()
-    for sentence in SENTENCE_END.split(text):
+    for sentence in SENTENCE_END.split(composed(text)):
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
                 found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
@@ -70,7 +71,7 @@ class Titles:
         return list(self._mentions(text, cased))
 
     def _mentions(self, text: str, cased: bool) -> Iterator[str]:
-        words = _WORD.findall(_POSSESSIVE.sub("", text))
+        words = _WORD.findall(_POSSESSIVE.sub("", composed(text)))
         small = [word.lower() for word in words]
         at = 0
         while at < len(words):

@@ -44,7 +44,7 @@ _STANDING = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an 
 _NO_ROLE: dict[str, tuple[str, ...]] = {"role": ()}
 _DIRECTION = PropertyRule("direction", values=("positive", "negative"))
 _EDGE_TYPES = (
-    EdgeType("issued_by", "an asset is issued by a company", (Ends("Asset", "Company"),)),
+    EdgeType("issued_by", "an asset is issued by a company", (Ends("Asset", "Company"),), single=True),
     EdgeType("in_sector", "a company works in a sector", (Ends("Company", "Sector"),)),
     EdgeType("belongs_to", "membership in an asset class", (Ends("Sector", "AssetClass"), Ends("Asset", "AssetClass"))),
     EdgeType(

@@ -48,13 +48,17 @@ class Ends:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored once, in the order of ids."""
+    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored once, in the order of ids.
+
+    Of a `single` one a node has one at a time: a later one takes the place of the earlier.
+    """
 
     name: str
     meaning: str
     ends: tuple[Ends, ...]
     properties: tuple[PropertyRule, ...] = ()
     symmetric: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class Vocabulary:
     def edge_type(self, name: str) -> EdgeType:
         """An edge type by its name; raises UnknownName, which lists them."""
         return _named(name, self.edge_types, f"edge type of {self.name}")
+
+    @property
+    def single_types(self) -> tuple[str, ...]:
+        """The edge types of which a node has one at a time."""
+        return tuple(kind.name for kind in self.edge_types if kind.single)
 
     def in_order(self, edge: Edge) -> Edge:
         """An edge as it is stored: one that says the same both ways in the order of its ends."""

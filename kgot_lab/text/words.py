@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from kgot_lab.text.stems import light_stem
 
 _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"[^\W_]+")
+_NO_SPACES = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_UNSPACED = re.compile(f"[{_NO_SPACES}]|[^{_NO_SPACES}]+")
 _SEARCHED = re.compile(r"\b\w\w+\b")
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
@@ -34,9 +40,19 @@ def folded_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("_", " "))
 
 
+def composed(text: str) -> str:
+    """A text with each letter and its accent as one sign (NFC), as it is compared: files may hold them as two."""
+    return unicodedata.normalize("NFC", text)
+
+
 def named_words(text: str) -> tuple[str, ...]:
-    """The words by which names are compared: folded, without signs, underscores between words as spaces are."""
-    return tuple(_NAMED.findall(text.casefold()))
+    """The words by which names are compared: folded and composed, without signs, underscores between words as spaces are."""
+    return tuple(_NAMED.findall(composed(text.casefold())))
+
+
+def standing_words(text: str) -> tuple[str, ...]:
+    """The same, where each letter of a script that sets no spaces between words is a word."""
+    return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
 
 
 def plain_answer(answer: str) -> str:

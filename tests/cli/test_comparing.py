@@ -86,6 +86,60 @@ def test_what_ended_in_an_error_is_said_and_asked_again(bench):
         assert bench(*words, "--model", f"{server.url}#m")[0] == 0 and len(receipts()) == 4
 
 
+def test_a_damaged_trace_is_not_asked_again_until_it_is_deleted_and_the_message_says_so(bench):
+    failing = ["Curie"]
+
+    def mostly(prompt):
+        if any(name in prompt.messages[-1].text for name in failing):
+            raise ValueError("not that one")
+        return told_in_brief(prompt)
+
+    with answering_server(mostly) as server:
+        words = ["--model", f"{server.url}#m", "--folder", "out", "--only", "gold", "--set", "first"]
+        assert bench(*words)[0] == 1
+        failing.clear()
+        [trace] = Path("out").rglob("curie.jsonl")
+        trace.write_text(trace.read_text().replace("Marie", "Maria"))
+        code, _, err = bench(*words)
+        assert code == 1 and "restore a copy of curie.jsonl, or delete it and it is asked again" in err
+        assert "1 answer ended in an error; a damaged trace has to be restored or deleted first" in err
+        trace.unlink()
+        code, _, err = bench(*words)
+    assert code == 0 and len({row["id"] for row in receipts() if not row["error"]}) == 3, err
+
+
+def test_reused_replies_are_counted_and_a_folder_that_is_not_there_is_an_error(bench):
+    with answering_server(told_in_brief) as server:
+        words = ["--model", f"{server.url}#m", "--only", "rag", "--set", "first"]
+        assert bench(*words, "--folder", "out")[0] == 0
+        asked = len(server.answered)
+        code, _, err = bench(*words, "--folder", "two", "--reuse", "outt")
+        assert code == 1 and err == "error: --reuse outt: there is no such folder, so there are no replies to take\n"
+        code, _, err = bench(*words, "--folder", "two", "--reuse", "out")
+        assert code == 0 and "3 replies on file in out" in err and "3 replies taken from file instead of asking again" in err
+        Path("empty").mkdir()
+        code, _, err = bench(*words, "--folder", "three", "--reuse", "empty", "--limit", 1)
+        assert "0 replies on file in empty" in err and "0 replies taken from file" in err
+    assert len(server.answered) == asked + 1
+
+
+def test_an_estimate_checks_the_plan_and_a_comparison_of_another_kind_is_named(bench, monkeypatch):
+    with answering_server(told_in_brief) as server:
+        model = ["--model", f"{server.url}#m"]
+        words = ["--only", "rag", "--set", "first", "--limit", 1, "--folder", "out"]
+        assert bench(*words, *model)[0] == 0
+        assert bench(*words, "--estimate")[0] == bench(*words, "--estimate", *model)[0] == 0
+        code, _, err = bench(*words, "--estimate", "--model", f"{server.url}#another")
+        assert code == 1 and "another plan: model.name is" in err
+        many = {**TINY.systems, "rag": replace(TINY.systems["rag"], passages=3, reads="few", search="follow", questions=7)}
+        with monkeypatch.context() as patched:
+            patched.setattr(plan, "Design", lambda: replace(TINY, systems=many))
+            code, _, err = bench(*words, "--estimate")
+        assert code == 1 and "another plan: " in err and "and 2 more. A plan is not changed afterwards" in err
+        code, _, err = bench("--folder", "out", "--ablate", *model)
+        assert code == 1 and "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own" in err
+
+
 def test_an_estimate_asks_nothing_and_writes_nothing(bench):
     code, out, _ = bench("--estimate", "--folder", "out")
     assert code == 0 and out.startswith("What is left to answer") and "rag on first" in out and not Path("out").exists()

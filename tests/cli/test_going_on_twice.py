@@ -63,6 +63,23 @@ def test_a_fork_that_ctrl_c_stops_keeps_every_reply_and_says_how_to_go_on(kgot_l
     assert kgot_lab("verify", "fork.jsonl").code == 0
 
 
+def test_a_fork_takes_the_documents_of_its_run_from_the_trace(kgot_lab, forked_from):
+    with openai_server(*replies(*PARIS)) as model:
+        ran = kgot_lab(*forked_from[:-2], "--model", f"{model.url}#m", "--out", "fork.jsonl")
+    assert ran.code == 0 and load_run("fork.jsonl").answer == "Paris", ran.err
+
+
+def test_of_two_questions_for_one_trace_the_later_is_not_told_to_go_on_with_the_other(kgot_lab, server):
+    from kgot_lab.cli.going_on import GoOn, told_how
+    from kgot_lab.errors import TraceTaken
+    from kgot_lab.loop.trace import record
+
+    assert kgot_lab(*asking(server, "--trace", "run.jsonl")).code == 0
+    with pytest.raises(TraceTaken) as refused, told_how(Path("run.jsonl"), GoOn("resume", Path("run.jsonl"), {})):
+        list(record([], "run.jsonl"))  # as when the other file came after it was seen that there is none
+    assert "exists already" in str(refused.value) and "Go on with" not in str(refused.value)
+
+
 def test_a_fork_whose_model_fails_ends_with_the_command_that_goes_on(kgot_lab, forked_from):
     with openai_server(*replies(*PARIS[:2]), refuses(400, "no"), *replies(*PARIS[2:])) as model:
         ran = kgot_lab(*forked_from, "--model", f"{model.url}#m", "--out", "fork.jsonl")

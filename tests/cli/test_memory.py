@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from urllib.parse import urlencode
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from support.command_line import FIRST, QUESTION, REST, RETRIEVE, asking, begun, replies
 from support.openai_server import openai_server
 from support.waiting import AMPLE
@@ -16,6 +19,7 @@ from kgot_lab.memory.claims.opening import open_claims
 pytestmark = pytest.mark.usefixtures("here")
 KNOWING = [RETRIEVE, RETRIEVE, RETRIEVE, *REST[-3:]]  # what the reference preset asks where its graph answers at once
 FACT = "Ada Lovelace | born in | London"
+PASSWORD = "secret-71c0"
 
 
 @pytest.fixture
@@ -102,6 +106,45 @@ def test_erasing_asks_first_and_leaves_nothing(kgot_lab, asked_once):
     assert "1815" not in Path("memory.db").read_bytes().decode("latin-1")
     nowhere = kgot_lab("memory", "memory.db", "erase", "--source", "nowhere", "--yes")
     assert nowhere.code == 1 and "nothing was learnt from 'nowhere'" in nowhere.err
+
+
+def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_nobody(kgot_lab, postgres_url):
+    """Asked twice, looked into and erased, as in a file; the address gets a password, which the embedded server does not ask for."""
+    where = conninfo_to_dict(postgres_url)
+    rest = urlencode({"host": where["host"], "port": where["port"]})
+    address = f"postgresql://{where['user']}:{PASSWORD}@/{where['dbname']}?{rest}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS kgot_claims CASCADE")
+    try:
+        told = []
+        for kept in ([*FIRST, *REST], KNOWING):
+            with openai_server(*replies(*kept)) as server:
+                told.append(kgot_lab(*asking(server, "--memory", address, "--trace", f"{len(told)}.jsonl")))
+        assert "memory: 1 new claim; 1 fact in all" in told[0].out and "known since 20" in told[1].out, told[1].err
+        with psycopg.connect(postgres_url) as connection:
+            assert connection.execute("SELECT count(*) FROM kgot_claims.facts").fetchone() == (1,)
+        assert len(json.loads(kgot_lab("memory", address, "facts", "--json").out)) == 1
+        refused = kgot_lab("memory", address, "erase", "--fact", FACT)
+        assert refused.code == 1 and "for good?" in refused.err
+        erased = kgot_lab("memory", address, "erase", "--fact", FACT, "--yes")
+        assert "erased: 1 fact" in erased.out and kgot_lab("memory", address, "facts", "--json").out == "[]\n"
+        shown = "".join(f"{ran.out}{ran.err}" for ran in (*told, refused, erased))
+        assert PASSWORD not in shown and PASSWORD not in "".join(path.read_text() for path in Path().glob("*.jsonl"))
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS kgot_claims CASCADE")
+
+
+def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_lab, asked_once):
+    """The text goes from the memory's files; the trace is the run's, and is found by the name that is told."""
+    text = b"was born in London in 1815"
+    assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0  # what counts for nothing is erased as well
+    ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
+    (run,) = json.loads(ran.out)["runs"]
+    assert f"may still stand in the traces and tapes of {run}" in ran.err
+    assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
+    with Path("first.jsonl").open() as trace:
+        assert f"run {json.loads(trace.readline())['run']}" == run and text in Path("first.jsonl").read_bytes()
 
 
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):

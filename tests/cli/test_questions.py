@@ -259,6 +259,19 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         assert kgot_lab(*asking(server)).code == 0 and receipts()["curie"]["correct"] and not receipts()["curie"]["error"]
 
 
+def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_its_own_and_the_others_are_answered(kgot_lab, here):
+    Path("table.csv").write_text("name,town\nAda Lovelace,London\n")
+    told = [{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London."}]
+    ask = {"question": "In which town was Ada Lovelace born?", "answer": "London"}
+    filed = {"id": "filed", **ask, "documents": told, "attachments": ["table.csv"]}
+    write_set([filed, {"id": "bare", **ask}, {"id": "told", **ask, "documents": told}])
+    with answering_server(lambda _: "London") as serving:
+        ran = kgot_lab(*asking(serving, "--preset", "paths"))
+        assert ran.code == 1 and "2 questions ended in an error" in ran.err and "3/3" in ran.err
+        assert receipts()["told"]["correct"] and "not attached files" in receipts()["filed"]["error"]
+        assert "a tool that finds documents" in receipts()["bare"]["error"]
+
+
 def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
     write_set([{"question": f"Question {number}?", "answer": "x", "documents": [{"text": "Some text."}]} for number in range(12)])
 
@@ -464,6 +477,13 @@ def test_dollars_that_a_server_does_not_tell_are_no_zeros_in_the_table(kgot_lab,
         (
             [{"question": "Where?", "answer": "x", "documents": [{"text": "London"}]}, {"id": "two", "question": "When?", "answer": "y"}],
             "born.jsonl", ["--system", "rag"], "question 'two' of born has none: name a folder",
+        ),
+        ([{"question": "Where?", "answer": "x", "documents": "pages"}], "born.jsonl", [], "documents are a list of objects with title"),
+        ([{"question": "Where?", "answer": "x", "documents": ["pages"]}], "born.jsonl", [], "there is no 'pages' in /"),
+        ([{"question": "Where?", "answer": "x"}], "born.jsonl", ["--preset", "paths"], "no question has any: name a folder"),
+        (
+            [{"question": "Where?", "answer": "x", "documents": [{"text": "London"}], "attachments": ["born.jsonl"]}],
+            "born.jsonl", ["--preset", "paths"], "not attached files, and every question has one",
         ),
     ],
 )  # fmt: skip

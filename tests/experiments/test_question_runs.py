@@ -109,6 +109,7 @@ def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(
 
 
 def receipts_file(folder):
+    (folder / "traces").mkdir()
     path = folder / "receipts.jsonl"
     for name, right in (("a", False), ("b", True), ("c", False)):
         append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
@@ -122,7 +123,10 @@ CHANGES = [('"correct": false', '"correct": true '), ('"f1": 0.5', '"f1": 8.0'),
 def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path, was, now):
     path = receipts_file(tmp_path)
     path.write_text(path.read_text().replace(was, now, 1))
-    with pytest.raises(TraceError, match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl"):
+    with pytest.raises(
+        TraceError,
+        match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl.*seconds that each answer took are lost",
+    ):
         read_receipts(path)
 
 

@@ -96,7 +96,7 @@ def test_how_far_a_likelihood_can_be_trusted_is_told_in_a_sentence():
 def test_where_most_answers_were_lost_is_told_of_those_known():
     stages = {"first": {"rag": {"lovelace": "right", "curie": "misread", "newton": "misread"}, "follow-few": {"lovelace": "right"}}}
     lines = losses_told(SOME, stages, ["rag", "follow-few", "closed-book", "loop"]).lines
-    assert lines[0].startswith("rag: of 3 answers known, 1 right and 0 nearly; of the 2 lost, most (2) at “misread” (the answer stood in ")
+    assert lines[0].startswith("rag: of 3 answers known, 1 right and 0 nearly; of the 2 lost, the most (2) at “misread” (the answer stood ")
     assert lines[1] == "follow-few: of 1 answer known, 1 right and 0 nearly; none was lost."
     assert lines[2:] == ("closed-book: no trace of it was looked at yet.", f"loop: {NOT_YET}.")
 

@@ -22,7 +22,7 @@ from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.types import Document, Prompt, Reply
+from kgot_lab.types import Document, Prompt, Reply, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
 PASSAGES = [
@@ -146,6 +146,45 @@ def test_a_second_question_reads_what_the_first_one_wrote_and_fetches_nothing() 
     store.close()
     final = events[-1]
     assert isinstance(final, Answered) and final.text == "Leeds" and not final.forced and not of(events, ToolReturned)
+
+
+def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passages() -> None:
+    store = open_store("in_memory")
+    list(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN))
+    events = list(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN))
+    store.close()
+    (asked,) = of(events, Asked)
+    assert "lobbyist for Harrow Brewing Company" in asked.prompt.messages[-1].text and "founded in 1984" in asked.prompt.messages[-1].text
+    assert not of(events, ToolReturned) and events[-1].text == "1984"
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_a_graph_of_typed_facts_alone_is_read_near_the_names_of_the_question(kind: str) -> None:
+    store = open_store(kind)
+    facts = [
+        Triple("Nordvik Steel", "founded by", "Ole Sætre"),
+        Triple("Ole Sætre", "born in", "Bergen"),
+        Triple("Leeds", "part of", "England"),
+    ]
+    store.write(store.dialect.add([(fact, {}) for fact in facts]))
+    where = "Where was the founder of Nordvik Steel born?"
+    events = list(think(where, Told({where: "Bergen"}), store, [], PATHS))
+    store.close()
+    (asked,) = of(events, Asked)
+    shown = asked.prompt.messages[-1].text
+    assert "Nordvik Steel founded by Ole Sætre" in shown and "Ole Sætre born in Bergen" in shown and "England" not in shown
+    final = events[-1]
+    assert isinstance(final, Answered) and final.text == "Bergen" and not final.forced
+    assert set(final.evidence) == {"Nordvik Steel --[founded by]--> Ole Sætre", "Ole Sætre --[born in]--> Bergen"}
+
+
+def test_a_run_on_typed_facts_is_verified(tmp_path) -> None:
+    store, path = open_store("in_memory"), tmp_path / "run.jsonl"
+    store.write(store.dialect.add([(Triple("Nordvik Steel", "founded by", "Ole Sætre"), {})]))
+    who = "Who founded Nordvik Steel?"
+    list(record(think(who, Told({who: "Ole Sætre"}), store, [], PLAIN), path))
+    store.close()
+    assert verify(load_run(path)) is None
 
 
 def test_a_run_is_walked_again_to_the_last_event_and_goes_on_where_it_was_stopped(tmp_path) -> None:

@@ -162,11 +162,11 @@ def test_an_empty_result_says_which_filter_left_nothing():
     result = intent_search(COOKBOOK, "cache", config=config)
     assert not result.nodes and result.frame().empty
     assert any("1 <= pricing_tier leaves out" in line and "0 of 291 left" in line for line in result.why)
-    assert result.why[-1] == "result: nothing was found → no lane found a node within the filters"
+    assert result.why[-1] == "result: nothing was found → no lane found a node within the filters; words looked for: cache"
 
 
 def test_a_query_of_which_nothing_is_known_says_so():
-    assert intent_search(COOKBOOK, "xylophone").why[-1] == "result: nothing was found → no lane found a node"
+    assert intent_search(COOKBOOK, "xylophone").why[-1] == "result: nothing was found → no lane found a node; words looked for: xylophone"
 
 
 # --- expansion --------------------------------------------------------------------------------------------------------
@@ -280,6 +280,26 @@ def test_a_search_that_makes_no_sense_is_refused_with_a_sentence(make, said):
 def test_a_filter_on_a_dimension_that_no_node_has_names_those_there_are():
     with pytest.raises(UnknownName, match="did you mean 'pricing_tier'"):
         intent_search(COOKBOOK, "cache", config=RetrievalConfig(dimension_filters={"pricing_teir": {"max": 0.3}}))
+
+
+@pytest.mark.parametrize(
+    ("query", "filters", "why"),
+    [
+        ("xylophone zither", {}, "no lane found a node; words looked for: xylophone, zither"),
+        ("is it in the", {}, "no lane found a node; the query has no word but stop words"),
+        ("xylophone", {"pricing_tier": {"max": 0.3}}, "no lane found a node within the filters; words looked for: xylophone"),
+        ("reranking", {"pricing_tier": {"min": 1}}, "no lane found a node within the filters; words looked for: reranking"),
+    ],
+)
+def test_an_empty_result_says_which_words_and_whether_filters_were_in_force(query, filters, why):
+    result = intent_search(COOKBOOK, query, config=RetrievalConfig(dimension_filters=filters))
+    assert not result.nodes and result.trace[-1] == ("result", "nothing was found", why)
+    assert ("dimension_filter" in [each.method for each in result.trace]) == bool(filters)
+
+
+def test_the_trace_counts_in_plain_words():
+    trace = "\n".join(intent_search(PropertyGraph.from_triples([("disk cache", "helps", "speed")]), "cache").why)
+    assert "→ 1 node\n" in trace and "1 node from 1 seed" in trace and "1 nodes" not in trace
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -3,6 +3,7 @@
 import json
 import re
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import as_graph
 from kgot_lab.methods.classify_intent import classify_intent
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.methods.dimension_filter import dimension_filter
@@ -215,6 +217,19 @@ def test_a_node_that_is_not_there_is_told_with_what_is_near(method):
 def test_a_name_in_place_of_an_id_is_understood_in_the_error():
     with pytest.raises(UnknownName, match="did you mean 'technique:prompt_caching'"):
         similar_to(cookbook(), "Prompt Caching")
+
+
+def test_a_label_that_one_node_has_is_taken_for_its_name_as_files_of_other_programs_have_it():
+    written = nx.Graph()
+    written.add_node("0", label="Router")
+    written.add_node("1", label="Switch")
+    written.add_edge("0", "1", label="connects")
+    graph = as_graph(nx.parse_graphml("\n".join(nx.generate_graphml(written))))
+    with pytest.raises(UnknownName, match="unknown node 'router'; did you mean '0'"):
+        trace_path(graph, "router", "1")
+    both = PropertyGraph.of([Node("0", ("Router",)), Node("1", ("Router",))])
+    with pytest.raises(UnknownName, match=r"unknown node 'Router'\. Known"):
+        similar_to(both, "Router")
 
 
 @pytest.mark.parametrize("method", ON_A_NODE)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, date_in, questions_of_each
+from kgot_lab.paths.compare import asked_of_each, compared, questions_of_each
+from kgot_lab.paths.order import comparison_of
+from kgot_lab.paths.values import date_in
 
 TWO = ["Aas Ka Panchhi", "Phoolwari"]
 
@@ -69,6 +71,10 @@ def test_the_questions_of_a_reply_are_asked_of_each_thing_whatever_signs_its_nam
     odd = [r"A\1 (film)", "Malcolm X"]
     asked = questions_of_each("Who directed X?\nWhen was #1 born?\n", odd)
     assert asked == [[r"Who directed A\1 (film)?", "When was #1 born?"], ["Who directed Malcolm X?", "When was #1 born?"]]
+
+
+def test_bullets_numbers_and_bold_are_no_part_of_a_question() -> None:
+    assert questions_of_each("- Who directed X?\n**2.** When was #1 born?", ["A"]) == [["Who directed A?", "When was #1 born?"]]
 
 
 def test_a_reply_that_asks_nothing_of_either_thing_gives_no_questions() -> None:

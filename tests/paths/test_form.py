@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.paths.form import form_of
+from kgot_lab.paths.form import form_of, unfit
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,11 @@ from kgot_lab.paths.form import form_of
         "Were both Pietro Salini and Domenico Ravenna, born in the same place?",
         "Do both films Interview With A Hitman and The Last Coupon have the directors from the same country?",
         "Local H and For Against are both from the United States?",
+        "Was the engineer who founded Varnholt Works from Tellmark?",
+        "Do both films, Afrika and Man From The Deep River, have the directors who are from the same country?",
+        "Is Mira Tolland the engineer who founded Brask?",
+        "Was Mira Tolland born in the town in which Odile Brantsev died?",
+        "Are the founders of Varnholt Works and Brask both older than Odile Brantsev?",
     ],
 )
 def test_questions_that_ask_for_yes_or_no(question: str) -> None:
@@ -25,6 +30,8 @@ def test_questions_that_ask_for_yes_or_no(question: str) -> None:
         "Was Sammy Hagar or Renaud Garcia-Fons born first?",
         "Who lived longer, Ludwig Elsbett or Pamela Ann Rymer?",
         "Who was born first out of Aivar Kuusmaa and Andy Summers?",
+        "Which of Local H and For Against is older?",
+        "Which singer is American, Mark King or Nick Hexum?",
     ],
 )
 def test_questions_that_ask_for_one_of_two(question: str) -> None:
@@ -38,7 +45,17 @@ def test_questions_that_ask_for_one_of_two(question: str) -> None:
         "If Gallu is a demon Lilu is what?",
         "How to Eat, released in which year, is a book of English cuisine by the celebrity cook Nigella Lawson",
         "In which year was the company formed that both brothers worked for?",
+        "Who was the founder of Quillmoor and the Brask?",
+        "Who was the first leader of Quillmoor and Brask?",
+        "What river is between Quillmoor and Brask?",
+        "Do you know who founded Varnholt Works?",
+        "Did Mira Tolland win in which year?",
     ],
 )
 def test_questions_that_ask_for_anything_else(question: str) -> None:
     assert form_of(question) == "open"
+
+
+def test_a_month_and_a_day_of_the_week_fit_where_they_are_asked_for() -> None:
+    assert unfit("In which month was it founded?", "March") == unfit("What day of the week was it?", "Monday") == ""
+    assert unfit("In which month was it founded?", "Leeds") and unfit("In which year was it founded?", "March")

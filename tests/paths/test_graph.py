@@ -5,7 +5,7 @@ import pytest
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.paths.mentions import by_passage, mention_facts, new_sentences, said_under
 from kgot_lab.paths.near import near_titles
-from kgot_lab.paths.routes import routes_of
+from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.worth import without_names, worths
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
@@ -38,6 +38,13 @@ def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_ther
         store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
     assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
     assert [edge.target for edge in said_under("Boston Beer Company", store)] == ["Boston Beer Company §1", "Boston Beer Company §2"]
+    store.close()
+
+
+def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_is_only_broken_goes_on() -> None:
+    store = open_store("in_memory")
+    notes = Document("d1", "The mill is\nold.\n\nContact\n\nUte Alander runs it.", "Notes")
+    assert [each.text for each in new_sentences([notes], store)] == ["The mill is old.", "Contact", "Ute Alander runs it."]
     store.close()
 
 
@@ -120,3 +127,35 @@ def test_a_sentence_is_linked_to_the_other_passage_that_says_nearly_the_same() -
     linked = {triple.object for triple, _ in mention_facts(said[:1], [], near, runs=False) if triple.relation == MENTIONS}
     assert linked == {"Weather of 1902"}
     store.close()
+
+
+def test_a_name_before_in_a_place_in_a_year_is_a_name_of_its_own_and_joins_what_else_speaks_of_it() -> None:
+    store = open_store("in_memory")
+    works = Document("a", "Ulm Works was founded by Hans Weber in Berlin in 1869.", "a")
+    told = Document("b", "Hans Weber went to school in Jena. He taught at the University of Jena.", "Chronicle")
+    named: dict[str, set[str]] = {}
+    for triple, _ in mention_facts(new_sentences([works, told], store), ["a", "Chronicle"]):
+        if triple.relation == MENTIONS:
+            named.setdefault(triple.subject, set()).add(triple.object)
+    assert "Hans Weber" in named["a §1"] & named["Chronicle §1"] and "Hans Weber in Berlin in 1869" not in named["a §1"]
+    assert "University of Jena" in named["Chronicle §2"]
+    titled = mention_facts(new_sentences([Document("c", "She wrote Murder in Rome in 1950.", "c")], store), ["Murder in Rome", "c"])
+    assert "Murder in Rome" in {triple.object for triple, _ in titled}
+    assert not any(triple.object == "Hans Weber" for triple, _ in mention_facts(new_sentences([works], store), ["a"], parts=False))
+    store.close()
+
+
+def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> None:
+    store = open_store("in_memory")
+    text = "# Staff\nUte Alander runs it.\n| Name | Since |\n|---|---|\n| Jo Marsh | 1946 |\n1. Oil the mill\n2. Grind\n- Sweep\n"
+    said = [each.text for each in new_sentences([Document("d", text, "Notes")], store)]
+    assert said == ["Staff", "Ute Alander runs it.", "Name | Since", "Jo Marsh | 1946", "Oil the mill", "Grind", "- Sweep"]
+    store.close()
+
+
+def test_a_route_rests_on_what_says_the_answer_and_what_joins_it_to_the_start() -> None:
+    route = routes_of([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2"), _row("A", "A §3")])[0]
+    assert [each.place for each in route.resting("B §2").sentences] == ["A §1", "B §2"]
+    assert route.resting("nowhere") == route
+    facts = Route("A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C")))
+    assert facts.resting("C").facts == (("A", "made by", "B"), ("B", "born in", "C"))

@@ -7,18 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kgot_lab.domains.monitor.news import NewsItem
+from kgot_lab.experiments.briefings.example import MULTI_LEVEL
 from kgot_lab.types import Json, Prompt
 
 FIRST = datetime(2026, 2, 5, 14, tzinfo=UTC)
 
-# The multi-level example of the investment document, as an item that names what the example names.
-MULTI_LEVEL = NewsItem(
-    "example-1",
-    "Tech rallies on Apple earnings, Fed hold",
-    FIRST,
-    "Apple Inc. (AAPL) beat estimates for the quarter. The Federal Reserve held rates. Technology shares rallied, and so did equities.",
-    "Example Wire",
-)
 MULTI_LEVEL_REPLY: dict[str, Json] = {
     "sentiment": "positive",
     "things": [

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kgot_lab.domains.layers import statements as sql
 from kgot_lab.domains.layers.opening import layers_of
+from kgot_lab.domains.layers.protocol import VectorIndex
 from kgot_lab.domains.layers.rows import audience_text
 from kgot_lab.domains.layers.things import Chunk, ChunkMatch
 from kgot_lab.domains.npc.fitting import fit_id
@@ -15,6 +16,8 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.memory.claims.claim import plain_text
+
+MOST_EFFORT = 1_000  # that pgvector takes
 
 
 class SemanticIndex:
@@ -51,10 +54,32 @@ class SemanticIndex:
                 raise BadInput(f"there is no chunk {given}")
             self.storage.rows(sql.DELETE_CHUNK, {"id": given})
 
-    def search(self, query: str, limit: int = 10) -> tuple[ChunkMatch, ...]:
-        """The chunks nearest in meaning, whoever may know them, by exact cosines."""
+    def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
+        """The chunks nearest in meaning, whoever may know them, by exact cosines.
+
+        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at least and 1000 at most. It is
+        for an author with very many texts; what someone in the world knows is never looked up in it.
+        Without an index every text is looked at. Raises BadInput.
+        """
         require_count(limit, 1, "limit", "how many texts are found")
-        return self.storage.nearest(self.vector_of(query), self.embedder.digest, limit)
+        if effort is None:
+            return self.storage.nearest(self.vector_of(query), self.embedder.digest, limit)
+        require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
+        if effort > MOST_EFFORT:
+            raise BadInput(f"effort is {MOST_EFFORT:,} at most, not {effort:,}: without one every text is looked at")
+        return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
+
+    def index(self) -> None:
+        """Make the index that a search with an effort looks into, unless it is there; chunks that come later are in it too.
+
+        Raises BadInput for a storage that has none.
+        """
+        self._indexed().prepare_index(self.embedder.dimension)
+
+    def _indexed(self) -> VectorIndex:
+        if not isinstance(self.storage, VectorIndex):
+            raise BadInput("only a world in PostgreSQL has an index of vectors: search without an effort")
+        return self.storage
 
     def vector_of(self, query: str) -> Matrix:
         """The vector of a question, shape (dimension,)."""

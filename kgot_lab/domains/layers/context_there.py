@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgot_lab.domains.layers.statements import AUDIENCE
+from kgot_lab.domains.layers.statements import AUDIENCE, OF_DIMENSION
 from kgot_lab.domains.layers.things import ContextQuery, ContextResult
 from kgot_lab.domains.npc.rows import entity_of, uuids
 from kgot_lab.domains.npc.storage import WorldRow
@@ -19,6 +19,15 @@ _SIMILARITY = "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvect
 NEAREST = f"""
 SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
 FROM chunks x WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id LIMIT :limit"""
+
+EFFORT = "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"  # until the end of the transaction
+NEAREST_BY_INDEX = f"""
+WITH near AS MATERIALIZED (
+  SELECT x.id FROM chunks x WHERE {OF_DIMENSION.format(dimension="{dimension}")}
+  ORDER BY (x.embedding::pgvector.vector({{dimension}})) OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector({{dimension}}))
+  LIMIT :limit)
+SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
+FROM near JOIN chunks x ON x.id = near.id WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id"""
 
 CONTEXT = f"""{SEEN},
 ties AS MATERIALIZED (SELECT r.source_id, r.target_id FROM {SEEN_RELATIONSHIPS}),

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from kgot_lab.domains.layers import statements as sql
-from kgot_lab.domains.layers.context_there import CONTEXT, NEAREST, asked_of_query, found_of
-from kgot_lab.domains.layers.protocol import GraphRAG, LayerStorage
+from kgot_lab.domains.layers.context_there import CONTEXT, EFFORT, NEAREST, NEAREST_BY_INDEX, asked_of_query, found_of
+from kgot_lab.domains.layers.protocol import GraphRAG, LayerStorage, VectorIndex
 from kgot_lab.domains.layers.rows import chunk_of
 from kgot_lab.domains.layers.things import ChunkMatch, ContextQuery, ContextResult
 from kgot_lab.domains.npc.postgres import PostgresWorld
@@ -19,7 +19,7 @@ from kgot_lab.stores.postgres.finding import pgvector_text
 from kgot_lab.stores.postgres.tables import quoted
 
 
-class PostgresLayers(LayerStorage, GraphRAG):
+class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
     """The layers in the schema of a world."""
 
     def __init__(self, storage: PostgresWorld) -> None:
@@ -41,6 +41,17 @@ class PostgresLayers(LayerStorage, GraphRAG):
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
         rows = self.rows(NEAREST, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
+        return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
+
+    def prepare_index(self, dimension: int) -> None:
+        made = sql.CHUNK_VECTORS.format(dimension=dimension, of_dimension=sql.OF_DIMENSION.format(dimension=dimension))
+        self._storage.define(f"chunk_vectors_{dimension}", (_spelt(made, self._vectors),))
+
+    def nearest_by_index(self, vector: Matrix, embedder: str, limit: int, effort: int) -> tuple[ChunkMatch, ...]:
+        with self._storage.reading():
+            self.rows(EFFORT, {"effort": effort})
+            statement = NEAREST_BY_INDEX.format(dimension=len(vector))
+            rows = self.rows(statement, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
         return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
 
     def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:

@@ -25,3 +25,11 @@ class GraphRAG(Protocol):
     """A LayerStorage that searches texts with the graph in one question to its database; others are asked twice (`context_here`)."""
 
     def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]: ...  # raises BadInput where nobody is there to ask
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """A LayerStorage that can look for the nearest chunks in an index, which finds most of them and reads few."""
+
+    def prepare_index(self, dimension: int) -> None: ...  # make it, unless it is there
+    def nearest_by_index(self, vector: Matrix, embedder: str, limit: int, effort: int) -> tuple[ChunkMatch, ...]: ...

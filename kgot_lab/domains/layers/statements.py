@@ -9,6 +9,9 @@ LOG_WORDS = "CREATE INDEX log_words ON log USING gin (words)"
 CHUNK_TABLE = """CREATE TABLE chunks (id UUID PRIMARY KEY, entity_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
   content TEXT NOT NULL, audience JSONB, embedder TEXT NOT NULL, embedding pgvector.vector NOT NULL)"""
 CHUNK_ENTITIES = "CREATE INDEX chunk_entities ON chunks (entity_id)"
+CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
+  USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
+OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # a table may have held vectors of another embedder before
 
 AUDIENCE = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
 HEARD = f"({AUDIENCE} OR x.speaker_id = :npc)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from kgot_lab.domains.npc.fitting import fit_id, short_text
+from kgot_lab.domains.npc.fitting import fit_bounded_depth, fit_id, short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.things import Entity
 from kgot_lab.embedding.embedder import Matrix
@@ -77,7 +77,7 @@ class ContextRanking:
 
     def __post_init__(self) -> None:
         if self.hops is not None:
-            require_count(self.hops, 1, "hops", "how many steps away a text may be")
+            fit_bounded_depth(self.hops, "hops", "how many steps away a text may be")
         require_count(self.limit, 1, "limit", "how many texts are found")
         object.__setattr__(self, "weight", probability(self.weight, "the weight of similarity"))
 

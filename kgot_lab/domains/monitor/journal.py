@@ -66,15 +66,18 @@ class NewsJournal:
     # --- items --------------------------------------------------------------------------------------------------------
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
-        """Take in items that are new; gives them, and those that have the id of another item, which stays as it was."""
-        by_id = {item.id: item for item in items}
+        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays as it was."""
+        given, by_id = list(items), dict[str, NewsItem]()
+        for item in given:
+            by_id.setdefault(item.id, item)
         with self.storage.changing():
             there = {id: news_item(json.loads(body)) for id, body in self.storage.rows(sql.BODIES, {"ids": sorted(by_id)})}
             new = tuple(item for item in by_id.values() if item.id not in there)
             for item in new:
                 times = {"published_at": instant(item.published_at, "the time of an item"), "at": instant(self.now(), "now")}
                 self.storage.rows(sql.ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
-        return new, tuple(item for item in by_id.values() if there.get(item.id, item) != item)
+        stays = by_id | there
+        return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
 
     def to_read(self, most: int) -> tuple[NewsItem, ...]:
         """Items that no model has read, so many at most: those that failed less often first, and of these the earliest."""

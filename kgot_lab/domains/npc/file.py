@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
+from kgot_lab.domains.npc.statements import IN_SQL
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.domains.npc.visible_here import visible_here
@@ -19,12 +19,22 @@ from kgot_lab.memory.tables.sqlite import SQLiteTables
 class SQLiteWorld(SQLiteTables):
     """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every file of tables does."""
 
+    statements = IN_SQL
+
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(WORLD_LAYOUT, path)
         self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return super().rows(in_sqlite(statement), {name: _written(value) for name, value in (values or {}).items()})
+        return super().rows(in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()})
+
+    def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        for row in rows:
+            self.rows(statement, row)
+
+    def changed(self, act: Callable[[], None]) -> None:
+        with self.changing():
+            act()
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_here(self, npc_id, policy)
@@ -34,12 +44,3 @@ class SQLiteWorld(SQLiteTables):
             if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
                 for statement in statements:
                     self.rows(statement)
-
-
-def _written(value: Any) -> Any:
-    """A value as the file holds it: ids and times are texts."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
-    if isinstance(value, list | tuple | set):
-        return list(map(_written, value))
-    return str(value) if isinstance(value, UUID) else value

@@ -13,6 +13,7 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts
+MOST_STEPS = 100  # of a rule
 _LONGEST = 400  # letters of a name or type, each of which an index holds
 
 
@@ -42,6 +43,13 @@ def fit_depth(depth: int, name: str) -> int:
     """A number of steps that a walk may take; raises BadInput."""
     require_count(depth, 1, name, "how many steps a walk may take")
     return depth
+
+
+def fit_bounded_depth(depth: int, name: str, what: str) -> None:
+    """Raise BadInput for no number of steps, or for more than a rule may have: round a circle it would be followed step for step."""
+    require_count(depth, 1, name, what)
+    if depth > MOST_STEPS:
+        raise BadInput(f"{name} is {MOST_STEPS} at most, not {depth:,}: {what}")
 
 
 def fit_attributes(

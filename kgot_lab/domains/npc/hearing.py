@@ -31,6 +31,9 @@ def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardF
     """
     require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
+    triples = list(triples)
+    for triple in triples:
+        require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
     found = {triple: placed(triple, entities, said) for triple in triples}
     told = {each.key: each for each in found.values() if each is not None}.values()
     known = tuple(each for each in told if _was_told(world, each))

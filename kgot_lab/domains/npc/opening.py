@@ -1,4 +1,4 @@
-"""Opening a world: by the name of a file, in memory, or by the address of a PostgreSQL server."""
+"""Opening a world: by the name of a file, in memory, or by the address of a server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from kgot_lab.domains.npc.bolt import BoltWorld
 from kgot_lab.domains.npc.file import SQLiteWorld
 from kgot_lab.domains.npc.postgres import WORLD_NAMESPACE, PostgresWorld
 from kgot_lab.domains.npc.storage import WorldStorage
@@ -13,6 +14,7 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.memory.claims.claim import probability
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.memory.tables.opening import opened_at
+from kgot_lab.stores.opening import is_bolt, login_of
 
 
 def open_world(
@@ -22,10 +24,11 @@ def open_world(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> NpcWorld:
-    """A world in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://); `namespace` names its schema.
+    """A world in an SQLite file, in memory (":memory:"), or on a server by its address (postgresql://, bolt://, neo4j://).
 
-    It is made if there is none. Raises BadInput for a place that can be none or holds something else, and for a namespace of a file;
-    StoreUnavailable, StoreDamaged and NotInstalled.
+    `namespace` names its schema in PostgreSQL, and the nodes that are its own on a Bolt server, whose login is taken from the environment:
+    KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE. It is made if there is none. Raises BadInput for a place that can be none or
+    holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged and NotInstalled.
     """
     probability(accept_from, "accept_from")
 
@@ -33,7 +36,8 @@ def open_world(
         return SQLiteWorld(place)
 
     def on_server(url: str) -> WorldStorage:
-        return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
+        named = WORLD_NAMESPACE if namespace is None else namespace
+        return BoltWorld(url, namespace=named, **login_of(url)) if is_bolt(url) else PostgresWorld(url, namespace=named)
 
-    storage = opened_at(place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db")
+    storage = opened_at(place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db", bolt=True)
     return NpcWorld(storage, accept_from=accept_from, now=now)

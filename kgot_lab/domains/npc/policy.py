@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.fitting import fit_types
+from kgot_lab.domains.npc.fitting import fit_bounded_depth, fit_types
 from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
@@ -51,7 +51,7 @@ class VisibilityPolicy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spreading", fit_types(self.spreading))
         object.__setattr__(self, "public_types", fit_types(self.public_types))
-        require_count(self.knows_depth, 1, "knows_depth", "how many steps KNOWS leads, its own the first")
+        fit_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
         require(self.public_attributes, Mapping, "public_attributes is a dictionary: for each type, the names of attributes")
         public = {type: fit_types(names) for type, names in self.public_attributes.items()}
         if kept := sorted({name for names in public.values() for name in names} & set(NEVER)):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kgot_lab.domains.npc import statements as sql
 from kgot_lab.domains.npc.rows import attributes_text, entity_of, provenance_text, relationship_of, row_key, support_of, uuids
 from kgot_lab.domains.npc.sight import no_entity
 from kgot_lab.domains.npc.storage import WorldStorage
@@ -31,7 +30,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
         {"id": uuids(each.id)[0], "type": each.type, "name": each.name, "attributes": attributes_text(each.attributes), "at": at}
         for each in put.values()
     ]
-    _put(storage, sql.PUT_ENTITY, rows)
+    storage.put(storage.statements.put_entity, rows)
 
 
 def put_relationships(storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime) -> None:
@@ -46,8 +45,8 @@ def put_relationships(storage: WorldStorage, relationships: list[Relationship], 
         heard[said.session_id] = new[each.key, said.session_id] = _judged(said, heard.get(said.session_id), accept_from)
         attributes[each.key] = merged_properties(attributes.get(each.key, {}), each.attributes)
     keys = dict.fromkeys(each.key for each in given)
-    _put(storage, sql.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in keys])
-    _put(storage, sql.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()])
+    storage.put(storage.statements.put_relationship, [_row(key, attributes[key], supports[key], at) for key in keys])
+    storage.put(storage.statements.put_support, [_support_row(key, *judged) for (key, _), judged in new.items()])
 
 
 def put_decision(storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime) -> None:
@@ -60,19 +59,14 @@ def put_decision(storage: WorldStorage, relationship: Relationship, decided: Rel
             ends = f"from {each.source_id} to {each.target_id}"
             raise BadInput(f"the session {shortly(session)} tells of no relationship {shortly(each.type)} {ends}")
         heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
-        storage.rows(sql.PUT_RELATIONSHIP, _row(each.key, attributes[each.key], heard, at))
-        storage.rows(sql.PUT_SUPPORT, _support_row(each.key, *heard[session]))
+        storage.put(storage.statements.put_relationship, [_row(each.key, attributes[each.key], heard, at)])
+        storage.put(storage.statements.put_support, [_support_row(each.key, *heard[session])])
 
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
     """Raise BadInput unless there is an entity of each id."""
     for id in sorted(ids - _entities_of(storage, ids).keys()):
         raise no_entity(id)
-
-
-def _put(storage: WorldStorage, statement: str, rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        storage.rows(statement, row)
 
 
 def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
@@ -82,7 +76,7 @@ def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
 
 
 def _entities_of(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
-    rows = storage.rows(sql.ENTITIES, {"ids": uuids(*sorted(ids))}) if ids else []
+    rows = storage.rows(storage.statements.entities, {"ids": uuids(*sorted(ids))}) if ids else []
     return {entity.id: entity for entity in map(entity_of, rows)}
 
 
@@ -96,8 +90,8 @@ def _there(storage: WorldStorage, given: list[Relationship]) -> tuple[dict[_Key,
     attributes: dict[_Key, Mapping[str, Json]] = {}
     supports: dict[_Key, Supports] = {}
     if given:
-        attributes = {row_key(row): relationship_of(row).attributes for row in storage.rows(sql.RELATIONSHIPS_AMONG, asked)}
-        for row in storage.rows(sql.SUPPORT_AMONG, asked):
+        attributes = {row_key(row): relationship_of(row).attributes for row in storage.rows(storage.statements.relationships_among, asked)}
+        for row in storage.rows(storage.statements.support_among, asked):
             supports.setdefault(row_key(row), {})[row[3]] = support_of(row)
     return attributes, supports
 

@@ -6,7 +6,6 @@ inferred claim there holds only as long as the premises that it names, and what 
 
 from __future__ import annotations
 
-from kgot_lab.domains.npc import statements as sql
 from kgot_lab.domains.npc.putting import put_decision
 from kgot_lab.domains.npc.rows import row_key, support_of
 from kgot_lab.domains.npc.things import BOTH_WAYS, Relationship, RelationshipStanding
@@ -24,7 +23,7 @@ class WorldReview:
     def queue(self) -> tuple[Relationship, ...]:
         """What waits, each as one session said it, the surest first; what holds both ways stands here once."""
         waiting = []
-        for row in self.world.storage.rows(sql.SUPPORT_QUEUED):
+        for row in self.world.storage.rows(self.world.storage.statements.support_queued):
             source, target, type = row_key(row)
             said, standing = support_of(row)
             if type not in BOTH_WAYS or source <= target:
@@ -41,5 +40,4 @@ class WorldReview:
 
     def _decide(self, relationship: Relationship, decided: RelationshipStanding) -> None:
         require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
-        with self.world.storage.changing():
-            put_decision(self.world.storage, relationship, decided, self.world.now())
+        self.world.storage.changed(lambda: put_decision(self.world.storage, relationship, decided, self.world.now()))

@@ -75,6 +75,15 @@ def json_of(value: Any) -> Any:
     return value_of_postgres(value) if isinstance(value, str) else value
 
 
+def plain_column(value: Any) -> Any:
+    """A value for a storage that has no type for ids and times: they are texts there."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    if isinstance(value, list | tuple | set):
+        return list(map(plain_column, value))
+    return str(value) if isinstance(value, UUID) else value
+
+
 def utc_time(value: Any) -> datetime | None:
     """A column of times as a time in UTC."""
     if value is None:

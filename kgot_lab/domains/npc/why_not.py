@@ -11,7 +11,6 @@ from kgot_lab.domains.npc.fitting import fit_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_told
 from kgot_lab.domains.npc.rows import relationship_of, uuids
 from kgot_lab.domains.npc.sight import no_entity
-from kgot_lab.domains.npc.statements import RELATIONSHIPS_FROM
 from kgot_lab.domains.npc.things import SECRET_MARKS, Entity, Provenance, Relationship
 from kgot_lab.domains.npc.visible_here import PolicyWalk, policy_walk
 from kgot_lab.domains.npc.world import NpcWorld
@@ -84,7 +83,7 @@ def why_not(world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPo
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
     with world.storage.reading():
         entities = {each.id: each for each in world.find_entities()}
-        rows = world.storage.rows(RELATIONSHIPS_FROM, {"ids": uuids(*sorted(entities))})
+        rows = world.storage.rows(world.storage.statements.relationships_from, {"ids": uuids(*sorted(entities))})
     for id in (npc_id, thing_id):
         if id not in entities:
             raise no_entity(id)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from kgot_lab.domains.npc import statements as sql
 from kgot_lab.domains.npc.fitting import fit_attributes, fit_depth, fit_direction, fit_id, fit_types
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.protocol import EntityGraph
@@ -33,6 +32,8 @@ from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.types import Json
+
+_FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
 
 
 class NpcWorld(EntityGraph):
@@ -75,36 +76,44 @@ class NpcWorld(EntityGraph):
             require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
         for relationship in relationships:
             require(relationship, Relationship, "what relates entities is a Relationship(source_id, target_id, type, …)")
-        with self.storage.changing():
+
+        def put() -> None:
             put_entities(self.storage, entities, self.now())
             put_relationships(self.storage, relationships, self.accept_from, self.now())
+
+        self.storage.changed(put)
 
     def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
         """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
         changes = fit_attributes(attributes, "an entity")
-        with self.storage.changing():
-            put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
+        self.storage.changed(lambda: put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now()))
 
     def delete_entity(self, id: str) -> None:
         """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not there."""
-        with self.storage.changing():
+
+        def delete() -> None:
             entity = self.get_entity(id)
-            self.storage.rows(sql.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
+            self.storage.rows(self.storage.statements.delete_entity, {"id": uuids(entity.id)[0]})
+
+        self.storage.changed(delete)
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
         """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
         source, target, type = fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
-        with self.storage.changing():
+
+        def delete() -> None:
             self._support(source, target, type)
             for one, other in {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}:
-                self.storage.rows(sql.DELETE_RELATIONSHIP, _key(one, other, type))
+                self.storage.rows(self.storage.statements.delete_relationship, _key(one, other, type))
+
+        self.storage.changed(delete)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def get_entity(self, id: str) -> Entity:
         """An entity by its id; raises BadInput where it is not there."""
         id = fit_id(id)
-        for row in self.storage.rows(sql.ENTITIES, {"ids": uuids(id)}):
+        for row in self.storage.rows(self.storage.statements.entities, {"ids": uuids(id)}):
             return entity_of(row)
         raise no_entity(id)
 
@@ -112,7 +121,9 @@ class NpcWorld(EntityGraph):
         """The entities that are wanted, in the order of their names."""
         require(wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)")
         asked = {"types": wanted.types} if wanted.types else {}
-        rows = self.storage.rows(sql.entities_where(wanted), {**asked, **({"name": wanted.name} if wanted.name else {})})
+        rows = self.storage.rows(
+            self.storage.statements.entities_where(wanted), {**asked, **({"name": wanted.name} if wanted.name else {})}
+        )
         return by_name([entity for entity in map(entity_of, rows) if wanted.lets(entity)])
 
     def get_relationships(self, entity_id: str, wanted: RelationshipFilter = OUTGOING) -> tuple[Relationship, ...]:
@@ -120,10 +131,13 @@ class NpcWorld(EntityGraph):
         require(wanted, RelationshipFilter, "a filter of relationships is a RelationshipFilter(direction, types, …)")
         id = fit_id(entity_id)
         asked = {"id": uuids(id)[0], "types": wanted.types, "standing": wanted.standing, "least": wanted.min_confidence}
-        rows = self.storage.rows(sql.relationships_where(wanted), {name: value for name, value in asked.items() if value})
+        rows = self.storage.rows(
+            self.storage.statements.relationships_where(wanted), {name: value for name, value in asked.items() if value}
+        )
         if not rows:
             raise no_entity(id)
-        return tuple(sorted((relationship_of(row) for row in rows if row[0] is not None), key=lambda each: each.key))
+        found = (relationship_of(row) for row in rows if row[0] is not None)
+        return tuple(sorted((each for each in found if wanted.lets(each, id)), key=lambda each: each.key))
 
     def support(self, source_id: str, target_id: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
         """What each session says for a relationship, and what became of that; raises BadInput where it is not there."""
@@ -132,13 +146,19 @@ class NpcWorld(EntityGraph):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Who is within so many steps, the nearest first, in one question; raises BadInput where the start is not there."""
+        """Who is within so many steps, the nearest first; raises BadInput where the start is not there.
+
+        Tables are asked once for a few steps, and a level at a time for more.
+        """
         fit_direction(direction)
-        id, types = fit_id(entity_id), fit_types(types)
-        asked = {"id": uuids(id)[0], "depth": fit_depth(depth, "depth"), **({"types": types} if types else {})}
-        found = {
-            str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in self.storage.rows(sql.reached_from(direction, types), asked)
-        }
+        id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
+        if (reached_from := self.storage.statements.reached_from) and depth <= _FEW:
+            rows = self.storage.rows(
+                reached_from(direction, types), {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})}
+            )
+            found = {str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in rows}
+        else:
+            found = self._found_by_level(id, depth, types, direction)
         if not found:
             raise no_entity(id)
         del found[id]
@@ -151,8 +171,10 @@ class NpcWorld(EntityGraph):
         with self.storage.reading():
             for id in (start, end):
                 self.get_entity(id)
-            path = shortest_way(start, end, lambda ids: self._steps(ids, direction), depth)
-            found = {entity.id: entity for entity in map(entity_of, self.storage.rows(sql.ENTITIES, {"ids": uuids(*path)}))}
+            path = shortest_way(start, end, lambda ids: self._steps(ids, direction, ()), depth)
+            found = {
+                entity.id: entity for entity in map(entity_of, self.storage.rows(self.storage.statements.entities, {"ids": uuids(*path)}))
+            }
         return tuple(found[id] for id in path)
 
     # --- as one of those in it ----------------------------------------------------------------------------------------
@@ -168,9 +190,12 @@ class NpcWorld(EntityGraph):
         """
         id = fit_id(npc_id)
         if policy == "document":
+            statement = self.storage.statements.document_visible
             with self.storage.reading():
                 self.get_entity(id)
-                rows = self.storage.rows(sql.DOCUMENT_VISIBLE, {"npc": uuids(id)[0]})
+                if statement is None:
+                    raise BadInput("the query of the document is SQL: compare with it in SQLite or PostgreSQL")
+                rows = self.storage.rows(statement, {"npc": uuids(id)[0]})
             return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}')
@@ -184,13 +209,25 @@ class NpcWorld(EntityGraph):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _support(self, source: str, target: str, type: str) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        rows = self.storage.rows(sql.SUPPORT_OF, _key(source, target, type))
+        rows = self.storage.rows(self.storage.statements.support_of, _key(source, target, type))
         if not rows:
             raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
         return tuple(map(support_of, rows))
 
-    def _steps(self, ids: list[str], direction: Direction) -> list[tuple[str, str]]:
-        rows = self.storage.rows(sql.steps_from(direction, ()), {"ids": uuids(*ids)})
+    def _found_by_level(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> dict[str, Neighbour]:
+        with self.storage.reading():
+            depths, level = {id: 0}, [id]
+            for far in range(1, depth + 1):
+                level = sorted({to for _, to in self._steps(level, direction, types)} - depths.keys())
+                if not level:
+                    break
+                depths |= dict.fromkeys(level, far)
+            rows = self.storage.rows(self.storage.statements.entities, {"ids": uuids(*depths)})
+        return {each.id: Neighbour(each, depths[each.id]) for each in map(entity_of, rows)}
+
+    def _steps(self, ids: list[str], direction: Direction, types: tuple[str, ...]) -> list[tuple[str, str]]:
+        asked = {"ids": uuids(*ids), **({"types": types} if types else {})}
+        rows = self.storage.rows(self.storage.statements.steps_from(direction, types), asked)
         return [(str(source), str(target)) for source, target in rows]
 
 

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.experiments.certificates.cases import CertificateCase, TriedSet, digest_of_cases
 from kgot_lab.experiments.questions.attempt import Equipment, begun
 from kgot_lab.experiments.questions.batch import TRACES, QuestionRun, trace_name
-from kgot_lab.experiments.questions.plan import plan_differences
+from kgot_lab.experiments.questions.plan import plan_differences, told_differences
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.experiments.questions.receipts import QuestionReceipt
 from kgot_lab.loop.certified.certificate import certificate_of_run
@@ -115,7 +115,9 @@ class CertificateTrial:
             left_out = f"{TRACES}/\n.lock*\n"  # receipts are for keeping, traces are large
             write_whole(self.folder / ".gitignore", left_out, "what git ignores")
         elif differences := plan_differences(trial_plan(self.folder), plan):
-            raise BadInput(f"{self.folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
+            raise BadInput(
+                f"{self.folder} holds answers to another plan: {told_differences(differences)}. Name another folder with --folder DIR"
+            )
 
     def _answered(self, case: CertificateCase) -> tuple[QuestionReceipt, Path]:
         """The receipt of a case, asked for unless it is on file without an error, and the folder that holds it and its trace."""

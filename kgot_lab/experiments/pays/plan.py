@@ -14,17 +14,19 @@ from kgot_lab import __version__
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import BINS
 from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.experiments.pays.ablations import ABLATIONS
 from kgot_lab.experiments.pays.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
 from kgot_lab.experiments.pays.samples import DRAW_SEED, SAMPLES, drawn_samples
 from kgot_lab.experiments.pays.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.experiments.questions.batch import RECEIPTS
-from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences
+from kgot_lab.experiments.questions.plan import PLAN_FILE, hash_of_ids, plan_differences, told_differences
 from kgot_lab.experiments.questions.question import QuestionSet
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 from kgot_lab.writing import write_whole
 
 _KIND = "does the graph pay"
+_PLAIN = "the plain comparison"
 _NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 
@@ -40,8 +42,8 @@ class Design:
     seed: int = DRAW_SEED
     develop: bool = False  # whether the questions are those to tune on
 
-    def plan(self, llm: LLM) -> dict[str, Json]:
-        """The plan of this design with a model, as plain values."""
+    def plan(self, llm: LLM | None) -> dict[str, Json]:
+        """The plan of this design with a model, or as far as it is the same with any, as plain values."""
         sets = {
             name: {
                 "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
@@ -53,7 +55,7 @@ class Design:
         told = {
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
             "systems": {name: system.as_json() | {"prompts": digests[system.asks_by]} for name, system in self.systems.items()},
-            "model": {"name": llm.name, **made_by(llm)}, "measures": dict(ANSWER_MEASURES),
+            **({} if llm is None else {"model": {"name": llm.name, **made_by(llm)}}), "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",
@@ -78,7 +80,7 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
     path = folder / PLAN_FILE
     if path.exists():
         there = comparison_plan(folder)
-        open_yet = {name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))}
+        open_yet = _open_yet(there, plan, folder)
         changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
         if changed and not plan_differences(_without(there, open_yet), _without(plan, open_yet)):
             amended = [*there.get("amended", []), {"date": str(date.today()), "before their first answer": changed}]
@@ -86,15 +88,45 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
                 path, json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False) + "\n", "the plan"
             )
             return True
-        if differences := plan_differences({name: value for name, value in there.items() if name != "amended"}, plan):
-            said = f"{folder} holds answers to another plan: {'; '.join(differences)}. A plan is not changed afterwards"
-            raise BadInput(f"{said}: name another folder with --folder DIR")
+        _refuse_another(there, plan, folder)
         return True
     if folder.is_dir() and (left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]):
         raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR")
     _write(plan, path)
     write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")  # receipts are for keeping, traces are large
     return False
+
+
+def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
+    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises BadInput: what differs."""
+    if (folder / PLAN_FILE).exists():
+        there = comparison_plan(folder)
+        open_yet = _open_yet(there, plan, folder)
+        told = {name: value for name, value in _without(there, open_yet).items() if name != "model" or name in plan}
+        _refuse_another(told, _without(plan, open_yet), folder)
+
+
+def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
+    """The systems of two plans that have not answered any question of a folder."""
+    return {name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))}
+
+
+def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
+    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it says that."""
+    if differences := plan_differences({name: value for name, value in there.items() if name != "amended"}, plan):
+        held, wanted = _asked_by(there), _asked_by(plan)
+        if held != wanted:
+            holds = f"this folder holds {f'what {held} compares' if held else _PLAIN}"
+            raise BadInput(f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR")
+        said = f"{folder} holds answers to another plan: {told_differences(differences)}. A plan is not changed afterwards"
+        raise BadInput(f"{said}: name another folder with --folder DIR")
+
+
+def _asked_by(plan: Mapping[str, Json]) -> str:
+    """The options of `bench questions` that a plan comes from; "" of the plain comparison."""
+    changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
+    tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
+    return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
 
 
 def _write(plan: Mapping[str, Json], path: Path) -> None:

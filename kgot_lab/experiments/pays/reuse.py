@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.errors import BadInput
 from kgot_lab.experiments.questions.attempt import begun
 from kgot_lab.experiments.questions.batch import TRACES, trace_name
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked
 from kgot_lab.types import LLM, Prompt, Reply
+
+_ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
 
 
 def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
@@ -28,18 +31,33 @@ def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
     return found
 
 
-class ReusingLLM:
-    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`; `reused` counts those given."""
+def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
+    """How many replies the traces of some sets hold in some folders; raises BadInput for a folder that is not there."""
+    replies = 0
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"--reuse {folder}: there is no such folder, so there are no replies to take")
+        for path in (path for name in sets for path in folder.glob(f"{name}/*/{TRACES}/*.jsonl")):
+            replies += sum(line.startswith(_ASKED) for line in path.read_bytes().splitlines())
+    return replies
 
-    def __init__(self, llm: LLM, known: Mapping[str, Reply]):
+
+class ReusingLLM:
+    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`; `reused` counts those given.
+
+    `told` hears of each.
+    """
+
+    def __init__(self, llm: LLM, known: Mapping[str, Reply], told: Callable[[], object] = lambda: None):
         self.name, self.reused = llm.name, 0
-        self._llm, self._known = llm, known
+        self._llm, self._known, self._told = llm, known, told
 
     def __call__(self, prompt: Prompt) -> Reply:
         reply = self._known.get(prompt_digest(prompt, self.name))
         if reply is None:
             return self._llm(prompt)
         self.reused += 1
+        self._told()
         return reply
 
     def __getattr__(self, name: str) -> Any:

@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.errors import LLMError
+from kgot_lab.errors import LLMError, TraceError
 from kgot_lab.experiments.pays.plan import Design, keep_comparison
 from kgot_lab.experiments.pays.reuse import ReusingLLM, replies_on_file
 from kgot_lab.experiments.pays.samples import check_sets
 from kgot_lab.experiments.pays.systems import PassageSearches, check_systems, short_walk
-from kgot_lab.experiments.questions.attempt import Equipment
-from kgot_lab.experiments.questions.batch import RECEIPTS, QuestionRun
+from kgot_lab.experiments.questions.attempt import Equipment, begun
+from kgot_lab.experiments.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
 from kgot_lab.experiments.questions.question import Question
 from kgot_lab.experiments.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.loop.events import Event
@@ -98,6 +98,7 @@ class Sitting:
     unsafe: bool = False
     reuse: Sequence[Path] = ()
     clock: Callable[[], float] = field(default=time.monotonic)
+    _reused: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def answers(
         self, chosen: Slice = WHOLE, minutes: float | None = None, told: Callable[[Due, Event], None] = lambda *_: None
@@ -119,6 +120,19 @@ class Sitting:
                 if in_a_row == _IN_A_ROW:
                     raise LLMError(f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}")
 
+    @property
+    def reused(self) -> int:
+        """How many replies were taken from traces so far."""
+        return self._reused[0]
+
+    def is_damaged(self, due: Due) -> bool:
+        """Whether the trace of an answer cannot be read, so that nothing is asked until it is mended or gone."""
+        try:
+            begun(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
+        except TraceError:
+            return True
+        return False
+
     def keep_plan(self) -> None:
         """Write the plan, or see that the one in the folder is the same; raises BadInput: what differs."""
         keep_comparison(self.design.plan(self.llm), self.folder)
@@ -130,11 +144,14 @@ class Sitting:
         place = place_of(self.folder, due.set, due.system)
         walk, llm = short_walk(due.system, system), self.llm
         if self.reuse:
-            llm = ReusingLLM(llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id))
+            llm = ReusingLLM(llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id), self._count)
         equipment = Equipment(llm, system.limits, lambda _: given, store=system.store or "in_memory", unsafe=self.unsafe, walk=walk)
         equipment = replace(equipment, clocked=not self.reuse)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
+
+    def _count(self) -> None:
+        self._reused[0] += 1
 
     @cached_property
     def _searches(self) -> dict[str, PassageSearches]:

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experiments.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question, QuestionSet
 from kgot_lab.loop import prompts
-from kgot_lab.loop.along import apart, gather, met, mode, reading
+from kgot_lab.loop.along import apart, facts, gather, met, mode, reading
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
 from kgot_lab.paths import compare, few, form, mentions, near, routes, split, worth
@@ -23,6 +23,7 @@ from kgot_lab.retrieval.follow import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.meaning import meaning
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text import blocks, sentences
 from kgot_lab.tools.search import FOLLOWED, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
@@ -180,7 +181,7 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     return walk
 
 
-_PATHS = (mode, apart, reading, gather, met, compare, few, form, mentions, near, routes, split, worth)
+_PATHS = (mode, apart, reading, gather, facts, met, compare, few, form, mentions, near, routes, split, worth, blocks, sentences)
 
 
 def prompt_digests() -> dict[str, str]:
@@ -191,7 +192,7 @@ def prompt_digests() -> dict[str, str]:
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
     texts = {
-        name: json.dumps([asdict(reading.prompt(question, facts)) for question in forms for facts in (found, None)])
+        name: json.dumps([asdict(reading.prompt(question, shown)) for question in forms for shown in (found, None)])
         for name, reading in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)

@@ -34,7 +34,7 @@ def _cells(row: Measured) -> Sequence[str]:
     return (
         row.system, f"{row.n:,}", str(row.errors), decimal(row.em.mean), f"{decimal(row.f1.mean)} {_interval(row.f1)}",
         f"{row.prompt_tokens:,.0f}", _number(row.evidence_tokens, ",.0f"), _number(row.seconds, ".1f"), f"{row.calls:.1f}",
-        _share(row.resting), f"{lost} of {of}", _share(row.calibration_error), _share(row.risk_area),
+        _share(row.resting), f"{lost} of {of}" if of else "", _share(row.calibration_error), _share(row.risk_area),
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
         known = f"{system}: of {counted(counts.total(), 'answer')} known, {counts[RIGHT_STAGE]} right and {counts[NEARLY]} nearly"
         most = [stage for stage in wrong if wrong[stage] == max(wrong.values())]
         ends = [f"{FAILED} (it ended so)" if stage == FAILED else f"“{stage}” ({LOSSES[stage]})" for stage in most]
-        lost = f"of the {sum(wrong.values())} lost, most ({max(wrong.values())}) at {' and '.join(ends)}" if wrong else "none was lost"
+        lost = f"of the {sum(wrong.values())} lost, the most ({max(wrong.values())}) at {' and '.join(ends)}" if wrong else "none was lost"
         lines.append(f"{known}; {lost}.")
     return Sentences(tuple(lines))
 

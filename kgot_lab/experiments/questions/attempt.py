@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, TraceError, UnknownName
 from kgot_lab.evaluation.grading import grade_in, grading_prompt
 from kgot_lab.experiments.questions.baselines import plain_rag, zero_shot
 from kgot_lab.experiments.questions.question import Question
@@ -18,7 +18,7 @@ from kgot_lab.loop.again.replay import Resources, resume
 from kgot_lab.loop.events import Answered, Asked, Event, Started
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.run import Steps
-from kgot_lab.loop.trace import load_run, made_by, record
+from kgot_lab.loop.trace import RESTORE, load_run, made_by, record
 from kgot_lab.loop.walk import think
 from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Result, Tool, sought_by
@@ -112,7 +112,11 @@ def begun(path: Path) -> tuple[Event, ...]:
     """The events of a trace, none where there is no file or a kill left no whole line of it; raises TraceError for a damaged one."""
     if not path.exists() or b"\n" not in path.read_bytes():
         return ()
-    return load_run(path).events
+    try:
+        return load_run(path).events
+    except TraceError as error:
+        again = f"restore a copy of {path.name}, or delete it and it is asked again"
+        raise TraceError(f"{str(error).removesuffix(RESTORE)}: {again}") from error
 
 
 def _replies(path: Path) -> int:

@@ -25,6 +25,7 @@ from kgot_lab.errors import (
     ModelMissing,
     NoSandbox,
     NotInstalled,
+    NotToBeAsked,
     OverBudget,
     ReplayMiss,
     TraceError,
@@ -134,10 +135,8 @@ class QuestionRun:
                 gradings = list(grading_run(question, predicted, self.grader, graded))
                 grade = grade_in(next(event.reply for event in gradings if isinstance(event, Asked)))
                 receipt = with_grade(receipt, grade, self.grader.name)
-        except (Halted, *_FATAL):
-            raise
         except Exception as error:  # a defect on one question must not cost the others
-            if _is_full(error):
+            if _ends_the_run(error):
                 raise
             told_of = words_of(error) if isinstance(error, LabError) else f"{type(error).__name__}: {words_of(error)}"
             receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
@@ -149,6 +148,11 @@ class QuestionRun:
         receipt = with_costs(receipt, seen or _kept(path), seconds)
         receipt = receipt if self.system == "loop" else without_graph(receipt)
         return withheld(receipt) if self.questions.private else receipt, problem
+
+
+def _ends_the_run(error: Exception) -> bool:
+    """Whether an error is of more than its question; what a mode cannot do with one question it may do with the next."""
+    return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, NotToBeAsked)) or _is_full(error)
 
 
 def _is_full(error: Exception) -> bool:

@@ -73,15 +73,21 @@ def _check(where: str, row: Json) -> None:
         raise BadInput(f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}')
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
-            raise BadInput(f"{where}: {name} are a list, not {shortly(row[name])}")
+            example = " of objects with title and text, or of paths of files and folders," if name == "documents" else ""
+            raise BadInput(f"{where}: {name} are a list{example or ','} not {shortly(row[name])}")
 
 
 def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
     """The passages that an item of `documents` means."""
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
-    if not isinstance(item, str) or not (folder / item).exists():
+    if not isinstance(item, str):
         raise BadInput(f"{where}: a document is an object with title and text, or the path of a file or folder, not {shortly(item)}")
+    if not (folder / item).exists():
+        raise BadInput(
+            f"{where}: a document is an object with title and text, or the path of a file or folder, from where the file of questions "
+            f"stands; there is no {shortly(item)} in {folder.resolve()}"
+        )
     if (folder / item).is_dir():
         return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
     text = text_of(folder / item).text

@@ -14,6 +14,7 @@ from kgot_lab.types import Json
 from kgot_lab.writing import write_whole
 
 PLAN_FILE = "plan.json"
+_SHOWN = 3  # differences of two plans in one message
 _SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}  # what plans of earlier versions leave unsaid
 
 
@@ -60,7 +61,9 @@ class QuestionPlan:
         told = {**_SINCE, **_read(folder / PLAN_FILE)}
         there, now = ({name: value for name, value in each.items() if name not in but} for each in (told, self._fixed()))
         if differences := plan_differences(there, now):
-            raise BadInput(f"{folder} holds answers to another plan: {'; '.join(differences)}. Name another folder with --folder DIR")
+            raise BadInput(
+                f"{folder} holds answers to another plan: {told_differences(differences)}. Name another folder with --folder DIR"
+            )
 
     def _fixed(self) -> dict[str, Json]:
         fixed = {name: value for name, value in asdict(self).items() if name != "made"}
@@ -97,6 +100,12 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
         elif was != wanted:
             found.append(f"{under}{name} is {_told(was)} there and {_told(wanted)} now")
     return found
+
+
+def told_differences(differences: Sequence[str]) -> str:
+    """What a refusal says of differences: the first few, and how many more there are."""
+    more = len(differences) - _SHOWN
+    return "; ".join(differences[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
 
 
 def _told(value: Json) -> str:

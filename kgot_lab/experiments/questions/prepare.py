@@ -71,9 +71,19 @@ def check_run(whole: QuestionSet, selection: Selection, by: Answerers, folder: P
         which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
         also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
         raise BadInput(f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR")
+    if by.system == "loop" and by.limits.reading == "paths" and by.tools is nothing_more:
+        _check_paths(chosen, [*whole.documents, *by.documents])
     _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "vision", "tools"))
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()
+
+
+def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
+    """Raise BadInput where the mode paths could read nothing for any question; where it can for some, the others end in an error."""
+    if all(question.attachments for question in chosen.questions):
+        raise BadInput("the mode paths reads documents, not attached files, and every question has one: take another preset")
+    if not shared and not any(question.documents for question in chosen.questions):
+        raise BadInput("the mode paths needs documents, and no question has any: name a folder with --documents DIR, or use --web")
 
 
 def prepared(whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED) -> ReadyRun:

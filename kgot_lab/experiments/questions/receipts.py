@@ -212,8 +212,10 @@ _MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likeli
 
 
 def _unlike(path: Path, number: int, why: str) -> TraceError:
+    if not path.with_name("traces").is_dir():
+        return TraceError(f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it")
     again = f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
-    return TraceError(f"{path}, line {number}, {why}: restore a copy, or {again}")
+    return TraceError(f"{path}, line {number}, {why}: restore a copy, or {again}; the seconds that each answer took are lost then")
 
 
 def _impossible(row: Mapping[str, Any]) -> str:

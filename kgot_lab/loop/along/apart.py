@@ -8,10 +8,12 @@ from kgot_lab.loop.along.reading import paths_read, read_along
 from kgot_lab.loop.events import Chose, Parsed
 from kgot_lab.loop.insert import lookup, search_tool
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
-from kgot_lab.paths.compare import asked_of_each, compared, comparison_of, questions_of_each
+from kgot_lab.paths.chosen import all_found, compared_things
+from kgot_lab.paths.compare import asked_of_each, questions_of_each, worked_out
 from kgot_lab.paths.few import checked_answer
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.split import filled, hops_asked, hops_in, subjects
+from kgot_lab.paths.values import tells_nothing
 
 
 def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
@@ -25,7 +27,7 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
         told = filled(hop, answers)
         named = subjects(hop, answers) or walk.named_in(told)
         candidate = yield from _of_thing(run, walk, named[-1] if named else told, told)
-        if candidate is None or candidate.problem:
+        if candidate is None:
             return None
         answers.append(candidate.text)
         routes += candidate.routes
@@ -38,10 +40,10 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
-    """The answer worked out from what is read of each of two things that the question names; none where it names no two."""
+    """The answer worked out from what is read of the two things that a question compares; none where it compares other ones as well."""
     question = run.state.question
-    things = walk.named_in(question)
-    if len(things) != 2:
+    things = compared_things(question, walk.named_in(question))
+    if len(things) != 2 or not all_found(question, things):
         return None
     prompt = asked_of_each(question)
     reply = yield from ask_reply(run, "compared", prompt.messages, How("compared", temperature=run.limits.temperature))
@@ -62,7 +64,8 @@ def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
             read.append(candidate)
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(texts)
-    answer = compared(comparison_of(question), things, values) if len(values) == 2 else ""
+    complete = len(values) == 2 and all(len(texts) == len(questions) for texts, questions in zip(values, asked, strict=True))
+    answer = worked_out(question, things, values) if complete else ""
     if not answer:
         return None
     yield run.happened(Parsed, text=answer)
@@ -70,7 +73,7 @@ def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
-    """What the sentences under a name answer; a name that the graph does not hold is looked up."""
+    """What the sentences under a name answer, unless it is refused or tells nothing; a name that the graph does not hold is looked up."""
     title = walk.title_for(name) or recall_name(run, walk, name)
     if title is None and (look := search_tool(run)) is not None:
         call = lookup(look, name)
@@ -84,4 +87,5 @@ def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[Path
     alone = next((route for route in routes if not route.end), None)
     if alone is None:
         return None
-    return (yield from read_along(run, question, (alone.within(3 * run.limits.path_tokens // 4, own),)))
+    read = yield from read_along(run, question, (alone.within(3 * run.limits.path_tokens // 4, own),))
+    return None if read.problem or tells_nothing(read.text) else read

@@ -7,46 +7,78 @@ from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.supports import noted
-from kgot_lab.loop.along.met import PathAnswer, PathWalk
+from kgot_lab.loop.along.facts import facts_at, meet_facts
+from kgot_lab.loop.along.met import PathAnswer, PathWalk, spaced
 from kgot_lab.loop.cut import joined_lines
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply
 from kgot_lab.memory.grounded import SourcedSentence, facts_prompt, grounded_and_not, grounded_facts
-from kgot_lab.paths.mentions import PlacedSentence, by_passage, mention_facts, new_sentences, said_under, title_of
+from kgot_lab.paths.mentions import PlacedSentence, bracketed, by_passage, mention_facts, new_sentences, said_under, title_at, title_of
 from kgot_lab.paths.near import near_titles
 from kgot_lab.paths.routes import Route
 from kgot_lab.paths.worth import without_names
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.text.sentences import SentenceRules
 from kgot_lab.types import Document
 
-_RECALLED = 12  # names that the graph finds for a question
+_RECALLED = 12  # names that the graph finds for a question, and titles that are then known
+_STEPS = 2  # on from those titles, as many as a search by names takes
 _READ_FOR_FACTS = 4  # sentences
 _NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
-    """What a graph that the run began with says near the question: the sentences under the names that it finds for it."""
+    """What a graph that the run began with says near the question: what its names say, where that leads, and the facts at them."""
     if not run.store.schema().nodes:
         return
     named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
-    titles = [name for name in named if said_under(name, run.store)]
+    titles = [name for name in named if said_under(name, run.store) or facts_at(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
         know(run, walk, title)
+    reached = titles
+    for _ in range(_STEPS):
+        reached = _recalled_from(run, walk, reached)
+    for title in titles:
+        _follow_facts(run, walk, title)
+
+
+def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
+    """The titles one step on from some, by names in their sentences and sentences that name them; what they say is then known too."""
+    found: list[str] = []
+    for title in titles:
+        places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
+        edges = [edge for node in (title, *places) for edge in run.store.neighbours(node)]
+        ends = dict.fromkeys(title_at(end) for edge in edges for end in (edge.target, edge.source))
+        for name in (name for name in ends if name not in walk.standing and said_under(name, run.store)):
+            if len(walk.standing) >= _RECALLED:
+                return found
+            walk.standing[name] = walk.standing[title] * _NAMED_LATER
+            know(run, walk, name)
+            found.append(name)
+    return found
+
+
+def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
+    """Note the facts at a name, and the sentences under the names that they lead to."""
+    for other, standing in meet_facts(run, walk, name, walk.standing[name]).items():
+        walk.standing[other] = max(walk.standing.get(other, 0.0), standing)
+        know(run, walk, other)
 
 
 def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
-    """The title that a name stands for in a graph that the run began with, whose sentences are then known; None where there is none."""
+    """The name in a graph that the run began with, whose sentences and facts are then known; None where it holds none."""
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
-    same = (title for title in near if compared_name(title) == compared_name(name) and said_under(title, run.store))
-    title = next(same, None)
+    same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
+    title = next((title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None)
     if title is not None:
         walk.standing[title] = _NAMED_LATER
         know(run, walk, title)
+        _follow_facts(run, walk, title)
     return title
 
 
@@ -90,16 +122,21 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
         return returned
     documents = returned.sources or (Document("", returned.text, " ".join(map(str, call.arguments.values()))),)  # a text without a source
     walk.stands(documents)
-    new = new_sentences(documents, run.store)
+    new = new_sentences(documents, run.store, _rules(run))
     links = run.limits.links
     titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)])) if "titles" in links else []
     near = near_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     for sentences in by_passage(new).values():
-        facts = mention_facts(sentences, titles, near, runs="names" in links)
+        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
         yield from _write(run, run.store.dialect.add(facts), str(call))
     for document in documents:
         know(run, walk, title_of(document))
     return returned
+
+
+def _rules(run: Loop) -> SentenceRules:
+    """The rules that passages are cut by: this mode never had the plain ones."""
+    return "any script" if run.limits.finds_parts else "careful"
 
 
 def _write(run: Loop, statement: str, source: str) -> Steps[None]:
@@ -119,10 +156,10 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
     }
     says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
     shown = [pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]]
-    if _were_read(run, shown):
+    if not shown or _were_read(run, shown):
         return
     how = How("facts", temperature=run.limits.temperature)
-    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(map(str, shown))), how)).text
+    text = (yield from ask_reply(run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how)).text
     said, invented = grounded_and_not(text, shown)
     grounded = [(triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)]
     if invented:

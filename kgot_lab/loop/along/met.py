@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.paths.mentions import PlacedSentence, title_of
-from kgot_lab.paths.routes import Route
+from kgot_lab.paths.routes import FactParts, Route
 from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document
@@ -38,6 +38,8 @@ class PathAnswer:
         if self.computed:
             return "was worked out from what was read"
         told = "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
+        if self.likelihood is not None and self.trust < 1:
+            told += f" (of which {self.trust:.0%} count, for it was not read from the first path)"
         return f"{told}, but {self.problem}" if self.problem else f"{told} and stands in the evidence"
 
 
@@ -52,6 +54,8 @@ class PathWalk:
     passages: tuple[Document, ...] = ()  # that the question itself found, the best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
+    facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)  # of the graph that the run began with, by the names they are at
+    said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
@@ -98,7 +102,12 @@ class PathWalk:
         return max(found, key=lambda title: self.standing[title], default=None)
 
     def _titles(self) -> Titles:
-        return Titles(Document(title, "", title) for title in self.standing)
+        return Titles(Document(title, "", spaced(title)) for title in self.standing)
+
+
+def spaced(name: str) -> str:
+    """A name of a graph with spaces for the underscores that files such as Turtle put in their place."""
+    return name.replace("_", " ")
 
 
 def weakest(read: Iterable[PathAnswer]) -> float | None:

@@ -13,9 +13,10 @@ from kgot_lab.loop.along.apart import compare_apart, hop_by_hop
 from kgot_lab.loop.along.gather import fetch, next_look_ups, recall, write_path_facts
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
 from kgot_lab.loop.along.reading import ask_short, paths_read, read_along, read_widely
-from kgot_lab.loop.events import Answered, Chose, Forced, Voted
+from kgot_lab.loop.events import Answered, Chose, Forced, Refused, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.run import Loop, Steps
+from kgot_lab.paths.chosen import all_found, compared_things
 from kgot_lab.paths.few import few_prompt
 from kgot_lab.paths.form import form_of
 from kgot_lab.paths.mentions import said_under
@@ -26,13 +27,15 @@ from kgot_lab.types import Edge
 _LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
 _WIDE = 0.7  # what the likelihood of an answer read from many sentences counts, for the same reason
 
+_UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
+
 
 def along(run: Loop) -> Steps[None]:
     """Open with the question, read the best paths, and look up the name at the open end of the best while no answer is sure."""
     walk = PathWalk(_minilm())
     recall(run, walk)
     while True:
-        if walk.sentences:
+        if walk.sentences or walk.facts:
             yield from _answers(run, walk)
             best = walk.best
             if best is not None and walk.is_sure(run.limits.sure):
@@ -40,9 +43,11 @@ def along(run: Loop) -> Steps[None]:
                 break
             reason = f"no answer is sure; {best.text!r} {best.told}" if best else "no path gives an answer"
         else:
-            reason = "nothing is read yet"
+            reason = _UNUSED if run.state.start else "nothing is read yet"
         calls = next_look_ups(run, walk) if run.state.step < run.limits.steps else ()
         if not calls:
+            if not (walk.sentences or walk.facts) and run.state.start:
+                yield run.happened(Refused, statement=run.state.question, reason=_UNUSED, writing=False)
             yield run.happened(Forced, what="read")
             break
         yield run.happened(Voted, **_unpolled("INSERT", reason))
@@ -77,7 +82,8 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
         if walk.is_sure(limits.sure):
             return
     own, routes = yield from paths_read(run, walk, question, walk.starts)
-    things = walk.named_in(question) if form == "choice" else []
+    things = compared_things(question, walk.named_in(question)) if form == "choice" else []
+    things = things if all_found(question, things) else []
     fresh = [route for route in (each.within(limits.path_tokens, own) for each in routes) if route.text not in walk.read]
     for route in fresh[: limits.paths]:
         walk.read.add(route.text)
@@ -106,7 +112,9 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
             raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
         yield run.happened(Answered, text=answer, forced=True, likelihood=likelihood)
         return
-    edges = list({edge.identity: edge for route in best.routes for edge in _edges(run, route)}.values())
+    narrow = run.limits.finds_parts and not best.computed and not best.problem
+    routes = [route.resting(best.text) if narrow else route for route in best.routes]
+    edges = list({edge.identity: edge for route in routes for edge in _edges(run, route)}.values())
     supports = tuple(noted(edge.properties) for edge in edges)
     yield run.happened(
         Answered,
@@ -120,7 +128,11 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
 
 
 def _edges(run: Loop, route: Route) -> list[Edge]:
-    """The edges of a route that its sentences stand on."""
+    """The facts of a route, and the edges that its sentences stand on; what a node says of itself counts as an edge."""
     places = {sentence.place for sentence in route.sentences}
     titles = dict.fromkeys(sentence.title for sentence in route.sentences)
-    return [edge for title in titles for edge in said_under(title, run.store) if edge.target in places]
+    facts: list[Edge] = []
+    for fact in route.facts:
+        same = [edge for edge in run.store.neighbours(fact[0]) if (edge.source, edge.type, edge.target) == fact]
+        facts += same or [Edge(*fact)]
+    return [*facts, *(edge for title in titles for edge in said_under(title, run.store) if edge.target in places)]

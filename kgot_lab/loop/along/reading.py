@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.loop.along.facts import fact_route, read_names
 from kgot_lab.loop.along.met import PathAnswer, PathWalk
 from kgot_lab.loop.events import Parsed, Refused
 from kgot_lab.loop.run import How, Loop, Steps, ask_reply, read_event
@@ -14,7 +15,8 @@ from kgot_lab.paths.few import answer_in, checked_answer, few_prompt, passage_li
 from kgot_lab.paths.form import none_of, unfit
 from kgot_lab.paths.routes import Route, routes_of
 from kgot_lab.paths.worth import SCALE, STANDING, worths
-from kgot_lab.stores.protocol import readers
+from kgot_lab.stores.protocol import Dialect, readers
+from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Prompt, Rows
 
 _ROWS = 60  # of a read
@@ -26,9 +28,21 @@ def paths_read(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) 
     own = worths(question, list(walk.sentences.values()), walk.embedder)
     worth = {place: round(SCALE * value + STANDING * walk.stand_of(walk.sentences[place]), 3) for place, value in own.items()}
     told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
+    rows = yield from _rows_in_all(run, lambda dialect: dialect.paths(list(starts), told, _ROWS))
+    routes = [_whole(walk, route) for route in routes_of(rows)]
+    by_facts = fact_route(walk, question, starts, run.limits.path_tokens) if walk.facts else None
+    if by_facts is None:
+        return own, routes
+    if names := read_names(run, by_facts):
+        yield from _rows_in_all(run, lambda dialect: dialect.about(names, 1))
+    return own, sorted([by_facts, *routes], key=lambda route: -route.worth)
+
+
+def _rows_in_all(run: Loop, statement_in: Callable[[Dialect], str]) -> Steps[list[object]]:
+    """What a statement reads from the graph in all its languages, each row once."""
     rows: list[object] = []
     for store in (run.store, *readers(run.store)):
-        statement = store.dialect.paths(list(starts), told, _ROWS)
+        statement = statement_in(store.dialect)
         dialect = "" if store is run.store else store.dialect.name
         try:
             found: Rows = store.read(statement)
@@ -38,7 +52,7 @@ def paths_read(run: Loop, walk: PathWalk, question: str, starts: Sequence[str]) 
         event = read_event(run, store, statement, found, dialect)
         yield event
         rows += [row for row in event.grounded if row not in rows]
-    return own, [_whole(walk, route) for route in routes_of(rows)]
+    return rows
 
 
 def _whole(walk: PathWalk, route: Route) -> Route:
@@ -52,12 +66,15 @@ def _whole(walk: PathWalk, route: Route) -> Route:
     return replace(route, sentences=tuple(order))
 
 
-def _widest(walk: PathWalk, own: Mapping[str, float], budget: int) -> Route:
-    """The sentences that are worth most, wherever they stand, that fit in a budget of tokens."""
+def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int) -> Route:
+    """The sentences that are worth most, wherever they stand, that fit in a budget of tokens; facts take at most half of it."""
+    facts = fact_route(walk, question, walk.starts, budget // 2 if walk.sentences else budget) if walk.facts else None
+    if facts is not None:
+        budget -= tokens(facts.text)
     worth = {place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()}
     every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(budget, worth)
     order = sorted(every.sentences, key=lambda each: (-walk.stand_of(each), each.source, each.number))
-    return replace(every, sentences=tuple(order))
+    return replace(every, sentences=tuple(order), facts=facts.facts if facts is not None else ())
 
 
 def read_along(
@@ -78,7 +95,8 @@ def read_widely(run: Loop, walk: PathWalk, own: Mapping[str, float], things: Seq
     """The answer that the best passages give, whole, or else the best sentences wherever they stand."""
     passages = walk.passages[: run.limits.passages]
     if not passages:
-        return (yield from read_along(run, run.state.question, (_widest(walk, own, run.limits.wide_tokens),), role="wide", things=things))
+        widest = _widest(walk, run.state.question, own, run.limits.wide_tokens)
+        return (yield from read_along(run, run.state.question, (widest,), role="wide", things=things))
     ids = {document.id for document in passages}
     route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
     read = yield from read_along(run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages))

@@ -10,7 +10,8 @@ from kgot_lab.loop.certified.material import PathReading, RunMaterial
 from kgot_lab.loop.certified.rivals import rival_values, speaks_of, stands_in
 from kgot_lab.memory.claims.certificate import OpenFact
 from kgot_lab.memory.grounded import SourcedSentence
-from kgot_lab.paths.compare import compared, comparison_of, questions_of_each
+from kgot_lab.paths.chosen import compared_things
+from kgot_lab.paths.compare import questions_of_each, worked_out
 from kgot_lab.paths.split import filled, subjects
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
 from kgot_lab.text.words import plain_answer
@@ -68,7 +69,8 @@ def _of_compared(run: RunMaterial) -> list[RunFact]:
     if number < 0:
         return []
     known = Titles(Document(title, "", title) for title in run.titles(number))
-    things = list(dict.fromkeys(known[name][0] for name in known.mentioned(run.question, cased=False)))
+    named = list(dict.fromkeys(known[name][0] for name in known.mentioned(run.question, cased=False)))
+    things = compared_things(run.question, named)
     later = iter([each for each in run.readings if each.number > number])
     values: list[list[str]] = []
     facts: list[RunFact] = []
@@ -77,12 +79,12 @@ def _of_compared(run: RunMaterial) -> list[RunFact]:
         for one in questions:
             told, name = (one.replace("#1", texts[0]), texts[0]) if texts and "#1" in one else (one, thing)
             reading = next(later, None)
-            if reading is None or reading.question != told:
+            if reading is None or reading.question != told or reading.problem:
                 return []
             texts.append(reading.answer)
             facts.append(_as_read(run, name, told, reading))
         values.append(texts)
-    if len(values) != 2 or compared(comparison_of(run.question), things, values) != run.answered.text:
+    if worked_out(run.question, things, values) != run.answered.text:
         return []
     return facts
 

@@ -18,6 +18,7 @@ from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.undoing import undo_change
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.storage import ClaimStorage
+from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Triple
 
 
@@ -153,6 +154,11 @@ class Claims(Beliefs):
                 change.replace("declared", relation, cardinality)
             return change.number
 
+    def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
+        """Declare the relations that a vocabulary says are single; those of them that were not so before."""
+        with self.storage.changing():
+            return tuple(name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None)
+
     def propose_merges(self) -> tuple[MergeProposal, ...]:
         """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
         return merge_proposals(self.facts())
@@ -188,6 +194,10 @@ class Claims(Beliefs):
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
 
+    def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
+        """Every claim of a fact as it was learnt, whether it counts or not, in the order of their ids."""
+        return claims_by_id(self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})])
+
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """The ids of the claims, whether they count or not, that begin with some letters."""
         letters = plain_text(beginning, "how an id begins")
@@ -201,6 +211,14 @@ class Claims(Beliefs):
         """The answers that rest on a fact, whether it holds or not."""
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
         return tuple(NotedAnswer(id, text, moment(at)) for id, text, at in rows)
+
+    def noted_answers(self) -> dict[NotedAnswer, tuple[Triple, ...]]:
+        """The answers that were noted, the earliest first, with the facts that each rests on, whether these hold or not."""
+        found: dict[NotedAnswer, tuple[Triple, ...]] = {}
+        for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
+            answer = NotedAnswer(id, text, moment(at))
+            found[answer] = (*found.get(answer, ()), Triple(*fact))
+        return found
 
     def history(self, claim: str) -> tuple[Stood, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises BadInput."""

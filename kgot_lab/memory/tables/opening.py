@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -11,9 +12,10 @@ from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.memory.tables.postgres import PostgresTables
 from kgot_lab.memory.tables.sqlite import SQLiteTables
 from kgot_lab.memory.tables.storage import TableStorage
-from kgot_lab.stores.opening import resolved
+from kgot_lab.stores.opening import is_bolt, resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
+_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")  # as libpq takes it: host=… dbname=…
 
 
 def open_tables(layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None) -> TableStorage:
@@ -39,14 +41,21 @@ def opened_at(
     on_server: Callable[[str], _Opened],
     namespace: str | None = None,
     example: str = "memory.db",
+    bolt: bool = False,
 ) -> _Opened:
-    """What `in_file` or `on_server` opens, by what a place is; raises BadInput for one that is neither, or a file with a namespace."""
+    """What `in_file` or `on_server` opens, by what a place is; `bolt` says whether a Bolt server is one.
+
+    Raises BadInput for a place that is neither, or a file with a namespace.
+    """
     require(place, (str, Path), f"{what} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
-        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
-            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres") and not (bolt and is_bolt(place)):
+            others = ", at bolt://HOST or neo4j://HOST" * bolt
+            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME{others}, and at no other address")
         resolved(place)
         return on_server(place)
+    if isinstance(place, str) and _IN_PAIRS.match(place):  # else a file would be made whose name may be a password
+        raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs")
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():

@@ -152,6 +152,8 @@ NEW_ANSWER = "INSERT INTO answers (id, text, at) VALUES (:answer, :text, :at)"
 NEW_ANSWER_FACT = "INSERT INTO answer_facts (answer, fact) VALUES (:answer, :fact)"
 ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
   (SELECT r.answer FROM answer_facts r WHERE r.fact = ANY(:facts)) ORDER BY a.id"""
+NOTED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
+  JOIN answer_facts r ON r.answer = a.id JOIN facts f ON f.id = r.fact ORDER BY a.at, a.id, f.id"""
 
 # --- erasure ----------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy as np
 from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.results import Invoked, NearNode
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 
 _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
@@ -40,8 +41,12 @@ def expanded(
     )
     numbers = dict.fromkeys([*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())])
     outside = sum(not each.within for each in neighbours)
-    told = f"{len(neighbours)} neighbours" + f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
-    why = f"the first {min(config.expanded, len(hits))} nodes, {config.expand_depth} deep"
+    told = (
+        counted(len(neighbours), "neighbour")
+        + f", {outside} outside the filters" * bool(outside)
+        + f", {left:,} more left out" * bool(left)
+    )
+    why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     return neighbours, tuple(map(index.edge, numbers)), [Invoked("neighbours", why, told)] if config.expand_depth and level else []
 
 

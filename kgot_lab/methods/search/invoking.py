@@ -14,6 +14,7 @@ from kgot_lab.methods.printed import MethodResult
 from kgot_lab.methods.search.results import Invoked
 from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.methods.want_to import want_to
+from kgot_lab.text.counted import counted
 
 _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
 _After = tuple[dict[str, MethodResult], list[Invoked]]
@@ -24,7 +25,7 @@ def before_ranking(graph: PropertyGraph, query: str, intents: Intents, boost_typ
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
         goal = want_to(graph, query, boost_types=boost_types)
-        return {"want_to": goal}, goal.scores, [Invoked("want_to", why, f"{len(goal.nodes)} nodes")]
+        return {"want_to": goal}, goal.scores, [Invoked("want_to", why, counted(len(goal.nodes), "node"))]
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}

@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.classify_intent import Intents
 from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.methods.search.intent_lane import dimension_boosts, from_methods, intent_scores
+from kgot_lab.methods.search.meant import Meant
 from kgot_lab.methods.search.results import Invoked
 from kgot_lab.retrieval.fusion import columns, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, Told
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.counted import counted
 from kgot_lab.types import Found, Query, Ranking
 
 
@@ -40,18 +41,21 @@ class Walked(NamedTuple):
 
 
 def ranked_by_lanes(
-    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, embedder: Embedder | None
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked], Walked]:
-    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane went."""
+    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane went.
+
+    Raises BadInput where no lane weighs anything.
+    """
     lanes: dict[str, Ranking] = {}
     trace: list[Invoked] = []
     walked = Walked((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
-        trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", f"{len(lanes['text'].hits):,} nodes"))
-    if "embedding" in config.lanes and embedder is not None:
-        lanes["embedding"] = _kept(index, index.meaning(embedder).search(asked.query), asked.kept, "embedding")
-        trace.append(Invoked("embedding", f"cosine of the vectors of {embedder.name}", f"{len(lanes['embedding'].hits):,} nodes"))
+        trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node")))
+    if "embedding" in config.lanes and meant is not None:
+        lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
+        trace.append(Invoked("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
     elif "embedding" in config.lanes:
         trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.lanes:
@@ -68,7 +72,7 @@ def ranked_by_lanes(
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
         lanes = {"text": _text_lane(index, asked)}
-        trace.append(Invoked("text", "no lane that weighs anything can be asked", f"{len(lanes['text'].hits):,} nodes"))
+        trace.append(Invoked("text", "no lane that weighs anything can be asked", counted(len(lanes["text"].hits), "node")))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(*((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0), scale="maximum")
@@ -97,7 +101,9 @@ def _graph_lane(
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = Told(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
-    told = f"{len(order):,} nodes from {min(len(rows), BOOST_SEEDS)} seeds, over " + (", ".join(types) if types else "all edges")
+    told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
+        ", ".join(types) if types else "all edges"
+    )
     return ranking, Invoked("edge_type_boost", why, told), Walked(tuple(rows[:BOOST_SEEDS].tolist()), first)
 
 
@@ -131,7 +137,9 @@ def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoke
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, scores[order]), "intent")
-    return ranking, Invoked("intent", "; ".join(told) or "a goal mapping", f"{len(order):,} nodes, confidence {_confidence(asked):g}")
+    return ranking, Invoked(
+        "intent", "; ".join(told) or "a goal mapping", f"{counted(len(order), 'node')}, confidence {_confidence(asked):g}"
+    )
 
 
 def _confidence(asked: SearchAsked) -> float:

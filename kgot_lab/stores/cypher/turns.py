@@ -61,8 +61,12 @@ class Turns:
 
     def require_unwritten(self, turn: Turn) -> None:
         """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is open."""
-        if sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace})) != turn.before:
+        if self.written() != turn.before:
             raise Overtaken
+
+    def written(self) -> list[int]:
+        """What the nodes hold by which turns are taken: something else after each write that was kept."""
+        return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
 
     def forget(self, turn: Turn) -> None:
         """Leave nothing in the database that turns were taken by, once this turn's transaction is kept."""

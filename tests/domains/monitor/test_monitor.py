@@ -120,6 +120,16 @@ def test_a_second_item_with_the_id_of_another_is_refused_and_the_first_stays(pla
     assert gathered.new == 0 and "give it one of its own" in gathered.refused[0] and len(told.model.asked) == 1
 
 
+def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_other_told(places, clock):
+    clock.time = SLIDES.published_at
+    told = Told(places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)])  # the same item twice is one item
+    for new in (1, 0):
+        (gathered,) = of(NewsGathered, told.tick())
+        assert gathered.new == new and len(gathered.refused) == 1 and "give it one of its own" in gathered.refused[0]
+    (asked,) = told.model.asked
+    assert LANTERN.headline in str(asked) and ORCHARD.headline not in str(asked)
+
+
 def test_a_tick_reads_so_many_items_and_says_how_many_wait(places, clock):
     clock.time = SLIDES.published_at
     told = Told(places, most=2)

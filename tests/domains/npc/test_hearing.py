@@ -6,6 +6,7 @@ import pytest
 
 from kgot_lab.domains.npc.hearing import hear
 from kgot_lab.domains.npc.things import Entity, Provenance
+from kgot_lab.errors import BadInput
 from kgot_lab.types import Triple
 
 
@@ -34,6 +35,11 @@ def test_what_is_sure_is_accepted_and_what_is_not_waits_and_a_session_says_it_on
     assert {(each.type, each.standing) for each in world.get_relationships(people["Odo"].id)} == {("KNOWS", "accepted"), ("OWNS", "queued")}
     hear(world, triples[:1], Provenance("tuesday"))
     assert len(world.support(people["Odo"].id, people["Old Nell"].id, "KNOWS")) == 2
+
+
+def test_what_is_no_triple_is_refused(world):
+    with pytest.raises(BadInput, match="what was heard is a Triple"):
+        hear(world, [("Odo", "knows", "Ilse")], Provenance("s1"))
 
 
 def test_nobody_is_related_to_itself(world, people):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from support.npc_places import at_postgres
 
 from kgot_lab.domains.npc.opening import open_world
@@ -46,6 +47,16 @@ def test_two_worlds_in_one_database_never_see_each_other(postgres_url):
                 other.storage.rows(statement)
         other.delete_entity(GRIM.id)
         assert {each.name for each in one.find_entities()} == {"Grimjaw", "Elara"}
+
+
+def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(postgres_url):
+    asked(postgres_url, "CREATE ROLE plain LOGIN", "GRANT CREATE ON DATABASE kgot_lab TO plain")
+    login = make_conninfo(postgres_url, user="plain")
+    with at_postgres(login, "plain one") as one, at_postgres(login, "plain other") as other:
+        one.add([GRIM, ELARA], [KNOWS])
+        assert other.find_entities() == () and one.storage.rows("SELECT current_user") == [("plain",)]
+        other.add_entity(Entity("npc", "Impostor", id=GRIM.id))
+        assert one.get_entity(GRIM.id).name == "Grimjaw" and other.get_relationships(GRIM.id) == ()
 
 
 def test_a_world_is_opened_again_as_it_was_left(postgres_url, tmp_path):

@@ -165,6 +165,13 @@ def seen_names(world, npc, **how):
 def test_what_spreads_is_followed_and_nothing_that_is_marked_or_waits(world, town):
     assert seen_names(world, town["grim"]) == {"grim", "foe", "elara", "tower", "coast", "guild"}
     assert seen_names(world, town["grim"], policy=VisibilityPolicy(knows_depth=2)) >= {"elara_secret"}
+
+
+def test_the_query_of_the_document_follows_everything_where_there_is_sql(world, town):
+    if world.storage.statements.document_visible is None:
+        with pytest.raises(BadInput, match="the query of the document is SQL"):
+            world.visible_subgraph(town["grim"], policy="document")
+        return
     literal = seen_names(world, town["grim"], policy="document")
     assert literal >= {"hideout", "elara_secret", "order", "sword", "stranger"} and "grim" not in literal
 
@@ -256,6 +263,7 @@ def test_who_is_deleted_while_asked_is_told_of_once(world, town):
 def test_a_policy_that_fits_none_is_refused(world, town):
     for made, message in (
         (lambda: VisibilityPolicy(knows_depth=0), "knows_depth must be 1 or more"),
+        (lambda: VisibilityPolicy(knows_depth=10**9), "knows_depth is 100 at most"),
         (lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}), "'secret_knowledge' is never public"),
         (lambda: VisibilityPolicy(spreading="KNOWS"), "types are texts in a tuple"),
         (lambda: world.visible_subgraph(town["grim"], policy="all"), 'or "document", not'),

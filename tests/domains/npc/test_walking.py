@@ -8,7 +8,8 @@ from itertools import pairwise, permutations
 import networkx as nx
 import pytest
 
-from kgot_lab.domains.npc.things import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.review import WorldReview
+from kgot_lab.domains.npc.things import Entity, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
 
@@ -50,8 +51,18 @@ def test_a_path_is_a_shortest_one_within_its_bound_and_the_same_each_time(world,
     assert path("a", "b", direction="in") == "adcb"
 
 
+def test_a_circle_is_walked_once_however_many_steps_are_allowed(world, ring):
+    everyone = [("b", 1), ("c", 1), ("d", 2)]
+    assert reached(world, ring["a"], 8) == reached(world, ring["a"], 9) == reached(world, ring["a"], 10**9) == everyone
+    assert reached(world, ring["a"], 10**9, types=("KNOWS",)) == [("b", 1), ("c", 2), ("d", 3)]
+    with pytest.raises(BadInput, match="there is no entity"):
+        world.neighbours(Entity("npc", "nobody").id, 10**9)
+
+
 def test_what_was_rejected_leads_nowhere(world, ring):
-    world.storage.rows("UPDATE relationships SET standing = 'rejected' WHERE rel_type = 'OWNS'")
+    for each in ring.values():
+        for owned in world.get_relationships(each.id, RelationshipFilter(types=("OWNS",))):
+            WorldReview(world).reject(owned)
     assert reached(world, ring["a"], 2) == [("b", 1), ("c", 2)]
     assert len(world.find_path(ring["a"].id, ring["d"].id)) == 4
 

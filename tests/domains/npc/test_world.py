@@ -1,10 +1,11 @@
-"""The contract of a world, the same on SQLite and on PostgreSQL."""
+"""The contract of a world, the same on SQLite, on PostgreSQL and on a Bolt server."""
 
 from __future__ import annotations
 
 import pytest
 
 from kgot_lab.domains.npc.protocol import EntityReads, EntityViews, EntityWrites
+from kgot_lab.domains.npc.rows import row_key
 from kgot_lab.domains.npc.things import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.errors import BadInput
 
@@ -126,7 +127,12 @@ def test_deleting_an_entity_takes_its_relationships_and_their_support_along(worl
     world.delete_entity(elara.id)
     assert world.find_entities() == (grim, ironhold)
     assert [each.target_id for each in world.get_relationships(grim.id, ANY_WAY)] == [ironhold.id]
-    assert world.storage.rows("SELECT count(*) FROM support") == [(1,)]
+    ends = [each.id for each in three]
+    told = {"sources": ends, "targets": ends, "types": ["KNOWS", "LOCATED_AT"]}
+    world.add_entity(elara)
+    assert [row_key(row) for row in world.storage.rows(world.storage.statements.support_among, told)] == [
+        (grim.id, ironhold.id, "LOCATED_AT")
+    ]
 
 
 def test_what_is_not_there_is_one_error_everywhere(world, three):

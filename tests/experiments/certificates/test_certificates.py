@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from kgot_lab.errors import BadInput, TooLittle
 from kgot_lab.experiments.certificates.cases import MADE, CertificateCase, TriedSet, certificate_cases, contradicting, tried_sets
+from kgot_lab.experiments.certificates.expected import expected_cases_grid
 from kgot_lab.experiments.certificates.results import alarm_rows, certificate_figures, certificate_grids
 from kgot_lab.experiments.certificates.trial import CertificateTrial, CertifiedCase, certified_cases, hiding, trial_plan
 from kgot_lab.experiments.competence.gold import GoldStep
 from kgot_lab.experiments.competence.simulated import Competence, Simulated
 from kgot_lab.experiments.competence.worlds import chain_world
 from kgot_lab.experiments.questions.question import Question
+from kgot_lab.llm.scripted import Scripted
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Triple
 
@@ -88,6 +91,25 @@ def folder(tmp_path_factory):
     assert [row.change for row in trial(place).answers()] == [case.change for case in CASES[1:]]
     assert list(trial(place).answers()) == []
     return place
+
+
+def test_an_answer_that_was_kept_before_a_kill_is_certified_without_being_asked_again(folder, tmp_path):
+    place = tmp_path / "copy"
+    shutil.copytree(folder, place)
+    (place / "certificates.json").unlink()  # as when the process ends between the receipt and the certificate
+    silent = replace(trial(place), llm=Scripted([], Simulated(WORLD.gold, Competence()).name))
+    assert list(silent.answers()) == certified_cases(folder) and silent.llm.asked == []
+
+
+def test_what_is_left_is_reckoned_from_its_own_answers_or_else_from_those_of_the_comparison(folder, tmp_path):
+    def told(place, comparison):
+        return [[cell.text for cell in row] for row in expected_cases_grid(trial(place), comparison).rows]
+
+    assert told(folder, tmp_path)[0][:2] == ["made-up", "0"] and told(folder, tmp_path)[0][3] == "mean of 5 of these cases"
+    assert told(tmp_path / "new", tmp_path) == [["made-up", "5", "not known", ""], ["all", "5", "", ""]]
+    comparison = tmp_path / "comparison" / "made-up" / "paths"
+    shutil.copytree(folder / "made-up" / "without", comparison)
+    assert told(tmp_path / "new", tmp_path / "comparison")[0][3] == "mean of 2 of the comparison, untouched"
 
 
 def test_without_errors_every_certificate_says_what_was_changed(folder):

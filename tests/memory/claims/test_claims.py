@@ -78,6 +78,25 @@ def test_forgetting_and_learning_again_gives_the_same_graph(memory):
     assert memory.graph_hash(claims=True) == before
 
 
+def test_answers_are_told_with_the_facts_that_they_rest_on_whether_these_hold_or_not(memory):
+    memory.learn([said("Ada knows Charles", "book"), said("Ada wrote notes", "book")])
+    memory.note_answer("who?", "Charles", [fact("Ada knows Charles"), fact("Ada wrote notes")])
+    memory.note_answer("what?", "notes", [fact("Ada wrote notes")])
+    memory.retract_fact(fact("Ada knows Charles"))
+    told = {answer.id: (answer.text, set(facts)) for answer, facts in memory.noted_answers().items()}
+    wrote = fact("Ada wrote notes")
+    assert told == {"who?": ("Charles", {fact("Ada knows Charles"), wrote}), "what?": ("notes", {wrote})}
+    memory.erase_fact(fact("Ada knows Charles"))
+    assert [answer.id for answer in memory.noted_answers()] == ["what?"]
+
+
+def test_every_claim_of_a_fact_is_told_whether_it_counts_or_not(memory):
+    memory.learn([said("Ada knows Charles", "book"), said("Ada knows Charles", "letter", confidence=0.5), said("Ada wrote notes", "book")])
+    memory.retract_source("book")
+    assert {claim.source for claim in memory.claims_on(fact("Ada knows Charles"))} == {"book", "letter"}
+    assert memory.supports_of(fact("Ada knows Charles")) == () == memory.claims_on(fact("no such fact"))
+
+
 def test_learning_a_source_again_changes_nothing(memory):
     claims = [said("Ada born_in London", "book", span=Span(3, 9, "in London")), inferred("x y z", "Ada born_in London", confidence=0.2)]
     first = memory.learn(claims)

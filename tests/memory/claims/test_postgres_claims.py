@@ -96,15 +96,23 @@ def _enters(address: str) -> bool:
     return False
 
 
-def test_what_fits_no_place_is_refused(tmp_path):
+def test_what_fits_no_place_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for place, how, message in (
         (tmp_path / "claims.db", {"namespace": "mine"}, "only PostgreSQL has namespaces"),
         (3, {}, "in a file or at an address"),
         ("postgresql:///kgot", {"namespace": "pg_mine"}, "does not begin with pg_"),
         ("postgresql:///kgot", {"namespace": 3}, "a namespace is a text"),
+        ("host=db.example port=5432 password=hush dbname=kgot", {}, "as an address, not as name=value pairs"),
+        ("port=5432 user = me", {"namespace": "mine"}, "as an address, not as name=value pairs"),
     ):
-        with pytest.raises(BadInput, match=message):
+        with pytest.raises(BadInput, match=message) as refused:
             open_claims(place, **how)
+        assert "hush" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+    for name in ("user.db", "my host=3.db"):  # names of files that only look a little like it
+        open_claims(name).close()
+    assert {"user.db", "my host=3.db"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_server_that_ends_a_connection_is_one_error_and_then_found_again(postgres):

@@ -12,6 +12,7 @@ from support.saying import fact, inferred, said, year
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.claims.reports import Period, Suggested
+from kgot_lab.schemas.investment import INVESTMENT
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
 
@@ -92,6 +93,14 @@ def test_facts_that_begin_together_are_contested_and_both_returned(memory):
 def test_of_a_relation_with_many_values_none_takes_the_place_of_another(memory):
     memory.learn([said("Ada knows Charles", valid_from=year(2000)), said("Ada knows Mary", valid_from=year(2010))])
     assert memory.current("Ada", "knows") == Period((fact("Ada knows Charles"), fact("Ada knows Mary")), year(2010))
+
+
+def test_a_vocabulary_says_which_relations_have_a_single_object(memory, clock):
+    memory.learn([said("GLD issued_by Old", "1", valid_from=year(2010)), said("GLD issued_by New", "2", valid_from=year(2019))])
+    assert len(memory.current("GLD", "issued_by", year(2020)).facts) == 2
+    assert memory.declare_by(INVESTMENT, by="Grace") == ("issued_by",) and memory.declare_by(INVESTMENT) == ()
+    assert memory.current("GLD", "issued_by", year(2020)).facts == (fact("GLD issued_by New"),)
+    assert memory.cardinality("belongs_to") == "many" and memory.log()[-1].by == "Grace"
 
 
 def test_cardinalities_are_suggested_with_counts_and_never_applied(memory):

@@ -1,0 +1,70 @@
+"""Would one read of the best sentences do as well as the mode `paths`? All questions of the comparison, with the paths left out.
+
+The sentences come from the same passages and are as many tokens as `paths` reads in the median; the model is asked once. What is compared
+stands in the plan, which is written before the first answer.
+
+python benchmarks/best_sentences.py            # asks the local model, goes on after a stop
+python benchmarks/best_sentences.py --table    # counts what is on file
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from kgot_lab.evaluation.significance import grouped_interval, grouped_p, holm
+from kgot_lab.evaluation.tables import signed
+from kgot_lab.evaluation.told import p_said, span
+from kgot_lab.experiments.pays.ablations import ABLATIONS
+from kgot_lab.experiments.pays.plan import Design
+from kgot_lab.experiments.pays.results import Findings, Measured
+from kgot_lab.experiments.pays.sitting import Sitting, Slice
+
+RESULTS = Path(__file__).parent / "results"
+FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"
+SYSTEM, RIVALS = "best-sentences", ("paths", "follow-few", "rag")
+
+
+def main() -> None:
+    """Ask, keep, print."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
+    arguments.add_argument("--table", action="store_true", help="ask nothing")
+    options = arguments.parse_args()
+    if not options.table:
+        from kgot_lab.llm import connect
+
+        sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
+        design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
+        for due, receipt in Sitting(design, FOLDER, connect("local")).answers(Slice(limit=options.limit)):
+            print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
+    (FOLDER / "report.json").write_text(json.dumps(report(Findings.of(FOLDER), Findings.of(MEASURED)), indent=1) + "\n")
+    print((FOLDER / "report.json").read_text())
+
+
+def report(sentences: Findings, measured: Findings) -> dict:
+    """By set: what one read scores and takes; and each rival less one read, paired over the questions that both answered."""
+    rows = []
+    for rival in RIVALS:
+        for on in sentences.sets:
+            ours, theirs = sentences.on(SYSTEM, on), measured.on(rival, on)
+            both = [key for key in ours if key in theirs]
+            gaps, groups = [theirs[key].f1 - ours[key].f1 for key in both], [f"{key[0]} {ours[key].group or key[1]}" for key in both]
+            gap, p = grouped_interval(gaps, groups, **measured.chance), grouped_p(gaps, groups, **measured.chance)
+            rows.append((f"{rival} - {SYSTEM}, F1, {on}, {len(both)} questions", f"{signed(gap.mean)} ({span(gap)})", p))
+    corrected = holm([p for _, _, p in rows])
+    told = {name: f"{gap}, p {p_said(p)}, after Holm {p_said(after)}" for (name, gap, p), after in zip(rows, corrected, strict=True)}
+    return {SYSTEM: {row.on: _taken(row) for row in sentences.measured}, **told}
+
+
+def _taken(row: Measured) -> dict[str, object]:
+    return {
+        "n": row.n, "f1": round(row.f1.mean, 3), "95 %": f"{row.f1.low:.3f} to {row.f1.high:.3f}", "em": round(row.em.mean, 3),
+        "prompt tokens": row.prompt_tokens, "evidence tokens": row.evidence_tokens, "calls": round(row.calls, 2), "seconds": row.seconds,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Whether a sentence of a text says a fact: a check by words, which asks no model and gives the same each time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from kgot_lab.memory.extraction import SPEAKER
+from kgot_lab.memory.grounded import SourcedSentence, says_fact
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.types import Triple
+
+FactGround = Literal["said", "another relation", "no sentence"]
+_FIRST_PERSON = frozenset("i im ive id ill me my mine myself we us our ours".split())
+
+
+def ground_of(fact: Triple, text: str) -> FactGround:
+    """What a text has for a fact: a sentence that names both ends and its relation, one that names the ends alone, or none.
+
+    Ends are named as in `says_fact`; whoever says I is named by a sentence that does. A relation is named where all its telling words
+    stand in the sentence, so one in other words ("works_at" for "is employed by") counts as another.
+    """
+    naming = [sentence for sentence in sentences(" ".join(text.split())) if _names_ends(fact, sentence)]
+    asked = set(telling_words(" ".join(named_words(fact.relation))))
+    if any(asked <= set(telling_words(sentence)) for sentence in naming):
+        return "said"
+    return "another relation" if naming else "no sentence"
+
+
+def _names_ends(fact: Triple, sentence: str) -> bool:
+    ends = [end for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
+    if len(ends) == 2:
+        return says_fact(SourcedSentence(sentence, "", "", 0), fact)
+    if not ends or _FIRST_PERSON.isdisjoint(named_words(sentence.replace("'", "").replace("’", ""))):
+        return False
+    return says_fact(SourcedSentence(sentence, "", "", 0), replace(fact, subject="", object=ends[0]))

@@ -1,0 +1,146 @@
+"""The methods beside graph libraries: the same answers on small graphs, by all libraries that are there, and what the report says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import networkx as nx
+import pytest
+
+from kgot_lab.bundled import bundled
+from kgot_lab.experiments.beside.kgos_graph import ACROSS, CURATED_PART, EXTRACTED_PART, AskedNodes, asked_of, kgos_graph, write_file
+from kgot_lab.experiments.beside.libraries import LIBRARIES, libraries_there
+from kgot_lab.experiments.beside.paired import AnswersDiffer, PutToAll, in_turn, same_answer
+from kgot_lab.experiments.beside.questions import kgos_questions, loading
+from kgot_lab.experiments.beside.report import write_size, written_report
+from kgot_lab.experiments.beside.social import DEPENDS, KNOWS, social
+from kgot_lab.experiments.beside.social_walkers import walkers_there
+from kgot_lab.experiments.beside.social_walks import operations
+from kgot_lab.schemas.profiles.reader import read_foreign
+
+WHOLE = kgos_graph()
+PART = WHOLE.subgraph(WHOLE.ids[:420])
+ASKED = AskedNodes(PART.ids[0], PART.ids[-1], list(PART.ids[::42]))
+
+
+def test_the_graph_has_the_parts_that_the_document_counts():
+    assert (len(WHOLE), len(WHOLE.edges)) == (2_057, 284_178)
+    assert CURATED_PART[1] + EXTRACTED_PART[1] + ACROSS == 284_178 and CURATED_PART[0] + EXTRACTED_PART[0] == 2_057
+    assert (WHOLE.sources == WHOLE.targets).any(), "some edges are loops"
+    triples = set(zip(WHOLE.sources.tolist(), WHOLE.targets.tolist(), WHOLE.type_codes.tolist(), strict=True))
+    assert len(triples) < len(WHOLE.edges), "some edges run in parallel"
+    assert (WHOLE.sources == kgos_graph().sources).all() and (WHOLE.sources != kgos_graph(seed=1).sources).any()
+    assert asked_of(WHOLE).start in WHOLE.ids[: CURATED_PART[0]]
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_every_library_that_is_there_answers_as_the_methods_do(number):
+    libraries = {name: each(PART) for name, each in libraries_there().items()}
+    assert "NetworkX" in libraries
+    contest = kgos_questions(PART, ASKED, libraries)[number]
+    row = in_turn(contest, rounds=1)
+    assert set(row["ms"]) == {"ours", *contest.others} and set(row["times_ours"]) == set(contest.others)
+
+
+def test_the_questions_are_fourteen_and_eight_of_them_are_put_to_libraries():
+    contests = kgos_questions(PART, ASKED, {"NetworkX": LIBRARIES["NetworkX"](PART)})
+    assert len(contests) == 14 and sum("NetworkX" in each.others for each in contests) == 8
+    assert {each.name.partition(",")[0]: each.target for each in contests if each.target} == {
+        "classify_intent": 0.2,
+        "trace_path": 10,
+        "impact_analysis": 10,
+        "impact_analysis of a hub": 10,
+        "explore_smart": 10,
+        "dimension_filter": 10,
+        "similar_to": 50,
+        "intent_search": 60,
+    }
+
+
+def test_a_file_is_read_to_the_same_graph_by_all(tmp_path):
+    write_file(PART, path := tmp_path / "graph.db")
+    read = read_foreign(path)
+    assert read.unread == () and read.profile.name == "unified"
+    assert [node.properties for node in read.graph.nodes] == [node.properties for node in PART.nodes]
+    assert [(e.source, e.type, e.target) for e in read.graph.edges] == [(e.source, e.type, e.target) for e in PART.edges]
+    contest = loading(path, libraries_there())
+    assert contest.target == 2_000 and in_turn(contest, 1)["ms"]["ours"] > 0
+
+
+# --- pairs --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_not_the_same_is_never_timed():
+    calls = count()
+    contest = PutToAll("sum", lambda: {"a": 1.0}, {"wrong": lambda: {"a": 1.0 + next(calls) + 1e-6}})
+    with pytest.raises(AnswersDiffer, match="sum: wrong and ours give different answers"):
+        in_turn(contest, 5)
+    assert next(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 0.1 + 0.2}, {"a": 0.3}, True),
+        ({"a": 1}, {"a": 1, "b": 1}, False),
+        ([1, (2.0, True)], [1, (2.0 + 1e-12, True)], True),
+        ([1, 2], [1], False),
+        (frozenset({1}), frozenset({1}), True),
+        (frozenset({1}), frozenset({2}), False),
+        ([None, 2], [None, 2], True),
+        ([None], [0], False),
+        ({"a": 1}, [1], False),
+    ],
+)
+def test_answers_are_the_same_but_for_the_last_bits_of_numbers(one, other, same):
+    assert same_answer(one, other) is same
+
+
+# --- the suite ----------------------------------------------------------------------------------------------------------
+
+GIVEN = replace(social(), seeds=social().seeds[:9], pairs=social().pairs[:5], projects=social().projects[:20])
+
+
+def test_the_suites_graph_has_its_numbers_of_nodes_no_loops_and_nothing_twice():
+    assert GIVEN.size == 25_333 and 250_000 < sum(map(len, GIVEN.edges.values())) < 290_000
+    for type, rows in GIVEN.edges.items():
+        ends = [(row["source"], row["target"]) for row in rows]
+        assert len(set(ends)) == len(ends) and all(a != b for a, b in ends), type
+    known = {frozenset((row["source"], row["target"])) for row in GIVEN.edges[KNOWS]}
+    assert len(known) == len(GIVEN.edges[KNOWS]), "who knows somebody is known, and told once"
+    assert nx.is_directed_acyclic_graph(nx.DiGraph([(row["source"], row["target"]) for row in GIVEN.edges[DEPENDS]]))
+
+
+def test_every_library_that_is_there_loads_and_walks_as_we_do():
+    walkers = {name: each(GIVEN) for name, each in walkers_there().items()}
+    assert "NetworkX" in walkers
+    contests = operations(GIVEN, walkers)
+    assert len(contests) == 12 and all(set(each.others) == set(walkers) for each in contests)
+    for contest in contests:
+        in_turn(contest, 1)
+
+
+# --- the report ---------------------------------------------------------------------------------------------------------
+
+
+def size(times: int, ours: float) -> dict[str, object]:
+    row = {"name": "trace_path", "target_ms": 10, "ms": {"ours": 50.0, "igraph": 2.0}, "times_ours": {"igraph": 0.5}}
+    about = {"date": "2026-01-01", "python": "3.11", "cores": 2, "system": "Linux", "packages": {}, "rounds": 3, "load_before": 1}
+    row["processor_ms"] = {"ours": ours * times, "igraph": 2.0}
+    return {"machine": about | {"note": "It was busy."}, "times": times, "nodes": 10, "edges": 100 * times, "index_s": 0.1, "rows": [row]}
+
+
+@pytest.mark.parametrize(("ours", "told", "met"), [(4.0, "4.000", "yes"), (10.0, "10.0", "no"), (12.5, "12.5", "no")])
+def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(tmp_path, ours, told, met):
+    for found in (size(10, ours), size(1, 99.0), size(1, ours)):  # what is measured again takes the place of what was there
+        write_size(tmp_path / "scale.json", found)
+    said = written_report(tmp_path)
+    assert f"| trace\\_path | 10 | 50.0 | no | {told} | {met} |" in said and "It was busy." in said and "99.0" not in said
+    assert f"2.000 ({2 / ours:.2g})" in said and "on 10 times as many edges" in said and "| trace\\_path | 10 | 1 |" in said
+    assert "published suite" not in said
+
+
+def test_the_report_on_file_follows_from_the_receipts_beside_it():
+    folder = bundled("benchmarks/results/methods")
+    assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make receipts"
