@@ -12,6 +12,7 @@ from kgot_lab.draw.wrapping import fitted
 from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.methods.search.results import ScoredNode, SearchResult
+from kgot_lab.text.counted import counted
 
 LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}  # Okabe and Ito
 _EDGE, _TOP, _ROW = 24.0, 118.0, 46.0
@@ -81,7 +82,8 @@ def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Mar
     return element(
         "g", element("path", d=path, fill="none", stroke="#009E73", stroke_width=1.8),
         element("polygon", points=f"{tip:.1f},{y:.1f} {back:.1f},{y - 4.5:.1f} {back:.1f},{y + 4.5:.1f}", fill="#009E73"),
-        element("text", shortened(type, 18), x=right - 14, y=end - 6, font_size=12.0, fill="#222222", text_anchor="end"),
+        element("text", shortened(type, 18), x=right - 14, y=end - 6, font_size=12.0, fill="#222222", text_anchor="end",
+                stroke="#fff", stroke_width=4, paint_order="stroke"),
     )  # fmt: skip
 
 
@@ -116,8 +118,12 @@ def _name(found: SearchResult, id: str) -> str:
 
 def _foot(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     more = len(found.nodes) - len(nodes)
-    told = [f"{len(found.seeds)} seeds; those without a line led to nothing that is drawn."] if found.seeds else ["No seeds."]
-    return " ".join([*told, *[f"{more} more nodes are in the table."] * bool(more)]) if nodes else "Nothing was found."
+    drawn = {found.followed[node.id].seed for node in nodes if node.id in found.followed}
+    rest = len(found.seeds) - len(drawn)
+    idle = f", of which {rest} led to nothing that is drawn" if rest else ""
+    told = [f"{counted(len(found.seeds), 'seed')}{idle}."] if found.seeds else ["No seeds."]
+    told += [f"{counted(more, 'more node')} {'is' if more == 1 else 'are'} in the table."] * bool(more)
+    return " ".join(told) if nodes else "Nothing was found."
 
 
 def _alt(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.fact_graph import FAINT_INK, STRONG_INK
@@ -13,10 +14,12 @@ from kgot_lab.errors import require_count
 from kgot_lab.methods.impact_analysis import Impact, Impacted
 from kgot_lab.text.counted import counted
 
-_FIRST, _STEP, _MARGIN = 125.0, 125.0, 165.0  # radius of the first ring, between rings, around the last for captions
+_STEP, _FARTHEST, _APART = 105.0, 260.0, 26.0  # the least and the most between rings, and the least between two nodes of a ring
+_LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
 _SHOWN = 28  # nodes of a ring
 _LONGEST = 26  # letters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
+_Point = tuple[float, float]
 _Angles = dict[str, float]
 
 
@@ -28,24 +31,40 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
     """
     require_count(per_ring, 1, "per_ring", "it is how many nodes of a ring are drawn")
     drawn = _drawn(impact, per_ring)
-    depth = max((node.depth for node in drawn.values()), default=1)
-    radius = _FIRST + _STEP * (depth - 1)
-    size = 2 * (radius + _MARGIN)
-    middle = size / 2
     angles = _angles(impact.node, drawn)
-    points = {id: _at(middle, node.depth, angles[id]) for id, node in drawn.items()} | {impact.node: (middle, middle)}
+    radii = _radii(drawn, angles)
+    points = {id: _at(radii[node.depth], angles[id]) for id, node in drawn.items()} | {impact.node: (0.0, 0.0)}
+    parents = {node.parent for node in drawn.values()}
     critical = set(zip(impact.critical_path, impact.critical_path[1:], strict=False))
     most = max((node.risk for node in drawn.values()), default=1.0) or 1.0
     rings = [
-        element("circle", cx=middle, cy=middle, r=_FIRST + _STEP * ring, fill="none", stroke="#DDDDDD", stroke_dasharray="4 4")
-        for ring in range(depth)
-    ]
+        element("circle", cx=0, cy=0, r=f"{radius:.1f}", fill="none", stroke="#DDDDDD", stroke_dasharray="4 4")
+        for radius in radii[1:]
+    ]  # fmt: skip
     lines = [_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical) for id, node in drawn.items()]
-    dots = [_dot(node, points[id], angles[id], 4 + 8 * node.risk / most, marked=id in impact.critical_path) for id, node in drawn.items()]
+    dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), impact.node)]
+    for id, node in drawn.items():
+        radius, leads_on = 4 + 8 * node.risk / most, id in parents
+        dots.append(_dot(node, points[id], None if leads_on else angles[id], radius, marked=id in impact.critical_path))
+        ends += _beside(points[id], id) if leads_on else [points[id], _outwards(points[id], angles[id], radius, id)]
+    left, top, right, bottom = (f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1)))
+    foot = _foot(impact, drawn)
+    width, height = max(right - left, _LETTER * len(foot)) + 2 * _EDGE, bottom - top + 2 * _EDGE + 30
+    moved = f"translate({(width - left - right) / 2:.1f} {_EDGE - top:.1f})"
     return drawing(
-        _alt(impact), size, size + 40, *rings, *lines, *dots, _centre(impact.node, middle),
-        element("text", _foot(impact, drawn), x=24, y=size + 22, font_size=12.0, fill=FAINT_INK), sheets=[_sheet(impact)],
+        _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact.node), transform=moved),
+        element("text", foot, x=_EDGE, y=height - 12, font_size=12.0, fill=FAINT_INK), sheets=[_sheet(impact)],
     )  # fmt: skip
+
+
+def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
+    """How far from the middle each depth lies, 0 for the node itself: far enough that the nodes of a ring have room, within bounds."""
+    radii = [0.0]
+    for depth in range(1, max((node.depth for node in drawn.values()), default=0) + 1):
+        around = sorted(angles[id] for id, node in drawn.items() if node.depth == depth)
+        gap = min((after - before for before, after in pairwise(around)), default=math.tau)
+        radii.append(radii[-1] + min(max(_STEP, _APART / gap - radii[-1]), _FARTHEST))
+    return radii
 
 
 def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
@@ -79,39 +98,56 @@ def _angles(root: str, drawn: Mapping[str, Impacted]) -> _Angles:
     return angles
 
 
-def _at(middle: float, depth: int, angle: float) -> tuple[float, float]:
-    radius = _FIRST + _STEP * (depth - 1)
-    return middle + radius * math.cos(angle), middle + radius * math.sin(angle)
+def _at(radius: float, angle: float) -> _Point:
+    return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def _line(start: tuple[float, float], end: tuple[float, float], via: str, *, marked: bool) -> Markup:
+def _outwards(point: _Point, angle: float, radius: float, id: str) -> _Point:
+    """Where the caption of a node ends that is written outwards."""
+    across, down = _at(radius + 5 + _LETTER * len(_caption(id)), angle)
+    return point[0] + across, point[1] + down
+
+
+def _beside(point: _Point, id: str) -> list[_Point]:
+    """The ends of a caption below a node."""
+    half = _LETTER * len(_caption(id)) / 2
+    return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
+
+
+def _caption(id: str) -> str:
+    return shortened(_bare(id), _LONGEST)
+
+
+def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
     path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
     colour, wide = (_CRITICAL, 3.2) if marked else ("#A6A6A6", 1.0)
     return element("g", element("title", via), element("path", d=path, stroke=colour, stroke_width=wide, fill="none"))
 
 
-def _dot(node: Impacted, point: tuple[float, float], angle: float, radius: float, *, marked: bool) -> Markup:
-    """A node, its caption turned outwards and never upside down."""
+def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, *, marked: bool) -> Markup:
+    """A node; its caption is written outwards at an angle and never upside down, or below it where lines go on from it."""
     x, y = point
-    left = math.cos(angle) < 0
-    turn = math.degrees(angle) + 180 * left
     rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
+    left = angle is not None and math.cos(angle) < 0
+    x0, y0, anchor = 0.0, radius + 13, "middle"
+    if angle is not None:
+        x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
     caption = element(
-        "text", shortened(_bare(node.id), _LONGEST), x=(radius + 5) * (-1 if left else 1), y=4, font_size=12.0,
-        fill="#111111", text_anchor="end" if left else "start", font_weight="bold" if marked else None,
-        stroke="#fff", stroke_width=4, paint_order="stroke",
+        "text", _caption(node.id), x=f"{x0:.1f}", y=f"{y0:.1f}", font_size=12.0, fill="#111111", text_anchor=anchor,
+        font_weight="bold" if marked else None, stroke="#fff", stroke_width=4, paint_order="stroke",
     )  # fmt: skip
+    turn = 0.0 if angle is None else math.degrees(angle) + 180 * left
     return element(
         "g", element("title", f"{node.id}: depth {node.depth}, risk {node.risk:.3g}, by {node.via} from {node.parent}"),
-        element("circle", cx=x, cy=y, r=radius, fill=_PLAIN, **rim),
+        element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=f"{radius:.1f}", fill=_PLAIN, **rim),
         element("g", caption, transform=f"translate({x:.1f} {y:.1f}) rotate({turn:.1f})"),
     )  # fmt: skip
 
 
-def _centre(id: str, middle: float) -> Markup:
-    caption = element("text", shortened(_bare(id), _LONGEST), x=middle, y=middle + 30, font_size=15.0, fill=STRONG_INK,
+def _centre(id: str) -> Markup:
+    caption = element("text", _caption(id), x=0, y=30, font_size=15.0, fill=STRONG_INK,
                       text_anchor="middle", font_weight="bold", stroke="#fff", stroke_width=4, paint_order="stroke")  # fmt: skip
-    return element("g", element("title", id), element("circle", cx=middle, cy=middle, r=13, fill="#0072B2"), caption)
+    return element("g", element("title", id), element("circle", cx=0, cy=0, r=13, fill="#0072B2"), caption)
 
 
 def _bare(id: str) -> str:
@@ -121,8 +157,9 @@ def _bare(id: str) -> str:
 
 def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     left = impact.total_impacted - len(drawn)
-    told = [f"Rings: 1 to {max((node.depth for node in drawn.values()), default=0)} edges away, {impact.direction}."]
-    told += ["Larger dots: higher risk."] if drawn else ["Nothing is reached."]
+    if not drawn:
+        return f"Nothing is reached, {impact.direction}."
+    told = [f"Rings: edges away, 1 to {max(node.depth for node in drawn.values())}, {impact.direction}.", "Larger dots: higher risk."]
     told += [f"Thick: the riskiest chain, product {impact.critical_risk:.2g}."] if impact.critical_path else []
     return " ".join([*told, *[f"Not drawn: {counted(left, 'node')}."] * bool(left)])
 
