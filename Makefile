@@ -117,6 +117,7 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/where_lost.py --split test --table
 	$(BIN)/python benchmarks/beam.py --table
 	$(BIN)/python benchmarks/kgos_methods.py --table
+	$(BIN)/python benchmarks/kgos.py --table
 	$(BIN)/python benchmarks/readme_table.py
 	$(BIN)/python benchmarks/readme_picture.py
 

@@ -35,6 +35,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
+    [{"experiments.kgos"}],  # compares systems and puts claims to the data as recall does
     [{"experiments.structure"}],  # takes its texts and reports where recall has them
     [{"experiments.competence"}],  # makes its names as recall does
     [
@@ -45,7 +46,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     ],  # simulate as competence does; the first changes what pays asks
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}],
-    [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}],
+    [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
     [{"viz"}],
     [{"viz.claims"}, {"viz.worlds"}],

@@ -12,6 +12,9 @@ from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.things import VisibleWorld
 from kgot_lab.draw.briefing import briefing_picture
 from kgot_lab.draw.certificate import certificate_picture
+from kgot_lab.draw.methods.answer_lanes import search_picture
+from kgot_lab.draw.methods.impact_rings import impact_picture
+from kgot_lab.draw.methods.profile import profile_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
 from kgot_lab.draw.table import Sheet, Table, table
@@ -25,6 +28,10 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
+from kgot_lab.methods.dimension_profile import DimensionProfile
+from kgot_lab.methods.impact_analysis import Impact
+from kgot_lab.methods.printed import MethodResult
+from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Ranking
@@ -52,6 +59,10 @@ def report_table(report: Report) -> Table:
         for grid in report.grids()
     ]
     return Table(tuple(sheets))
+
+
+def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
+    return table([dict(zip(found.COLUMNS, row, strict=True)) for row in found.rows()], limit=limit)
 
 
 def _fork(fork: Fork) -> object:
@@ -101,6 +112,10 @@ _VIEWS: Mapping[str, _View] = {
     "a ranking": _View(_is(Ranking), ranking_table),
     "a comparison of two texts": _View(_is(Pair), structure),
     "delta edges": _View(_is(FoundEdges), _edges),
+    "a search over a graph": _View(_is(SearchResult), search_picture),
+    "an impact": _View(_is(Impact), impact_picture),
+    "a profile of two nodes": _View(_is(DimensionProfile), profile_picture),
+    "the answer of a query method": _View(_is(MethodResult), _method_table),
     "a stage": _View(_is(Stage), pipeline),
     "a report": _View(_is(Report), report_table),
     "a contest to guess at": _View(_is(Contest), guess_first),
@@ -114,12 +129,12 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, what someone sees of a world, a run, a ranking, a comparison, a certificate, a briefing, a report or rows.
+    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a certificate, a report or rows.
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
-    ranking or of rows, `question` and `answer` of a certificate. Raises BadInput for anything else, which lists what is shown, and for an
-    option that the view does not have.
+    ranking, a search or rows, `per_ring` of an impact, `question` and `answer` of a certificate. Raises BadInput for anything else, which
+    lists what is shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):

@@ -70,7 +70,8 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
 
     yes: it has no limitation. no: one of its limitations blocks, which is one without a workaround that does not say blocking: false
     (decision C-M3). yes_with_limitations: otherwise. unknown: no node holds enough of the words that are asked, `covered` of
-    their weight, rare words weighing more. A workaround may leave the limitation, or what is limited (C-V3). Raises BadInput.
+    their weight, rare words weighing more; what limits another node does nothing, so no verdict is about it. A workaround may leave the
+    limitation, or what is limited (C-V3). Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
@@ -78,10 +79,13 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     require_amount(covered, "covered")
     index = index_of(graph)
     shares = _matching(index, capability)
-    rows = [row for row, share in shares if share >= covered]
+    limited = {each: row for row, those in index.leads_to("has_limitation").items() for each in those}
+    rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
         near = f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}" if shares else ", and none holds a word"
-        return Capability(capability, "unknown", "", (), (), (), (f"no node holds {covered:g} of what is asked{near}",))
+        near += f", which limits {graph.ids[limited[shares[0][0]]]}" if shares and shares[0][0] in limited else ""
+        who = "no node but a limitation" if shares and shares[0][1] >= covered else "no node"
+        return Capability(capability, "unknown", "", (), (), (), (f"{who} holds {covered:g} of what is asked{near}",))
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_of(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
@@ -114,7 +118,7 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     """The nodes that the text lane finds best, with the share of the words that each holds, by weight, the largest first.
 
     The weight of a word is ln(1 + nodes / nodes that hold it): one that no node holds weighs most. A node whose whole name of two words
-    or more is in the question is what is asked about, however much else is said: it has 1.
+    or more is in the question is what is asked about, however much else is said: it has 1, and goes before others that have 1.
     """
     words = {stem(word) for word in telling_words(capability)} - _SAID_OF_ANYTHING
     weight = {word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words}
@@ -123,11 +127,11 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
         return []
     hits = index.text.search(capability).hits[: 4 * _LOOKED_AT]
     rows = [index.graph.row(hit.id) for hit in hits]
+    named = {row for row in rows if _named(index, row, words)}
     shares = [
-        (row, 1.0 if _named(index, row, words) else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total)
-        for row in rows
+        (row, 1.0 if row in named else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total) for row in rows
     ]
-    return sorted(shares, key=lambda each: -each[1])[:_LOOKED_AT]  # of equal shares, that which the text lane has first
+    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]  # then, that which the text lane has first
 
 
 def _named(index: GraphIndex, row: int, words: set[str]) -> bool:

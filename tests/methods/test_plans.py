@@ -148,3 +148,18 @@ def test_what_no_node_says_is_unknown_and_the_nearest_is_named():
     found = can_it(capability(LIMITED), "can it compose music for files")
     assert found.status == "unknown" and not found.limitations and "nearest is" in found.why[0]
     assert can_it(capability(), "sing").why == ("no node holds 0.5 of what is asked, and none holds a word",)
+
+
+def test_what_limits_another_is_never_what_can_be_done():
+    found = can_it(capability(LIMITED), "can it do text only")
+    assert found.status == "unknown" and not found.node
+    assert found.why == ("no node but a limitation holds 0.5 of what is asked; nearest is bytes with 1.00, which limits edit",)
+    assert can_it(capability(), "can it do text only").status == "yes"  # where it limits nothing it may be asked about
+
+
+def test_a_node_of_that_name_goes_before_one_that_only_speaks_of_it():
+    nodes = [
+        Node("measure", (), {"name": "hits", "description": "edit binary files, edit binary files: how often these edit binary files"}),
+        Node("it", (), {"name": "edit binary files"}),
+    ]
+    assert can_it(PropertyGraph.of(nodes), "edit binary files").node == "it"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Report
@@ -69,6 +69,7 @@ class Verdicts:
 
     rows: tuple[Verdict, ...]
     measure: str
+    waiting: Mapping[str, str] = field(default_factory=dict)  # claims that these data cannot test, and why
 
     @property
     def grid(self) -> Grid:
@@ -84,17 +85,18 @@ class Verdicts:
 
     def markdown(self) -> str:
         """The table and the claims that wait, in Markdown."""
-        waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in WAITING.items())
-        return f"{self.grid.markdown}\n\nWaiting for a curated graph:\n\n{waiting}\n"
+        waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in self.waiting.items())
+        return f"{self.grid.markdown}\n" + (f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else "")
 
     def __repr__(self) -> str:
-        return "\n".join([self.grid.text, "", "Waiting for a curated graph:", *(f"  {claim}: {why}" for claim, why in WAITING.items())])
+        waiting = [f"  {claim}: {why}" for claim, why in self.waiting.items()]
+        return "\n".join([self.grid.text, *(["", "Waiting for a curated graph:"] * bool(waiting)), *waiting])
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
 
-def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
+def verdicts(reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS) -> Verdicts:
     """Test each claim on every data set, and on all together, question by question; raises BadInput without reports.
 
     Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's own figures are from ten
@@ -103,7 +105,7 @@ def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")
     plan, rows = reports[0].plan, []
-    for claim in PUBLISHED_CLAIMS:
+    for claim in claims:
         gaps = {report.dataset.name: _gaps(report, claim, measure) for report in reports}
         if len(reports) > 1:
             gaps["all"] = [gap for some in gaps.values() for gap in some]
@@ -113,7 +115,7 @@ def verdicts(reports: Sequence[Report], measure: str = "recall@5") -> Verdicts:
         Verdict(claim, name, interval(gaps, rounds=plan.rounds, seed=plan.seed), p, smallest_detectable(gaps))
         for (claim, name, gaps), p in zip(rows, ps, strict=True)
     ]
-    return Verdicts(tuple(made), measure)
+    return Verdicts(tuple(made), measure, WAITING if claims is PUBLISHED_CLAIMS else {})
 
 
 def _gaps(report: Report, claim: PublishedClaim, measure: str) -> list[float]:

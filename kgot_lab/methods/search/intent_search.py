@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.can_it import limitations_of
 from kgot_lab.methods.classify_intent import classify_intent
 from kgot_lab.methods.dimension_filter import bounds_of, rows_within
-from kgot_lab.methods.index import index_of
+from kgot_lab.methods.index import GraphIndex, index_of
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.expansion import expanded
 from kgot_lab.methods.search.invoking import after_ranking, before_ranking
-from kgot_lab.methods.search.lanes import SearchAsked, ranked_by_lanes
+from kgot_lab.methods.search.lanes import SearchAsked, Walked, ranked_by_lanes
 from kgot_lab.methods.search.meant import lane_of_meaning
-from kgot_lab.methods.search.results import Invoked, ScoredNode, SearchResult
+from kgot_lab.methods.search.results import Followed, Invoked, ScoredNode, SearchResult
 from kgot_lab.methods.search.several import MergedHit, SeveralGraphs, merged_hits
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
 from kgot_lab.text.words import searched_words
@@ -62,7 +62,7 @@ def intent_search(
     if mapping:
         trace.append(Invoked("goal mapping", f"the query says {word!r}", f"follows {', '.join(mapping.boost_types) or 'all edges'}"))
     answers, found, told_before = before_ranking(index.graph, query, intents, (mapping and mapping.boost_types) or None)
-    ranking, weights, told_lanes = ranked_by_lanes(index, SearchAsked(query, intents, mapping, kept, found), config, meant)
+    ranking, weights, told_lanes, walked = ranked_by_lanes(index, SearchAsked(query, intents, mapping, kept, found), config, meant)
     trace += [*told_before, *told_lanes]
     hits = merged_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
@@ -76,7 +76,15 @@ def intent_search(
     if not nodes:
         trace.append(Invoked("result", "nothing was found", _nothing(query, config)))
     named = {index.graph.ids[row]: those for row, those in limitations.items()}
-    return SearchResult(query, intents, nodes, neighbours, edges, named, answers | later, weights, tuple(trace), ranking, index.graph)
+    seeds, steps, found_by = tuple(index.graph.ids[row] for row in walked.seeds), _followed(index, walked, rows), answers | later
+    parts_found = query, intents, nodes, neighbours, edges, named, found_by, weights, tuple(trace), ranking, index.graph
+    return SearchResult(*parts_found, seeds, steps)
+
+
+def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[str, Followed]:
+    """How the graph lane came to some rows."""
+    ids, places = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
+    return {ids[row]: Followed(ids[index.links.origins[place]], index.edge(index.links.edge_rows[place])) for row, place in places.items()}
 
 
 def _nothing(query: str, config: RetrievalConfig) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.classify_intent import Intents
 from kgot_lab.methods.index import BoolColumn, GraphIndex
 from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
@@ -32,12 +33,23 @@ class SearchAsked(NamedTuple):
     found: Mapping[str, float]
 
 
+class Walked(NamedTuple):
+    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first step to it, -1 for none."""
+
+    seeds: tuple[int, ...]
+    first: Ints
+
+
 def ranked_by_lanes(
     index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
-) -> tuple[Ranking, Weights, list[Invoked]]:
-    """The fused ranking of the lanes, what each weighed in the end, and what was done; raises BadInput where no lane weighs anything."""
+) -> tuple[Ranking, Weights, list[Invoked], Walked]:
+    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane went.
+
+    Raises BadInput where no lane weighs anything.
+    """
     lanes: dict[str, Ranking] = {}
     trace: list[Invoked] = []
+    walked = Walked((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
         trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node")))
@@ -47,7 +59,7 @@ def ranked_by_lanes(
     elif "embedding" in config.lanes:
         trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.lanes:
-        lanes["graph"], told = _graph_lane(index, asked, config, lanes)
+        lanes["graph"], told, walked = _graph_lane(index, asked, config, lanes)
         trace.append(told)
     confidence = _confidence(asked)
     if "intent" in config.lanes and confidence:
@@ -64,7 +76,7 @@ def ranked_by_lanes(
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(*((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0), scale="maximum")
-    return fused.search(asked.query), weights, trace
+    return fused.search(asked.query), weights, trace, walked
 
 
 def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
@@ -73,7 +85,9 @@ def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
     return strongest(*(_said(name, ranking) for name, ranking in found.items())).search(asked.query)
 
 
-def _graph_lane(index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> tuple[Ranking, Invoked]:
+def _graph_lane(
+    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]
+) -> tuple[Ranking, Invoked, Walked]:
     """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to (decision C-O8)."""
     share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
@@ -90,7 +104,7 @@ def _graph_lane(index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, 
     told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
         ", ".join(types) if types else "all edges"
     )
-    return ranking, Invoked("edge_type_boost", why, told)
+    return ranking, Invoked("edge_type_boost", why, told), Walked(tuple(rows[:BOOST_SEEDS].tolist()), first)
 
 
 def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:

@@ -52,6 +52,13 @@ class Invoked(NamedTuple):
         return f"{self.method}: {self.reason} → {self.found}"
 
 
+class Followed(NamedTuple):
+    """How the graph lane came to a node: the seed that it set out from, and the edge."""
+
+    seed: str
+    edge: Edge
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class SearchResult(MethodResult):
     """The nodes that answer a query, best first; `answers` are those of the methods invoked besides, by their names."""
@@ -67,6 +74,8 @@ class SearchResult(MethodResult):
     trace: tuple[Invoked, ...]
     ranking: Ranking
     graph: PropertyGraph = field(hash=False)
+    seeds: tuple[str, ...] = ()  # of the graph lane, best first
+    followed: Mapping[str, Followed] = field(default_factory=dict)  # for each of the nodes that the graph lane came to
 
     COLUMNS: ClassVar[tuple[str, ...]] = ScoredNode._fields
 

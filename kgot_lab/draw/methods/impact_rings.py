@@ -1,0 +1,179 @@
+"""An impact as rings: the node in the middle, what a change of it reaches around it by depth, the riskiest chain marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+from kgot_lab.draw.drawing import Drawing, drawing
+from kgot_lab.draw.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.draw.markup import Markup, element, shortened
+from kgot_lab.draw.table import Sheet
+from kgot_lab.errors import require_count
+from kgot_lab.methods.impact_analysis import Impact, Impacted
+from kgot_lab.text.counted import counted
+
+_STEP, _FARTHEST, _APART = 105.0, 260.0, 26.0  # the least and the most between rings, and the least between two nodes of a ring
+_LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
+_SHOWN = 28  # nodes of a ring
+_LONGEST = 26  # letters of a caption
+_CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
+_Point = tuple[float, float]
+_Angles = dict[str, float]
+
+
+def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
+    """Draw an impact as rings by depth; a dot is the larger the higher its risk, and the riskiest chain has thick lines and rims.
+
+    Of each ring the riskiest are drawn, `per_ring` of them, and those that they hang on; the picture says how many are left out, and
+    `table` lists all.
+    """
+    require_count(per_ring, 1, "per_ring", "it is how many nodes of a ring are drawn")
+    drawn = _drawn(impact, per_ring)
+    angles = _angles(impact.node, drawn)
+    radii = _radii(drawn, angles)
+    points = {id: _at(radii[node.depth], angles[id]) for id, node in drawn.items()} | {impact.node: (0.0, 0.0)}
+    parents = {node.parent for node in drawn.values()}
+    critical = set(zip(impact.critical_path, impact.critical_path[1:], strict=False))
+    most = max((node.risk for node in drawn.values()), default=1.0) or 1.0
+    rings = [
+        element("circle", cx=0, cy=0, r=f"{radius:.1f}", fill="none", stroke="#DDDDDD", stroke_dasharray="4 4")
+        for radius in radii[1:]
+    ]  # fmt: skip
+    lines = [_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical) for id, node in drawn.items()]
+    dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), impact.node)]
+    for id, node in drawn.items():
+        radius, leads_on = 4 + 8 * node.risk / most, id in parents
+        dots.append(_dot(node, points[id], None if leads_on else angles[id], radius, marked=id in impact.critical_path))
+        ends += _beside(points[id], id) if leads_on else [points[id], _outwards(points[id], angles[id], radius, id)]
+    left, top, right, bottom = (f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1)))
+    foot = _foot(impact, drawn)
+    width, height = max(right - left, _LETTER * len(foot)) + 2 * _EDGE, bottom - top + 2 * _EDGE + 30
+    moved = f"translate({(width - left - right) / 2:.1f} {_EDGE - top:.1f})"
+    return drawing(
+        _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact.node), transform=moved),
+        element("text", foot, x=_EDGE, y=height - 12, font_size=12.0, fill=FAINT_INK), sheets=[_sheet(impact)],
+    )  # fmt: skip
+
+
+def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
+    """How far from the middle each depth lies, 0 for the node itself: far enough that the nodes of a ring have room, within bounds."""
+    radii = [0.0]
+    for depth in range(1, max((node.depth for node in drawn.values()), default=0) + 1):
+        around = sorted(angles[id] for id, node in drawn.items() if node.depth == depth)
+        gap = min((after - before for before, after in pairwise(around)), default=math.tau)
+        radii.append(radii[-1] + min(max(_STEP, _APART / gap - radii[-1]), _FARTHEST))
+    return radii
+
+
+def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
+    """The riskiest of each ring, and the nodes on the way to them and on the critical path, by depth."""
+    known = {node.id: node for node in impact.nodes}
+    wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]} | (set(impact.critical_path) & set(known))
+    for id in list(wanted):
+        while (id := known[id].parent) in known:
+            wanted.add(id)
+    return {node.id: node for node in impact.nodes if node.id in wanted}
+
+
+def _angles(root: str, drawn: Mapping[str, Impacted]) -> _Angles:
+    """Where each node stands: every subtree has a part of the circle as large as the number of its leaves, so that no lines cross."""
+    children: dict[str, list[str]] = {}
+    for id, node in drawn.items():
+        children.setdefault(node.parent, []).append(id)
+    leaves: dict[str, int] = {}
+    for id in reversed(list(drawn)):  # by depth, so that children are counted before their parents
+        leaves[id] = sum(leaves[child] for child in children.get(id, ())) or 1
+    angles: _Angles = {}
+    starts = {root: (0.0, math.tau)}
+    for id in (root, *drawn):
+        start, room = starts[id]
+        own = children.get(id, ())
+        for child in own:
+            part = room * leaves[child] / sum(leaves[each] for each in own)
+            starts[child] = start, part
+            angles[child] = start + part / 2 - math.pi / 2
+            start += part
+    return angles
+
+
+def _at(radius: float, angle: float) -> _Point:
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+def _outwards(point: _Point, angle: float, radius: float, id: str) -> _Point:
+    """Where the caption of a node ends that is written outwards."""
+    across, down = _at(radius + 5 + _LETTER * len(_caption(id)), angle)
+    return point[0] + across, point[1] + down
+
+
+def _beside(point: _Point, id: str) -> list[_Point]:
+    """The ends of a caption below a node."""
+    half = _LETTER * len(_caption(id)) / 2
+    return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
+
+
+def _caption(id: str) -> str:
+    return shortened(_bare(id), _LONGEST)
+
+
+def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
+    path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
+    colour, wide = (_CRITICAL, 3.2) if marked else ("#A6A6A6", 1.0)
+    return element("g", element("title", via), element("path", d=path, stroke=colour, stroke_width=wide, fill="none"))
+
+
+def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, *, marked: bool) -> Markup:
+    """A node; its caption is written outwards at an angle and never upside down, or below it where lines go on from it."""
+    x, y = point
+    rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
+    left = angle is not None and math.cos(angle) < 0
+    x0, y0, anchor = 0.0, radius + 13, "middle"
+    if angle is not None:
+        x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
+    caption = element(
+        "text", _caption(node.id), x=f"{x0:.1f}", y=f"{y0:.1f}", font_size=12.0, fill="#111111", text_anchor=anchor,
+        font_weight="bold" if marked else None, stroke="#fff", stroke_width=4, paint_order="stroke",
+    )  # fmt: skip
+    turn = 0.0 if angle is None else math.degrees(angle) + 180 * left
+    return element(
+        "g", element("title", f"{node.id}: depth {node.depth}, risk {node.risk:.3g}, by {node.via} from {node.parent}"),
+        element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=f"{radius:.1f}", fill=_PLAIN, **rim),
+        element("g", caption, transform=f"translate({x:.1f} {y:.1f}) rotate({turn:.1f})"),
+    )  # fmt: skip
+
+
+def _centre(id: str) -> Markup:
+    caption = element("text", _caption(id), x=0, y=30, font_size=15.0, fill=STRONG_INK,
+                      text_anchor="middle", font_weight="bold", stroke="#fff", stroke_width=4, paint_order="stroke")  # fmt: skip
+    return element("g", element("title", id), element("circle", cx=0, cy=0, r=13, fill="#0072B2"), caption)
+
+
+def _bare(id: str) -> str:
+    """An id as a caption: without the type before its colon, and with spaces."""
+    return (id.partition(":")[2] or id).replace("_", " ")
+
+
+def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
+    left = impact.total_impacted - len(drawn)
+    if not drawn:
+        return f"Nothing is reached, {impact.direction}."
+    told = [f"Rings: edges away, 1 to {max(node.depth for node in drawn.values())}, {impact.direction}.", "Larger dots: higher risk."]
+    told += [f"Thick: the riskiest chain, product {impact.critical_risk:.2g}."] if impact.critical_path else []
+    return " ".join([*told, *[f"Not drawn: {counted(left, 'node')}."] * bool(left)])
+
+
+def _alt(impact: Impact) -> str:
+    """The picture in words."""
+    rings = [f"depth {depth}: {', '.join(_bare(node.id) for node in nodes[:8])}" for depth, nodes in impact.risk_by_depth.items()]
+    chain = f" Riskiest chain: {' → '.join(map(_bare, impact.critical_path))}." if impact.critical_path else ""
+    reached = f"A change of {_bare(impact.node)} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
+    return f"{reached} {'. '.join(rings)}.{chain}"
+
+
+def _sheet(impact: Impact) -> Sheet:
+    rows = tuple(
+        (node.id, str(node.depth), f"{node.distance_risk:.2f}", f"{node.risk:.3g}", node.via, node.parent) for node in impact.nodes
+    )
+    return Sheet(Impact.COLUMNS, rows, len(rows), f"Impact of {impact.node}")
