@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean as mean
 
-from kgot_lab.evaluation.significance import grouped_interval, grouped_p, holm
+from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
 from kgot_lab.evaluation.tables import signed
 from kgot_lab.evaluation.told import p_said, span
 from kgot_lab.experiments.pays.ablations import ABLATIONS
@@ -44,18 +45,40 @@ def main() -> None:
     print((FOLDER / "report.json").read_text())
 
 
-def report(sentences: Findings, measured: Findings) -> dict:
-    """By set: what one read scores and takes; and each rival less one read, paired over the questions that both answered."""
+@dataclass(frozen=True)
+class Rivalry:
+    """A rival against one read on the questions of one set, or of all, that both answered: both means, and the rival less one read."""
+
+    rival: str
+    on: str
+    one_read: float
+    theirs: float
+    gap: Estimate
+    p: float
+    p_holm: float
+
+    @property
+    def told(self) -> str:
+        return f"{signed(self.gap.mean)} ({span(self.gap)}), p {p_said(self.p)}, after Holm {p_said(self.p_holm)}"
+
+
+def rivalries(sentences: Findings, measured: Findings) -> list[Rivalry]:
+    """All rivals on all sets; p is corrected over all of them."""
     rows = []
     for rival in RIVALS:
         for on in sentences.sets:
             ours, theirs = sentences.on(SYSTEM, on), measured.on(rival, on)
             both = [key for key in ours if key in theirs]
             gaps, groups = [theirs[key].f1 - ours[key].f1 for key in both], [f"{key[0]} {ours[key].group or key[1]}" for key in both]
-            gap, p = grouped_interval(gaps, groups, **measured.chance), grouped_p(gaps, groups, **measured.chance)
-            rows.append((f"{rival} - {SYSTEM}, F1, {on}, {len(both)} questions", f"{signed(gap.mean)} ({span(gap)})", p))
-    corrected = holm([p for _, _, p in rows])
-    told = {name: f"{gap}, p {p_said(p)}, after Holm {p_said(after)}" for (name, gap, p), after in zip(rows, corrected, strict=True)}
+            means = [mean(some[key].f1 for key in both) for some in (ours, theirs)]
+            rows.append((rival, on, *means, grouped_interval(gaps, groups, **measured.chance), grouped_p(gaps, groups, **measured.chance)))
+    corrected = holm([row[-1] for row in rows])
+    return [Rivalry(*row, after) for row, after in zip(rows, corrected, strict=True)]
+
+
+def report(sentences: Findings, measured: Findings) -> dict:
+    """By set: what one read scores and takes; and each rival less one read, paired over the questions that both answered."""
+    told = {f"{row.rival} - {SYSTEM}, F1, {row.on}, {row.gap.n} questions": row.told for row in rivalries(sentences, measured)}
     return {SYSTEM: {row.on: _taken(row) for row in sentences.measured}, **told}
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import best_sentences
 import topic_reports
 
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, interval
@@ -74,6 +75,13 @@ def answers(asked: str, system: str, rival: str) -> Result:
     return Result(asked, f"three sets, {told} questions: F1", *means, gain, so_far=len(both) < planned, corrected=max(paired, default=0.0))
 
 
+def against_one_read(asked: str) -> Result:
+    """The mode paths against one read of the best sentences, on all questions of the comparison."""
+    rows = best_sentences.rivalries(Findings.of(best_sentences.FOLDER), pays())
+    (row,) = (row for row in rows if (row.rival, row.on) == ("paths", ALL_SETS))
+    return Result(asked, f"three sets, {row.gap.n} questions: F1", row.one_read, row.theirs, row.gap, corrected=row.p_holm)
+
+
 @cache
 def pays() -> Findings:
     """The receipts of the comparison of systems with and without a graph."""
@@ -112,12 +120,13 @@ def likened(asked: str, name: str, told: str) -> Result:
 
 
 def results() -> str:
-    """Eleven comparisons, those that failed among them."""
+    """Twelve comparisons, those that failed among them."""
     lines = [
         answers("answer along paths, against no documents at all", "paths", "closed-book"),
         answers("… against five passages in the prompt (RAG)", "paths", "rag"),
         answers("… against RAG with the same short prompt", "paths", "rag-few"),
         answers("… against that with passages found by names (`follow`)", "paths", "follow-few"),
+        against_one_read("… against one read of the best sentences, as many tokens"),
         answers("answer from a graph that the model writes (`local`), against RAG", "local", "rag"),
         found("find the passages, by the names they share", "follow, sentences"),
         found("the same with shuffled names (a control)", "control: names shuffled"),
