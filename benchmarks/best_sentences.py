@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean as mean
 
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
 from kgot_lab.evaluation.tables import signed
 from kgot_lab.evaluation.told import p_said, span
 from kgot_lab.experiments.pays.ablations import ABLATIONS
@@ -45,40 +43,18 @@ def main() -> None:
     print((FOLDER / "report.json").read_text())
 
 
-@dataclass(frozen=True)
-class Rivalry:
-    """A rival against one read on the questions of one set, or of all, that both answered: both means, and the rival less one read."""
-
-    rival: str
-    on: str
-    one_read: float
-    theirs: float
-    gap: Estimate
-    p: float
-    p_holm: float
-
-    @property
-    def told(self) -> str:
-        return f"{signed(self.gap.mean)} ({span(self.gap)}), p {p_said(self.p)}, after Holm {p_said(self.p_holm)}"
-
-
-def rivalries(sentences: Findings, measured: Findings) -> list[Rivalry]:
-    """All rivals on all sets; p is corrected over all of them."""
-    rows = []
-    for rival in RIVALS:
-        for on in sentences.sets:
-            ours, theirs = sentences.on(SYSTEM, on), measured.on(rival, on)
-            both = [key for key in ours if key in theirs]
-            gaps, groups = [theirs[key].f1 - ours[key].f1 for key in both], [f"{key[0]} {ours[key].group or key[1]}" for key in both]
-            means = [mean(some[key].f1 for key in both) for some in (ours, theirs)]
-            rows.append((rival, on, *means, grouped_interval(gaps, groups, **measured.chance), grouped_p(gaps, groups, **measured.chance)))
-    corrected = holm([row[-1] for row in rows])
-    return [Rivalry(*row, after) for row, after in zip(rows, corrected, strict=True)]
+def beside(measured: Findings) -> Findings:
+    """What was measured before, with the one read in pairs with its rivals."""
+    return measured.beside(Findings.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
 
 
 def report(sentences: Findings, measured: Findings) -> dict:
     """By set: what one read scores and takes; and each rival less one read, paired over the questions that both answered."""
-    told = {f"{row.rival} - {SYSTEM}, F1, {row.on}, {row.gap.n} questions": row.told for row in rivalries(sentences, measured)}
+    told = {
+        f"{row.system} - {SYSTEM}, F1, {row.on}, {row.difference.n} questions":
+            f"{signed(row.difference.mean)} ({span(row.difference)}), p {p_said(row.p)}, after Holm {p_said(row.p_holm)}"
+        for row in beside(measured).pairs
+    }  # fmt: skip
     return {SYSTEM: {row.on: _taken(row) for row in sentences.measured}, **told}
 
 

@@ -60,9 +60,9 @@ def span(gap: Estimate) -> str:
     return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
 
 
-def answers(asked: str, system: str, rival: str) -> Result:
+def answers(asked: str, system: str, rival: str, findings: Findings | None = None) -> Result:
     """A system of the comparison against another, on the questions of three sets that it is to answer, as far as both have."""
-    findings = pays()
+    findings = findings or pays()
     ours, theirs = findings.on(system, ALL_SETS), findings.on(rival, ALL_SETS)
     both = [key for key in ours if key in theirs]
     groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
@@ -73,13 +73,6 @@ def answers(asked: str, system: str, rival: str) -> Result:
     means = (mean([some[key].f1 for key in both]) for some in (theirs, ours))
     paired = [pair.p_holm for pair in findings.pairs if (pair.system, pair.other, pair.on) == (system, rival, ALL_SETS)]
     return Result(asked, f"three sets, {told} questions: F1", *means, gain, so_far=len(both) < planned, corrected=max(paired, default=0.0))
-
-
-def against_one_read(asked: str) -> Result:
-    """The mode paths against one read of the best sentences, on all questions of the comparison."""
-    rows = best_sentences.rivalries(Findings.of(best_sentences.FOLDER), pays())
-    (row,) = (row for row in rows if (row.rival, row.on) == ("paths", ALL_SETS))
-    return Result(asked, f"three sets, {row.gap.n} questions: F1", row.one_read, row.theirs, row.gap, corrected=row.p_holm)
 
 
 @cache
@@ -126,7 +119,7 @@ def results() -> str:
         answers("… against five passages in the prompt (RAG)", "paths", "rag"),
         answers("… against RAG with the same short prompt", "paths", "rag-few"),
         answers("… against that with passages found by names (`follow`)", "paths", "follow-few"),
-        against_one_read("… against one read of the best sentences, as many tokens"),
+        answers("… against one read of the best sentences, as many tokens", "paths", best_sentences.SYSTEM, best_sentences.beside(pays())),
         answers("answer from a graph that the model writes (`local`), against RAG", "local", "rag"),
         found("find the passages, by the names they share", "follow, sentences"),
         found("the same with shuffled names (a control)", "control: names shuffled"),

@@ -370,6 +370,22 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
     return Findings.of(folder)
 
 
+def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one(tmp_path):
+    rag, alone = [(0, None), (1, None), (1, None), (1, None), (1, None)], [(1, None), (0, None), (1, None), (0, None), (0, None)]
+    whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
+    first, second = written(tmp_path / "first", {"rag": rag}), written(tmp_path / "second", {"closed-book": alone})
+    joined = first.beside(second, [("rag", "closed-book")])
+    one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
+    assert (one.difference, one.p) == (other.difference, other.p) and not one.aimed and not joined.plan["aims"]
+    with pytest.raises(BadInput, match="rag has answers in both"):
+        whole.beside(first, [("rag", "closed-book")])
+    with pytest.raises(UnknownName, match="loop"):
+        first.beside(second, [("loop", "rag")])
+    elsewhere = replace(second, plan={**second.plan, "sets": {}})
+    with pytest.raises(BadInput, match="not of the same questions"):
+        first.beside(elsewhere, [("rag", "closed-book")])
+
+
 def row_of(findings, system, on="all sets"):
     return next(row for row in findings.measured if (row.system, row.on) == (system, on))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.calibration import calibration_error, reliability, risk_area, risk_curve
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
 from kgot_lab.experiments.pays.aims import ALL_SETS
@@ -106,6 +107,21 @@ class Findings:
                 rows.append(Paired(system, other, set, gap, p, p, (system, other, set) in aimed))
         corrected = {family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)}
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
+
+    def beside(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
+        """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over all of these.
+
+        Raises BadInput where the questions are others, where both have a system of one name, and for a pair that neither has.
+        """
+        if self.plan["sets"] != other.plan["sets"]:
+            raise BadInput("the two comparisons are not of the same questions, so their answers cannot be paired")
+        if both := [name for name in self.answers if name in other.answers]:
+            raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
+        answers = {**self.answers, **other.answers}
+        for name in (name for pair in pairs for name in pair if name not in answers):
+            raise UnknownName("system with answers", name, answers)
+        systems = {**self.plan["systems"], **other.plan["systems"]}
+        return Findings({**self.plan, "systems": systems, "pairs": [list(pair) for pair in pairs], "aims": []}, answers)
 
     def as_json(self) -> dict[str, Json]:
         """The same as plain values, with the tables of reliability and the curves of risk against coverage."""
