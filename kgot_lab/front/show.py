@@ -17,7 +17,7 @@ from kgot_lab.draw.methods.impact_rings import impact_picture
 from kgot_lab.draw.methods.profile import profile_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
-from kgot_lab.draw.table import Sheet, Table, table
+from kgot_lab.draw.table import Sheet, Table, cell, table
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
 from kgot_lab.evaluation.contest import Contest
 from kgot_lab.evaluation.reports import Report
@@ -34,6 +34,7 @@ from kgot_lab.methods.printed import MethodResult
 from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.guesses import guess_first
@@ -62,7 +63,11 @@ def report_table(report: Report) -> Table:
 
 
 def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
-    return table([dict(zip(found.COLUMNS, row, strict=True)) for row in found.rows()], limit=limit)
+    """The rows with their title, and below them why: an answer that is empty says so."""
+    require_count(limit, 1, "limit")
+    rows = [tuple(map(cell, row)) for row in found.rows()]
+    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
+    return Table((answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[: 1 + bool(found.why)])
 
 
 def _fork(fork: Fork) -> object:

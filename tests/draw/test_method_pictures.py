@@ -20,6 +20,7 @@ from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.methods.dimension_profile import dimension_profile
 from kgot_lab.methods.impact_analysis import impact_analysis
 from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.types import Edge, Node
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -190,6 +191,16 @@ def test_the_front_door_shows_each_answer_as_its_picture_and_others_as_a_table(g
     assert lab.show(found, limit=2).svg != lab.show(found).svg and lab.show(impact, per_ring=2).svg != lab.show(impact).svg
     shown = lab.show(can_it(graph, "prompt injection immunity"))
     assert isinstance(shown, Table) and "limitation:no_complete_injection_defence" in shown._repr_html_()
+    assert "can it" in repr(shown) and "without a workaround" in shown._repr_html_()
+
+
+def test_an_answer_that_is_empty_says_what_was_asked_and_why(graph):
+    shown = lab.show(can_it(graph, "bake bread"))
+    assert "can it 'bake bread': unknown: 0 rows" in repr(shown) and "no node holds 0.5 of what is asked" in repr(shown)
+    one = lab.show(similar_to(graph, "tool:embedding_model"), limit=1)
+    assert "the first 1 shown" in repr(one)
+    with pytest.raises(BadInput, match="limit"):
+        lab.show(similar_to(graph, "tool:embedding_model"), limit=0)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "many"])
