@@ -210,7 +210,7 @@ def _go_on_with(
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
         terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate)
-        terminal.write_page(run.events, outputs.html)
+        terminal.write_page(run.events, outputs.html, certificate)
         saving.check_snapshots(configuration.snapshots, begins=False)
         for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
             pass
@@ -233,7 +233,8 @@ def _go_on_with(
             "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
             "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
             "save_graph": choice.save if choice.save != begun_as.store.save else None,
-            "snapshots": configuration.snapshots if configuration.snapshots != begun_as.snapshots else None, **used,
+            "snapshots": configuration.snapshots if configuration.snapshots != begun_as.snapshots else None,
+            "certify": configuration.certify and not begun_as.certify, **used,
         },
     )  # fmt: skip
     limits, passages = limits_of(begun), terminal.documents_of(run, documents)

@@ -286,6 +286,7 @@ def resume(
     unsafe: options.Unsafe = False,
     save_graph: options.SaveGraph = None,
     snapshots: options.Snapshots = None,
+    certify: options.Certify = False,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is as the run began.
 
@@ -297,7 +298,8 @@ def resume(
     run, _ = terminal.run_of(trace)
     configuration = configuration_of(run.about).with_flags({
         "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror, "snapshots": snapshots,
-        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, "store.save": save_graph, **budget,
+        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, "store.save": save_graph,
+        "certify": certify, **budget,
     })  # fmt: skip
     go_on(trace, configuration, attach or [], Outputs(trace, tape, html, as_json), model=model, execution=execution)
 

@@ -111,8 +111,12 @@ def finish(
     memory: AskedMemory | None = None,
     certify: bool = False,
 ) -> list[Event]:
-    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of them, in the end."""
+    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of them, in the end.
+
+    Where the answer is to be certified, standard output has what a reader may be told, and standard error what leads to it.
+    """
     from kgot_lab.loop.certified.certificate import certificate_of_run
+    from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import load_run
 
     seen: list[Event] = []
@@ -120,11 +124,12 @@ def finish(
     with told_how(path, again):
         for event in events:
             seen.append(event)
-            show_event(event, begun, to_stderr=as_json)
+            if not (certify and isinstance(event, Answered)):
+                show_event(event, begun, to_stderr=as_json or certify)
         certificate = certificate_of_run(load_run(path)) if certify else None
         show_end(seen, path, as_json=as_json, learnt=None if memory is None else memory.learn(load_run(path)), certificate=certificate)
-    with made_again(path, command("resume", path, html=html)):
-        write_page(seen, html)
+    with made_again(path, command("resume", path, html=html, certify=again.options.get("certify"))):
+        write_page(seen, html, certificate)
     return seen
 
 

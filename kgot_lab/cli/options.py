@@ -12,6 +12,7 @@ _FILES = "a folder with text, Markdown, HTML, PDF or Word files, or one such fil
 _TAPE = "keep the model's replies in this file; those it holds are not asked for"
 _STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
+_CERTIFY = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
 _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 
 # --- models and money -----------------------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ MemoryFile = Annotated[
     str | None, typer.Option("--memory", help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there")
 ]
 AsOf = Annotated[str | None, typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt")]
-Certify = Annotated[bool, typer.Option("--certify", help="certify the answer: hedge or withhold what does not hold by its sources")]
+Certify = Annotated[bool, typer.Option("--certify", help=_CERTIFY)]
 Keep = Annotated[bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")]

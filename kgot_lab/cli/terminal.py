@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -322,15 +323,21 @@ def show_end(
 ) -> None:
     """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as one JSON object.
 
-    With a certificate the answer is told as far as that lets it be told.
+    With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all that it rests on.
     """
     from kgot_lab.loop.again.replay import started
     from kgot_lab.loop.events import Answered, ToolReturned
+    from kgot_lab.loop.certified.certificate import as_told
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.memory.claims.certificate import certificate_parts
 
-    final = next(event for event in reversed(events) if isinstance(event, Answered))
-    certified = None if certificate is None else certificate_parts(started(events).question, final.text, certificate)
+    given = next(event for event in reversed(events) if isinstance(event, Answered))
+    certified = None if certificate is None else certificate_parts(started(events).question, given.text, certificate)
+    final = given
+    if certificate is not None:
+        (final,) = (event for event in as_told([given], certificate) if isinstance(event, Answered))
+        if certificate.ruling == "withheld" and learnt is not None:
+            learnt = replace(learnt, old=(), new=(), unheld=())
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
     passages = [found[id] for id in final.passages if id in found]
     costs = ledger(events)
@@ -338,7 +345,7 @@ def show_end(
     if as_json:
         begun = started(events)
         result = {
-            "question": begun.question, "answer": final.text, "forced": final.forced, "evidence": list(final.evidence),
+            "question": begun.question, "answer": given.text, "forced": given.forced, "evidence": list(final.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
             "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
@@ -346,11 +353,10 @@ def show_end(
             "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
-        typer.echo(json.dumps(result if certified is None else result | {"certificate": certified}))
+        typer.echo(json.dumps(result if certified is None else result | {"answer": certified["answer"], "certificate": certified}))
         return
-    answer = "\n        ".join(map(harmless, (final.text if certified is None else str(certified["told"])).splitlines()))
-    guessed = final.forced and (certified is None or certified["ruling"] != "withheld")
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if guessed else ""))
+    answer = "\n        ".join(map(harmless, final.text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for told in list(certificate_lines(certified))[2:]:
@@ -400,13 +406,15 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
     yield f"memory: {counted(told.new, 'new claim')}{f' ({said})' if said else ''}; {counted(learnt.held, 'fact')} in all"
 
 
-def write_page(events: Sequence[Event], html: Path | None) -> None:
-    """Write a run as one HTML page, where a path is given."""
+def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:
+    """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as that lets it be told."""
     if html is None:
         return
+    from kgot_lab.loop.certified.certificate import as_told
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 
     if (parted := parted_at(events)) is not None:
         say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
-    say(f"page: {html_of(up_to_parting(events)).save(html)}")
+    shown = up_to_parting(events)
+    say(f"page: {html_of(shown if certificate is None else as_told(shown, certificate)).save(html)}")

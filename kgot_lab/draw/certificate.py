@@ -47,10 +47,11 @@ class _Piece:
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
     """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a reader is told.
 
-    `table` lists the facts with all their sources.
+    `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
     """
+    told, certificate = _told(certificate, answer), certificate.told_with(answer)
     y, placed = 18.0, []
-    for piece in (*_heading(question), *_path(certificate.facts), *_ruling(certificate, answer), *_legend(certificate)):
+    for piece in (*_heading(question), *_path(certificate.facts), *_ruling(certificate, told), *_legend(certificate)):
         placed.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
         y += piece.height
     return drawing(certificate_in_words(certificate, question), _WIDTH, y + 8, *placed, sheets=[_sheet(certificate)])
@@ -117,10 +118,9 @@ def _link(fact: CertifiedFact) -> _Piece:
     return _Piece(joined([*lines, head, _sign(look, _SPINE, height / 2 - 4), *parts]), height)
 
 
-def _ruling(certificate: Certificate, answer: str) -> Iterator[_Piece]:
+def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
     """What becomes of the answer, and what a reader is told."""
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
-    told = hedged(answer, certificate) if answer.strip() or certificate.ruling == "withheld" else "; ".join(certificate.reasons)
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)
     panel = element("rect", x=_EDGE, y=20, width=_WIDTH - 2 * _EDGE, height=height, rx=7, fill="#F2F2F2", stroke=_INK, stroke_width=1)
@@ -151,6 +151,10 @@ def _texts(lines: Sequence[str], x: float, y: float, size: float, *, colour: str
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _told(certificate: Certificate, answer: str) -> str:
+    return hedged(answer, certificate) if answer.strip() or certificate.ruling == "withheld" else "; ".join(certificate.reasons)
 
 
 def _ends(fact: CertifiedFact) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kgot_lab.paths.form import Form, form_of
 from kgot_lab.paths.mentions import bracketed
-from kgot_lab.text.words import standing_words
+from kgot_lab.text.words import standing_words, stands_in
 from kgot_lab.types import Document, Message, Prompt
 
 ANSWER_TOKENS = 40  # tokens of an answer
@@ -81,9 +81,9 @@ def checked_answer(question: str, answer: str, facts: str) -> str:
         return "" if form == "yes or no" else "the question does not ask for yes or no"
     if form == "yes or no":
         return "the question asks for yes or no"
-    if not _stands(words, facts):
+    if not stands_in(answer, facts):
         return "it does not stand in the sentences"
-    return "it stands in the question" if form != "choice" and _stands(words, question) else ""
+    return "it stands in the question" if form != "choice" and stands_in(answer, question) else ""
 
 
 def _turn(facts: str, question: str, answer: str, *, alone: bool) -> tuple[Message, Message]:
@@ -92,8 +92,3 @@ def _turn(facts: str, question: str, answer: str, *, alone: bool) -> tuple[Messa
 
 def _asked(question: str, facts: str) -> str:
     return f"{facts}\n\nQuestion: {question}" if facts else f"Question: {question}"
-
-
-def _stands(words: tuple[str, ...], text: str) -> bool:
-    """Whether some words stand in a text, side by side and in order."""
-    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} "

@@ -55,6 +55,12 @@ def standing_words(text: str) -> tuple[str, ...]:
     return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
 
 
+def stands_in(value: str, text: str) -> bool:
+    """Whether a value stands in a text, word for word, side by side and in order; one without words stands in a text that is the same."""
+    words = standing_words(value)
+    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} " if words else bool(value.strip()) and value.strip() == text.strip()
+
+
 def plain_answer(answer: str) -> str:
     """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
     words = re.sub(r"[^\w\s]", " ", answer.lower()).split()

@@ -63,9 +63,15 @@ def test_an_answer_that_no_sentence_says_is_withheld_where_it_is_to_be_certified
     with openai_server(*replies(*FIRST), *replies(*REST)) as server:
         plain = kgot_lab(*asking(server, "--trace", "plain.jsonl"))
     with openai_server(*replies(*FIRST), *replies(*REST)) as server:
-        certified = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify"))
+        certified = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify", "--html", "run.html", "--memory", "told.db"))
     assert "Answer: London" in plain.out and "Answer: No answer is given: nothing says" in certified.out
     assert "Certificate: withheld\n    missing: " in certified.out
+    as_json, again = kgot_lab("resume", "run.jsonl", "--json"), kgot_lab("resume", "plain.jsonl", "--certify", "--html", "plain.html")
+    assert json.loads(as_json.out)["answer"] is None
+    for told in (certified.out, as_json.out, again.out, kgot_lab("certify", "run.jsonl").out):
+        assert "London" not in told, "a withheld answer is not on standard output, whichever way it is asked for"
+    for page in ("run.html", "plain.html"):
+        assert "No answer is given: nothing says" in Path(page).read_text() and "answer is London" not in Path(page).read_text()
 
 
 def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgot_lab, server):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kgot_lab.loop.certified.material import RunMaterial
 from kgot_lab.loop.certified.needs import RunFact, needs_of_run
-from kgot_lab.loop.events import Event
+from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.trace import Trace
-from kgot_lab.memory.claims.certificate import STANDARD_RULES, Certificate, CertificateRules, certify
+from kgot_lab.memory.claims.certificate import STANDARD_RULES, Certificate, CertificateRules, certify, hedged
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.grounded import SourcedSentence
@@ -36,6 +37,16 @@ def certificate_of_run(
             if fact.rivals:
                 claims.declare(fact.needed.relation, "single")
         return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
+
+
+def as_told(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led to it stays as it was."""
+    return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
+
+
+def _told(answered: Answered, certificate: Certificate) -> Answered:
+    told = replace(answered, text=hedged(answered.text, certificate))
+    return told if certificate.ruling != "withheld" else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
 
 
 def claims_of_fact(fact: RunFact) -> list[Claim]:

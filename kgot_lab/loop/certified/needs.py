@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from kgot_lab.graph.supports import noted
 from kgot_lab.loop.certified.material import PathReading, RunMaterial
-from kgot_lab.loop.certified.rivals import rival_values, speaks_of, stands_in
+from kgot_lab.loop.certified.rivals import rival_values, speaks_of
 from kgot_lab.memory.claims.certificate import OpenFact
 from kgot_lab.memory.grounded import SourcedSentence
 from kgot_lab.paths.chosen import compared_things
 from kgot_lab.paths.compare import questions_of_each, worked_out
 from kgot_lab.paths.split import filled, subjects
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.text.words import plain_answer
+from kgot_lab.text.words import plain_answer, stands_in
 from kgot_lab.types import Document, Triple
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is named by", "leads to"  # relations of what is missing

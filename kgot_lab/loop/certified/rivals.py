@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 from kgot_lab.memory.grounded import SourcedSentence
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import named_words, stands_in
 
 SAME_WORDS = 0.7  # the least share of a sentence's words, beside the value, that another says in the same order
 _LONGER = 4  # words that another value may have more
@@ -60,12 +60,6 @@ def speaks_of(sentence: SourcedSentence, name: str) -> bool:
     """Whether a sentence with its title names something: all words of the name stand there."""
     wanted = set(named_words(name))
     return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
-
-
-def stands_in(value: str, text: str) -> bool:
-    """Whether a value stands in a text, word for word."""
-    words = named_words(value)
-    return bool(words) and f" {' '.join(words)} " in f" {' '.join(named_words(text))} "
 
 
 def _place_of(wanted: list[str], words: list[str]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -11,6 +11,7 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, plain_text, plain_triple, triple_key
 from kgot_lab.memory.claims.reports import Period
+from kgot_lab.text.words import stands_in
 from kgot_lab.types import Json, Triple
 
 FactState = Literal["holds", "one source", "contested", "out of date", "missing"]
@@ -138,6 +139,16 @@ class Certificate:
         told = (fact.told for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
+    def told_with(self, answer: str) -> Certificate:
+        """The certificate as a reader of an answer may see it: of one that is withheld, without what gives the answer away.
+
+        A "?" stands in the place of names, relations and sources in which the answer stands, or which are part of it; a subject that is
+        longer, as a question that names what there is to choose from, is left. Sentences that hold it are not quoted.
+        """
+        if self.ruling != "withheld" or not answer.strip():
+            return self
+        return replace(self, facts=tuple(_without(answer, fact) for fact in self.facts))
+
     def __str__(self) -> str:
         lines = (f"  {fact.state}: {_in_words(fact.fact) if fact.fact else fact.needed}" for fact in self.facts)
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
@@ -166,12 +177,15 @@ def hedged(answer: str, certificate: Certificate) -> str:
     """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only why there is none."""
     require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
-        return f"No answer is given: {'; '.join(certificate.reasons).rstrip('.') or 'there is none'}."
+        reasons = certificate.told_with(answer).reasons
+        return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
     return f"{answer} (not certain: {'; '.join(certificate.reasons)})" if certificate.ruling == "hedged" else answer
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values; `told` is what a reader may be told."""
+    """A certificate with its question and answer as plain JSON values, as a reader may see it (`told_with`); a withheld answer is None."""
+    told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
+    certificate = certificate.told_with(answer)
     facts: list[Json] = [
         {
             **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),
@@ -180,7 +194,7 @@ def certificate_parts(question: str, answer: str, certificate: Certificate) -> d
         }
         for fact in certificate.facts
     ]  # fmt: skip
-    return {"question": question, "answer": answer, "ruling": certificate.ruling, "told": hedged(answer, certificate), "facts": facts}
+    return {"question": question, "answer": given, "ruling": certificate.ruling, "told": told, "facts": facts}
 
 
 # --- one fact ---------------------------------------------------------------------------------------------------------
@@ -246,6 +260,34 @@ def _nearest(stretches: Sequence[tuple[datetime | None, datetime | None]], then:
 
 def _covers(period: Period, then: datetime) -> bool:
     return (period.since is None or period.since <= then) and (period.until is None or then < period.until)
+
+
+# --- a withheld answer ------------------------------------------------------------------------------------------------
+
+
+def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
+    def subject(text: str) -> str:
+        return "?" if stands_in(text, answer) else text
+
+    def other(text: str) -> str:
+        return "?" if stands_in(text, answer) or stands_in(answer, text) else text
+
+    def shown(triple: Triple) -> Triple:
+        return replace(triple, subject=subject(triple.subject), relation=other(triple.relation), object=other(triple.object))
+
+    def claim(each: Claim) -> Claim:
+        span, by = each.span if each.span and other(each.span.text) == each.span.text else None, other(each.said_by)
+        return replace(each, fact=shown(each.fact), source=other(each.source), span=span, said_by=by, kind="stated", premises=())
+
+    needed = fact.needed
+    return replace(
+        fact,
+        needed=shown(needed) if isinstance(needed, Triple) else OpenFact(other(needed.relation), subject(needed.subject)),
+        fact=fact.fact and shown(fact.fact),
+        supports=tuple(map(claim, fact.supports)),
+        rivals=tuple(map(shown, fact.rivals)),
+        sole_sources=tuple(map(other, fact.sole_sources)),
+    )
 
 
 def _in_words(fact: Triple) -> str:

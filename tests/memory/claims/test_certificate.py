@@ -8,7 +8,7 @@ import pytest
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.memory.claims.certificate import Certificate, CertificateRules, OpenFact, certify, hedged
+from kgot_lab.memory.claims.certificate import Certificate, CertificateRules, OpenFact, certificate_parts, certify, hedged
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
 
@@ -38,7 +38,7 @@ def test_a_fact_of_one_source_says_so_and_passes_unless_the_rules_are_stricter(m
 def test_a_fact_that_nobody_claims_is_missing_and_the_answer_is_withheld(memory):
     certificate = certify(memory, [LONDON])
     assert states(certificate) == ["missing"] and certificate.ruling == "withheld"
-    assert hedged("London", certificate) == "No answer is given: nothing says: Ada – lives_in – London."
+    assert hedged("London", certificate) == "No answer is given: nothing says: Ada – lives_in – ?."
 
 
 def test_a_fact_that_ended_before_the_time_is_out_of_date(memory):
@@ -65,6 +65,34 @@ def test_two_objects_of_a_relation_with_one_contest_each_other_and_of_one_with_m
     certificate = certify(memory, [LONDON])
     assert states(certificate) == ["contested"] and certificate.facts[0].rivals == (PARIS,)
     assert hedged("London", certificate) == "London (not certain: Ada – lives_in – London is contested: others say Paris)"
+
+
+# --- what is withheld ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["London", "london", " London. ", "‘London’"])
+def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(memory, answer):
+    memory.declare("lives_in", "single")
+    memory.learn([said("Ada lives_in London", "London.md#1"), said("Ada lives_in Old_London", "page"), said("Ada knows Bob", "page")])
+    strict = certify(memory, [fact("Ada knows Bob"), LONDON, fact("London rules Ada")], rules=CertificateRules(contested="withheld"))
+    assert states(strict) == ["one source", "contested", "missing"]
+    parts = certificate_parts("Where is Ada?", answer, strict)
+    assert parts["answer"] is None and "london" not in f"{parts}{hedged(answer, strict)}{strict.told_with(answer)!r}".casefold()
+    assert parts["told"] == "No answer is given: Ada – lives_in – ? is contested: others say ?; nothing says: ? – rules – Ada."
+    assert [(each["subject"], each["object"]) for each in parts["facts"]] == [("Ada", "Bob"), ("Ada", "?"), ("?", "Ada")]
+
+
+def test_of_a_withheld_answer_in_more_words_than_its_fact_the_fact_is_not_told_either(memory):
+    assert hedged("London, England", certify(memory, [LONDON])) == "No answer is given: nothing says: Ada – lives_in – ?."
+
+
+def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is_withheld(memory):
+    question = fact("Is_Ada_or_Bob_older is_answered_by Bob")
+    assert hedged("Bob", certify(memory, [question])) == "No answer is given: nothing says: Is_Ada_or_Bob_older – is_answered_by – ?."
+    assert hedged("Lond", certify(memory, [LONDON])) == "No answer is given: nothing says: Ada – lives_in – London."
+    assert hedged("†", certify(memory, [fact("Ada sign †")])) == "No answer is given: nothing says: Ada – sign – ?."
+    passing = certify(memory, [LONDON], rules=CertificateRules(missing="hedged"))
+    assert passing.told_with("London") is passing and hedged("London", passing).startswith("London (not certain: nothing says: Ada")
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
