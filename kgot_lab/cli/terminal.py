@@ -326,8 +326,8 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all that it rests on.
     """
     from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.certified.certificate import as_told
+    from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.memory.claims.certificate import certificate_parts
 

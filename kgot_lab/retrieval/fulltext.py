@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import best_first
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.surrogates import whole
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import composed, searched_words
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
 LONGEST_TERM = 1000  # letters; SQLite refuses a pattern of more than 50,000 bytes
@@ -97,7 +97,7 @@ def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[in
     """The different words of some documents, and for each the rows of the documents it is in."""
     rows_of: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
     for row, document in enumerate(documents):
-        for word in set(re.findall(r"\w+", full_text(document).lower())):
+        for word in set(re.findall(r"\w+", composed(full_text(document)).lower())):
             rows_of[word].append(row)
     return list(rows_of), list(rows_of.values())
 
@@ -117,7 +117,7 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
         raise BadInput(f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()") from None
-    texts = (whole(full_text(document)) for document in documents)  # SQLite takes no half characters
+    texts = (composed(whole(full_text(document))) for document in documents)  # SQLite takes no half characters
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 

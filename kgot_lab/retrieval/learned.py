@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, require_count
+from kgot_lab.errors import BadInput, described_value, require, require_amount, require_count
 from kgot_lab.retrieval.fusion import by_range, fused, gathered
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
@@ -25,7 +26,8 @@ _ROUNDS = 50  # of Newton's method, which needs about ten
 class LearnedFusion:
     """What was learnt: for each lane the weight of its score and that of its rank, and what is added to all.
 
-    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt.
+    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt. Raises BadInput for what no fusion has:
+    a weight that is not a finite number, lanes twice or none, as many weights as there are no lanes, a pool or queries below 1.
     """
 
     lanes: tuple[str, ...]
@@ -35,6 +37,20 @@ class LearnedFusion:
     pool: int
     queries: int
 
+    def __post_init__(self) -> None:
+        for name in ("lanes", "scores", "ranks"):
+            require(getattr(self, name), tuple, f"the {name} of a learned fusion are in a tuple")
+        if not self.lanes or not all(isinstance(lane, str) for lane in self.lanes) or len(set(self.lanes)) < len(self.lanes):
+            raise BadInput(f"the lanes of a learned fusion are one name or more, each once, not {described_value(self.lanes)}")
+        for name in ("scores", "ranks"):
+            if len(getattr(self, name)) != len(self.lanes):
+                raise BadInput(f"a learned fusion has as many {name} as lanes, {len(self.lanes)}, not {len(getattr(self, name))}")
+        for weight in (*self.scores, *self.ranks, self.bias):
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise BadInput(f"the weights of a learned fusion are finite numbers, not {described_value(weight)}")
+        require_count(self.pool, 1, "pool", "it is how many hits of each lane are looked at")
+        require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
+
     def as_json(self) -> dict[str, Json]:
         """The same as JSON values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -42,6 +58,7 @@ class LearnedFusion:
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
         """What `as_json` gave; raises BadInput for anything else."""
+        require(values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it")
         given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         try:
             return LearnedFusion(**given)
@@ -55,6 +72,8 @@ def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     A lane's score is moved to 0..1 by its range, its rank is 61 / (60 + rank); both are 0 for a document that it did not find. What no lane
     has among its first `pool` is not ranked. Raises BadInput where a lane that was learnt is not given.
     """
+    require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
+    _check_named(lanes)
     if missing := [name for name in fusion.lanes if name not in lanes]:
         raise BadInput(f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(lanes)}")
     stages = [lanes[name] for name in fusion.lanes]
@@ -70,27 +89,49 @@ def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
 
 
 def learn_fusion(
-    lanes: Mapping[str, Stage], queries: Iterable[Query], relevant: Mapping[str, Iterable[str]], *, pool: int = POOL, l2: float = L2
+    lanes: Mapping[str, Stage],
+    queries: Iterable[Query],
+    relevant: Mapping[str, Iterable[str] | Mapping[str, int]],
+    *,
+    pool: int = POOL,
+    l2: float = L2,
 ) -> LearnedFusion:
     """Learn from some queries and what is relevant to each how much the lanes count, by a logistic regression over their features.
 
-    Each document among the first `pool` of any lane is an example, relevant or not. Raises BadInput without a lane, without a query, or
-    where no lane finds anything that is relevant.
+    `relevant` has for the id of a query the ids of documents, or their grades, of which one above 0 is relevant. Each document among the
+    first `pool` of any lane is an example, relevant or not. Raises BadInput without a lane, without a query, or where no lane finds
+    anything that is relevant.
     """
     require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
+    _check_named(lanes)
+    require(relevant, Mapping, "relevant has the ids of documents for the id of each query")
     queries = tuple(queries)
+    for query in queries:
+        require(query, Query, "a fusion is learnt from queries with ids, as in [Query('who?', 'q1')]")
     if not lanes or not queries:
         raise BadInput("a fusion is learnt from one lane or more, and from queries whose answers are known")
     tables, answers = list[_Floats](), list[_Floats]()
     for query in queries:
         ids, features = pooled([lane.search(query) for lane in lanes.values()], pool)
-        right = set(relevant.get(query.id, ()))
+        right = _right(relevant.get(query.id, ()), query)
         tables.append(features)
         answers.append(np.array([id in right for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(answers), l2)
     rounded = tuple(round(float(weight), 6) for weight in weights)  # so that what is on file is what was used
     middle = len(lanes)
     return LearnedFusion(tuple(lanes), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries))
+
+
+def _check_named(lanes: object) -> None:
+    require(lanes, Mapping, 'lanes are stages by their names, as in {"words": bm25(documents)}')
+    for stage in lanes.values():  # type: ignore[attr-defined]
+        require(stage, Stage, "a lane is a stage")
+
+
+def _right(relevant: object, query: Query) -> set[str]:
+    if isinstance(relevant, str) or not isinstance(relevant, Iterable):
+        raise BadInput(f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {described_value(relevant)}")
+    return {id for id, grade in relevant.items() if grade > 0} if isinstance(relevant, Mapping) else set(relevant)
 
 
 def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
@@ -110,17 +151,19 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     """The weights and the bias under which answers of 0 and 1 are likeliest, by Newton's method.
 
     Maximised is the log likelihood less l2 / 2 times the squared weights, each counted in standard deviations of its feature; the bias is
-    free. It has one maximum, so nothing is left to chance. Raises BadInput for shapes that do not fit, for answers that are all alike, and
-    for an l2 that is not above 0.
+    free. It has one maximum, so nothing is left to chance. Raises BadInput for shapes that do not fit, for answers that are all alike,
+    for features too large to be told apart, and for an l2 that is no number above 0.
     """
+    require_amount(l2, "l2", some=True)  # without it separable examples have no best weights
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
         raise BadInput(f"features must be finite numbers of shape (examples, features), not {table.shape} for {right.shape} answers")
     if not len(right) or right.min() != 0 or right.max() != 1:
         raise BadInput("to learn takes examples that are right and examples that are not")
-    if not l2 > 0:
-        raise BadInput(f"l2 must be above 0, not {l2}: without it separable examples have no best weights")
-    middle, spread = table.mean(axis=0), table.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle, spread = table.mean(axis=0), table.std(axis=0)
+    if not np.isfinite([middle, spread]).all():
+        raise BadInput(f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first")
     spread[spread < 1e-12] = 1.0  # a feature that is the same everywhere says nothing: its weight stays 0
     design = np.hstack([(table - middle) / spread, np.ones((len(table), 1))])
     shrunk = np.full(design.shape[1], l2)

@@ -27,17 +27,17 @@ _COMMON = frozenset(
 
 def telling_words(text: str) -> list[str]:
     """The telling words of a text, lower-cased, lightly stemmed."""
-    return [light_stem(word) for word in _WORD.findall(text.lower()) if word not in _COMMON]
+    return [light_stem(word) for word in _WORD.findall(composed(text).lower()) if word not in _COMMON]
 
 
 def searched_words(text: str) -> list[str]:
-    """The words of a text in their order, in small letters, without English stop words and single letters: what bm25s makes of it."""
-    return [word for word in _SEARCHED.findall(text.lower()) if word not in STOP_WORDS]
+    """The words of a text in their order, in small letters, without English stop words and single letters: bm25s's of the composed text."""
+    return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]
 
 
 def folded_words(text: str) -> list[str]:
     """The words of a text as they are compared: folded, underscores as spaces."""
-    return _WORD.findall(text.casefold().replace("_", " "))
+    return _WORD.findall(composed(text).casefold().replace("_", " "))
 
 
 def composed(text: str) -> str:
@@ -56,9 +56,11 @@ def standing_words(text: str) -> tuple[str, ...]:
 
 
 def stands_in(value: str, text: str) -> bool:
-    """Whether a value stands in a text, word for word, side by side and in order; one without words stands in a text that is the same."""
+    """Whether a value stands in a text, word for word, side by side and in order; one of signs alone in a text that is the same."""
     words = standing_words(value)
-    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} " if words else bool(value.strip()) and value.strip() == text.strip()
+    if not words:
+        return bool(value.strip()) and value.strip() == text.strip()
+    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} "
 
 
 def plain_answer(answer: str) -> str:

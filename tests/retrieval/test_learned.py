@@ -69,8 +69,10 @@ def test_what_can_be_told_apart_by_one_number_has_finite_weights_and_a_feature_t
         ([1.0, 2.0], [0, 1], 1.0, r"of shape \(examples, features\)"),
         ([[1.0], [2.0]], [0, 1, 1], 1.0, "for .3,. answers"),
         ([[math.nan], [2.0]], [0, 1], 1.0, "finite"),
-        ([[1.0], [2.0]], [0, 1], 0.0, "l2 must be above 0"),
-        ([[1.0], [2.0]], [0, 1], math.nan, "l2 must be above 0"),
+        ([[1.0], [2.0]], [0, 1], 0.0, "l2 must be a number, more than 0"),
+        ([[1.0], [2.0]], [0, 1], math.nan, "l2 must be a number, more than 0"),
+        ([[1.0], [2.0]], [0, 1], math.inf, "l2 must be a number, more than 0"),
+        ([[1e300], [-1e300]], [0, 1], 1.0, "too large to learn from"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_refused(features, answers, l2, said):
@@ -131,3 +133,50 @@ def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_ref
         learn_fusion(LANES, QUERIES, GOLD, pool=0)
     with pytest.raises(BadInput, match="this is no learned fusion"):
         LearnedFusion.of_json({"weights": [1]})
+
+
+def test_a_graded_answer_counts_from_a_grade_above_0():
+    graded = {id: {right: 2, "d19" if right != "d19" else "d18": 0} for id, (right,) in ((id, tuple(right)) for id, right in GOLD.items())}
+    assert learn_fusion(LANES, QUERIES, graded) == learn_fusion(LANES, QUERIES, GOLD)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "queries", "relevant", "said"),
+    [
+        ([LANES["right"]], QUERIES, GOLD, "lanes are stages by their names"),
+        ({"right": print}, QUERIES, GOLD, "a lane is a stage"),
+        (LANES, ["query 1"], GOLD, "queries with ids"),
+        (LANES, QUERIES, [GOLD], "relevant has the ids"),
+        (LANES, QUERIES, {"q0": "d01"}, "ids in a set or a list, or grades by id, not a str"),
+        (LANES, QUERIES, {"q0": 3}, "ids in a set or a list, or grades by id, not 3"),
+    ],
+)
+def test_what_is_no_lane_query_or_answer_is_told(lanes, queries, relevant, said):
+    with pytest.raises(BadInput, match=said):
+        learn_fusion(lanes, queries, relevant)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "said"),
+    [
+        ("scores", [math.nan, 1.0], "finite numbers, not nan"),
+        ("ranks", [1.0, "2"], "finite numbers, not a str"),
+        ("bias", math.inf, "finite numbers, not inf"),
+        ("scores", [1.0], "as many scores as lanes, 2, not 1"),
+        ("lanes", ["right", "right"], "each once"),
+        ("lanes", [], "one name or more"),
+        ("lanes", "right", "in a tuple"),
+        ("pool", 0, "pool must be 1 or more"),
+        ("queries", 0, "queries must be 1 or more"),
+    ],
+)
+def test_a_file_that_holds_no_fusion_is_refused(part, value, said):
+    whole = LearnedFusion(("right", "noise"), (2.0, -1.0), (0.5, 3.0), -1.0, 4, 1).as_json()
+    assert LearnedFusion.of_json(whole).lanes == ("right", "noise")
+    with pytest.raises(BadInput, match=said):
+        LearnedFusion.of_json({**whole, part: value})
+    for none in ([1], None, "fusion"):
+        with pytest.raises(BadInput, match="read from an object"):
+            LearnedFusion.of_json(none)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="what learn_fusion"):
+        learned(LANES, whole)  # type: ignore[arg-type]

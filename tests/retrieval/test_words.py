@@ -3,6 +3,7 @@ import math
 import re
 import sqlite3
 import threading
+import unicodedata
 import warnings
 
 import pytest
@@ -49,6 +50,16 @@ def scores(stage: Stage, query: str) -> dict[str, float]:
 def test_a_word_finds_the_document_that_holds_it(lane):
     assert lane(DOCUMENTS).search("Where is the AGENT?").ids == ["build"]
     assert repr(lane(DOCUMENTS) % 3) == f"<{lane.__name__} % 3>"
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_accents_may_be_signs_of_their_own_in_the_query_or_the_document(lane):
+    as_one, as_two = (unicodedata.normalize(form, "Café Señor") for form in ("NFC", "NFD"))
+    assert as_one != as_two
+    for written in (as_one, as_two):
+        documents = [Document("there", f"The {written} opened."), Document("other", "The cafe of a senator.")]
+        hits = {query: lane(documents).search(query).hits for query in (as_one, as_two)}
+        assert hits[as_one] == hits[as_two] and hits[as_one][0].id == "there"
 
 
 @pytest.mark.parametrize("lane", LANES)
