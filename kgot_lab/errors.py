@@ -51,7 +51,7 @@ class UnknownName(BadInput):
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
         near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
-        known = ("; " if any("," in each for each in self.known) else ", ").join(self.known)
+        known = ("; " if any("," in each for each in self.known) else ", ").join(self.known) or "none"
         super().__init__(f"unknown {what} {shortly(name)}" + (f"; did you mean {near[0]!r}?" if near else ".") + f" Known: {known}")
 
 

@@ -121,6 +121,8 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
 
 def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
     """The steps, with what lies between two of them where only a chain of feeds_into joins them."""
+    if not set(_FEEDS) & set(index.graph.type_names):
+        return tuple(steps)
     room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
         path = trace_path(index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, require_amount
+from kgot_lab.errors import BadInput, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of, rows_named
 from kgot_lab.methods.printed import NodesFound
@@ -36,15 +36,14 @@ def edge_type_boost(
     rows = rows_named(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", some=True)
-    if boost_types and not isinstance(boost_types, str) and graph.type_names and not set(boost_types) & set(graph.type_names):
-        raise UnknownName("edge type", min(boost_types), graph.type_names)
+    absent = index.absent_types(boost_types)
     boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     nodes = index.hits(order.tolist(), boosts[order].tolist(), index.told(first[order].tolist()))
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
-    if boost_types and (absent := sorted(set(boost_types) - set(graph.type_names))):
+    if absent:
         why.append(f"no edge of the graph has the type {', '.join(absent)}")
     if not nodes:
         why.append("no seeds were given" if not len(rows) else "no such edge joins a seed with another node")

@@ -9,10 +9,11 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import UnknownName, require_count
+from kgot_lab.errors import UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.index import GraphIndex, LevelEdges, Reals, index_of
+from kgot_lab.methods.node_texts import called
 from kgot_lab.methods.printed import MethodResult
 from kgot_lab.retrieval.neighbours import Places
 from kgot_lab.text.counted import counted
@@ -35,6 +36,7 @@ class Impacted(NamedTuple):
     """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest chain comes by."""
 
     id: str
+    name: str
     depth: int
     distance_risk: float
     risk: float
@@ -53,8 +55,9 @@ class Impact(MethodResult):
     critical_risk: float
     edge_types: tuple[str, ...]
     why: tuple[str, ...]
+    name: str  # of the node itself
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "depth", "distance risk", "risk", "via", "from")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "depth", "distance risk", "risk", "via", "from")
 
     @property
     def ids(self) -> list[str]:
@@ -99,15 +102,20 @@ def impact_analysis(
     what depends on the node, whichever way that arrow points, backward to what it depends on, and other types are not followed.
     The critical path is the chain from the node to a leaf of the walk, a node from which it found nothing further, with the
     greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has it, it would end after one edge: without weights
-    no factor is above 1.) Raises UnknownName, and BadInput for a depth or for a weight that is not above 0.
+    no factor is above 1.) Raises UnknownName, also for another weight than the usual one that no edge has, and BadInput for a depth or for
+    a weight that is not above 0.
     """
+    require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
     for name, value, known in (("direction", direction, tuple(_ARROWS)), ("way to follow edges", follow, ("arrows", "dependants"))):
         if value not in known:
             raise UnknownName(name, str(value), known)
     require_count(max_depth, 1, "max_depth")
     index = index_of(graph)
     worth = _followed(index, direction, follow)
-    walk = _Walk(index, index.row(node), worth, max_depth, index.weights(weight) if weight else None)
+    weights = index.weights(weight) if weight else None
+    if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
+        raise UnknownName("property of edges", str(weight), {name for known in graph.edge_properties for name in known})
+    walk = _Walk(index, index.row(node), worth, max_depth, weights)
     why = [_told(index, direction, follow, worth)]
     if not walk.found.size:
         why.append(f"no such edge touches {node}")
@@ -116,7 +124,8 @@ def impact_analysis(
         why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}")
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
     risk = float(walk.products[chain[-1]]) if path else 0.0
-    return Impact(node, direction, walk.impacted(), path, risk, walk.edge_types(), tuple(why))
+    name = called(node, graph.node_properties[walk.root])
+    return Impact(node, direction, walk.impacted(), path, risk, walk.edge_types(), tuple(why), name)
 
 
 class _Walk:
@@ -179,12 +188,12 @@ class _Walk:
     def impacted(self) -> tuple[Impacted, ...]:
         """The nodes reached, as they are told."""
         graph, rows = self.index.graph, self.found
-        ids, names = graph.ids, graph.type_names
+        ids, types, known = graph.ids, graph.type_names, graph.node_properties
+        reached = [ids[row] for row in rows.tolist()]
+        names = (called(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
         columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
         via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
-        return tuple(
-            map(Impacted, map(ids.__getitem__, rows.tolist()), *columns, map(names.__getitem__, via), map(ids.__getitem__, parents))
-        )
+        return tuple(map(Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)))
 
     def edge_types(self) -> tuple[str, ...]:
         return tuple(sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist()))

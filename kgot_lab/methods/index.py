@@ -141,6 +141,15 @@ class GraphIndex(NodeTexts):
                 worth[code] = along * wanted[name], against * wanted[name]
         return worth.ravel()
 
+    def absent_types(self, types: Iterable[str] | None) -> list[str]:
+        """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them, BadInput for one text."""
+        if isinstance(types, str):
+            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
+        wanted, known = set(types or ()), set(self.graph.type_names)
+        if wanted and known and not wanted & known:
+            raise UnknownName("edge type", min(wanted), known)
+        return sorted(wanted - known)
+
     def told(self, places: Sequence[int]) -> list[str]:
         """Some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names

@@ -22,6 +22,11 @@ from kgot_lab.text.words import telling_words
 from kgot_lab.types import Document, Json, full_text
 
 
+def called(id: str, properties: Mapping[str, object]) -> str:
+    """What a node is called: its name or title, or else its id."""
+    return str(properties.get("name") or properties.get("title") or id)
+
+
 class NodeTexts:
     """The texts of the nodes of a graph, by row, and the searches over them."""
 
@@ -33,9 +38,7 @@ class NodeTexts:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """What each node is called: its name or title, or else its id."""
-        return tuple(
-            str(known.get("name") or known.get("title") or id) for id, known in zip(self.graph.ids, self.graph.node_properties, strict=True)
-        )
+        return tuple(map(called, self.graph.ids, self.graph.node_properties))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:

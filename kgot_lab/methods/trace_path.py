@@ -64,11 +64,12 @@ def trace_path(
     """A shortest path of at most `max_depth` edges, by a search from both ends at once; edges are walked both ways unless `directed`.
 
     Of parallel edges the path names the first that goes forward, else the first. With `types`, only these are walked.
-    Raises UnknownName for a node that is not there, with near ids, and BadInput.
+    Raises UnknownName for a node that is not there, with near ids, or where no edge has such a type, and BadInput.
     """
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
     index = index_of(graph)
     start, end = index.row(node_a), index.row(node_b)
+    absent = index.absent_types(types)
     out = index.ways_of(types, against=0.0 if directed else 1.0)
     back = out.reshape(-1, 2)[:, ::-1].ravel()  # the same edges from their other ends
     sides = (_Side(index, start, out), _Side(index, end, back))
@@ -80,7 +81,8 @@ def trace_path(
         met = here.advance(there)
         meeting = met if met is not None else -1
     if meeting < 0:
-        return PathFound(node_a, node_b, False, (), "", (_why_not(sides, max_depth, types, directed),))
+        told = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
+        return PathFound(node_a, node_b, False, (), "", (_why_not(sides, max_depth, types, directed), *told))
     found = [*reversed(sides[0].back_from(meeting)), *(index.turned(place) for place in sides[1].back_from(meeting))]
     places = [index.first_along(place, out) for place in found]
     steps = tuple(_step(index, place) for place in places)

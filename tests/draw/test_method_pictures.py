@@ -107,6 +107,17 @@ def test_an_impact_has_a_dot_for_each_node_on_the_ring_of_its_depth():
     assert {row["id"]: row["from"] for row in rows(drawn)}["short lifetime"] == "stale answers"
 
 
+def test_an_impact_calls_nodes_by_their_names_and_those_without_one_by_their_ids():
+    nodes = [Node("n1", {"Tool"}, {"name": "Prompt cache"}), Node("n2", {"Tool"}, {"title": "Costs of input"}), Node("tool:n_3", {"Tool"})]
+    made = PropertyGraph.of(nodes, [Edge("n1", "reduces", "n2"), Edge("n2", "requires", "tool:n_3")])
+    impact = impact_analysis(made, "n1", direction="forward")
+    drawn = impact_picture(impact)
+    assert [(each.id, each.name) for each in impact.nodes] == [("n2", "Costs of input"), ("tool:n_3", "tool:n_3")]
+    assert {"Prompt cache", "Costs of input", "n 3"} <= set(texts(drawn.svg))
+    assert "Riskiest chain: Prompt cache → Costs of input" in drawn.alt
+    assert [row["name"] for row in rows(drawn)] == ["Costs of input", "tool:n_3"]
+
+
 def test_the_riskiest_chain_is_marked_and_told_in_words():
     impact = impact_analysis(tiny(), "prompt cache", direction="forward", follow="dependants")
     svg = impact_picture(impact).svg

@@ -117,6 +117,8 @@ def test_typed_facts_name_the_relation_of_a_link():
 def test_a_run_without_an_answer_is_refused():
     with pytest.raises(BadInput, match="finished run"):
         certificate_of_run([Started(question=WHERE)])
+    with pytest.raises(BadInput, match="finished run"):
+        certificate_of_run(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -260,6 +260,8 @@ def test_graphs_that_cannot_be_put_together_are_refused(make, said):
         (lambda: RetrievalConfig(limit=0), "limit must be 1 or more"),
         (lambda: RetrievalConfig(expand_depth=-1), "expand_depth"),
         (lambda: RetrievalConfig(boost_types="requires"), "list of edge types"),
+        (lambda: RetrievalConfig(boost_types=5), "list of edge types"),
+        (lambda: RetrievalConfig(methods=5), "methods are a list"),
         (lambda: RetrievalConfig(dimension_filters={"cost": 1}), "are a pair \\(low, high\\)"),
         (lambda: RetrievalConfig(goal_mappings={"debug": ["requires"]}), "is a GoalMapping"),
         (lambda: GoalMapping(()), "would change nothing"),

@@ -230,6 +230,23 @@ def test_types_may_count_unlike_and_a_weight_of_0_is_refused():
             edge_type_boost(graph, ["a"], {"enables": weight})
 
 
+def test_a_path_over_types_that_no_edge_has_is_refused_and_one_over_some_says_which_are_not_there():
+    graph = PropertyGraph.from_triples([("a", "enables", "b"), ("b", "requires", "c")])
+    with pytest.raises(UnknownName, match="did you mean 'enables'"):
+        trace_path(graph, "a", "b", types=["enable"])
+    assert trace_path(graph, "a", "c", types=["enables", "likes"]).why[1] == "no edge of the graph has the type likes"
+    assert trace_path(graph, "a", "b", types=["enables", "likes"]).found
+
+
+def test_an_impact_by_a_weight_that_no_edge_has_is_refused_unless_it_is_the_usual_one():
+    graph = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "enables", "b", {"strength": 0.5})])
+    assert impact_analysis(graph, "a").nodes[0].risk == 2 * impact_analysis(graph, "a", weight="strength").nodes[0].risk
+    with pytest.raises(UnknownName, match="did you mean 'strength'"):
+        impact_analysis(graph, "a", weight="strengh")
+    with pytest.raises(BadInput, match="name of a property of edges"):
+        impact_analysis(graph, "a", weight=5)  # type: ignore[arg-type]
+
+
 def test_a_boost_over_types_that_no_edge_has_is_refused_and_says_which_there_are():
     graph = PropertyGraph.from_triples([("a", "enables", "b")])
     with pytest.raises(UnknownName, match="did you mean 'enables'"):

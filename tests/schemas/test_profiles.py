@@ -79,6 +79,14 @@ def test_the_fallback_takes_the_table_whose_ids_the_edges_name(file):
     assert read.graph.node("10").properties == {"name": "On A", "year": 1999}
 
 
+def test_the_fallback_takes_a_primary_key_of_any_name(file):
+    made(file, ["part(part_no TEXT PRIMARY KEY, label)", "uses(source, target)"], [("x7", "Axle"), ("y9", "Hub")], [("x7", "y9")])
+    read = read_foreign(file)
+    assert read.profile.id == "part_no" and read.graph.node("x7").properties == {"name": "Axle"}
+    with pytest.raises(BadInput, match="path of an SQLite file"):
+        read_foreign(None)  # type: ignore[arg-type]
+
+
 def test_the_fallback_finds_edges_that_name_their_ends(file):
     made(file, ["city(code, name)", "road(start, end, kind)"], [(1, "Bonn"), (2, "Ulm")], [("Bonn", "Ulm", "leads_to")])
     read = read_foreign(file)

@@ -42,17 +42,18 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
         for radius in radii[1:]
     ]  # fmt: skip
     lines = [_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical) for id, node in drawn.items()]
-    dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), impact.node)]
+    dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), _bare(impact.node, impact.name))]
     for id, node in drawn.items():
         radius, leads_on = 4 + 8 * node.risk / most, id in parents
         dots.append(_dot(node, points[id], None if leads_on else angles[id], radius, marked=id in impact.critical_path))
-        ends += _beside(points[id], id) if leads_on else [points[id], _outwards(points[id], angles[id], radius, id)]
+        told = _bare(id, node.name)
+        ends += _beside(points[id], told) if leads_on else [points[id], _outwards(points[id], angles[id], radius, told)]
     left, top, right, bottom = (f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1)))
     foot = _foot(impact, drawn)
     width, height = max(right - left, _LETTER * len(foot)) + 2 * _EDGE, bottom - top + 2 * _EDGE + 30
     moved = f"translate({(width - left - right) / 2:.1f} {_EDGE - top:.1f})"
     return drawing(
-        _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact.node), transform=moved),
+        _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
         element("text", foot, x=_EDGE, y=height - 12, font_size=12.0, fill=FAINT_INK), sheets=[_sheet(impact)],
     )  # fmt: skip
 
@@ -102,20 +103,20 @@ def _at(radius: float, angle: float) -> _Point:
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def _outwards(point: _Point, angle: float, radius: float, id: str) -> _Point:
+def _outwards(point: _Point, angle: float, radius: float, told: str) -> _Point:
     """Where the caption of a node ends that is written outwards."""
-    across, down = _at(radius + 5 + _LETTER * len(_caption(id)), angle)
+    across, down = _at(radius + 5 + _LETTER * len(_caption(told)), angle)
     return point[0] + across, point[1] + down
 
 
-def _beside(point: _Point, id: str) -> list[_Point]:
+def _beside(point: _Point, told: str) -> list[_Point]:
     """The ends of a caption below a node."""
-    half = _LETTER * len(_caption(id)) / 2
+    half = _LETTER * len(_caption(told)) / 2
     return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
 
 
-def _caption(id: str) -> str:
-    return shortened(_bare(id), _LONGEST)
+def _caption(told: str) -> str:
+    return shortened(told, _LONGEST)
 
 
 def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
@@ -133,7 +134,7 @@ def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, *, m
     if angle is not None:
         x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
     caption = element(
-        "text", _caption(node.id), x=f"{x0:.1f}", y=f"{y0:.1f}", font_size=12.0, fill="#111111", text_anchor=anchor,
+        "text", _caption(_bare(node.id, node.name)), x=f"{x0:.1f}", y=f"{y0:.1f}", font_size=12.0, fill="#111111", text_anchor=anchor,
         font_weight="bold" if marked else None, stroke="#fff", stroke_width=4, paint_order="stroke",
     )  # fmt: skip
     turn = 0.0 if angle is None else math.degrees(angle) + 180 * left
@@ -144,15 +145,15 @@ def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, *, m
     )  # fmt: skip
 
 
-def _centre(id: str) -> Markup:
-    caption = element("text", _caption(id), x=0, y=30, font_size=15.0, fill=STRONG_INK,
+def _centre(impact: Impact) -> Markup:
+    caption = element("text", _caption(_bare(impact.node, impact.name)), x=0, y=30, font_size=15.0, fill=STRONG_INK,
                       text_anchor="middle", font_weight="bold", stroke="#fff", stroke_width=4, paint_order="stroke")  # fmt: skip
-    return element("g", element("title", id), element("circle", cx=0, cy=0, r=13, fill="#0072B2"), caption)
+    return element("g", element("title", impact.node), element("circle", cx=0, cy=0, r=13, fill="#0072B2"), caption)
 
 
-def _bare(id: str) -> str:
-    """An id as a caption: without the type before its colon, and with spaces."""
-    return (id.partition(":")[2] or id).replace("_", " ")
+def _bare(id: str, name: str) -> str:
+    """What a node is called, or its id without the type before its colon and with spaces."""
+    return name if name != id else (id.partition(":")[2] or id).replace("_", " ")
 
 
 def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
@@ -166,14 +167,16 @@ def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
 
 def _alt(impact: Impact) -> str:
     """The picture in words."""
-    rings = [f"depth {depth}: {', '.join(_bare(node.id) for node in nodes[:8])}" for depth, nodes in impact.risk_by_depth.items()]
-    chain = f" Riskiest chain: {' → '.join(map(_bare, impact.critical_path))}." if impact.critical_path else ""
-    reached = f"A change of {_bare(impact.node)} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
+    told = {impact.node: _bare(impact.node, impact.name)} | {node.id: _bare(node.id, node.name) for node in impact.nodes}
+    rings = [f"depth {depth}: {', '.join(told[node.id] for node in nodes[:8])}" for depth, nodes in impact.risk_by_depth.items()]
+    chain = f" Riskiest chain: {' → '.join(told[id] for id in impact.critical_path)}." if impact.critical_path else ""
+    reached = f"A change of {told[impact.node]} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
     return f"{reached} {'. '.join(rings)}.{chain}"
 
 
 def _sheet(impact: Impact) -> Sheet:
     rows = tuple(
-        (node.id, str(node.depth), f"{node.distance_risk:.2f}", f"{node.risk:.3g}", node.via, node.parent) for node in impact.nodes
+        (each.id, each.name, str(each.depth), f"{each.distance_risk:.2f}", f"{each.risk:.3g}", each.via, each.parent)
+        for each in impact.nodes
     )
     return Sheet(Impact.COLUMNS, rows, len(rows), f"Impact of {impact.node}")

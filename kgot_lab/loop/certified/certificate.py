@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from kgot_lab.errors import require
 from kgot_lab.loop.certified.material import RunMaterial
 from kgot_lab.loop.certified.needs import RunFact, needs_of_run
 from kgot_lab.loop.events import Answered, Event
@@ -29,6 +30,7 @@ def certificate_of_run(
     A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands in no sentence never passes.
     Raises BadInput for a run without an answer.
     """
+    require(run, (Trace, Iterable), "what is certified is a finished run, as load_run(path) gives it, or its events")
     needs = needs_of_run(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
     with closing(SQLiteClaims()) as storage:
         claims = Claims(storage)

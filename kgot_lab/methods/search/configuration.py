@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
+from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount, require_count
 from kgot_lab.methods.dimension_filter import Filters, bounds_of
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.text.stems import stem
@@ -61,7 +61,7 @@ class RetrievalConfig:
     intent_threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        if isinstance(self.methods, str) or not self.methods:
+        if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
             raise BadInput(f"methods are a list of {' and '.join(_LANES)}, not {self.methods!r}")
         for method in self.methods:
             if method not in _LANES:
@@ -70,8 +70,8 @@ class RetrievalConfig:
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")
-        if isinstance(self.boost_types, str):
-            raise BadInput(f"boost_types is a list of edge types, such as [{self.boost_types!r}], not a text")
+        if isinstance(self.boost_types, str) or not isinstance(self.boost_types, Collection | None):
+            raise BadInput(f"boost_types are a list of edge types, such as ['requires'], not {described_value(self.boost_types)}")
         if self.dimension_filters:
             bounds_of(self.dimension_filters)
         require(self.goal_mappings, Mapping, "goal_mappings are a dictionary of GoalMapping by the word of a goal")

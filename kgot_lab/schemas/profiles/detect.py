@@ -76,7 +76,8 @@ def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
         rest = [each for each in of_edges if each not in (source, target)]
         for nodes, of_nodes in tables.items():
             called = first_named(_NAMES, of_nodes)
-            ids = dict.fromkeys(filter(None, (*(first_named([each], of_nodes) for each in _IDS), called)))
+            usual = (first_named([each], of_nodes) for each in _IDS)
+            ids = dict.fromkeys(filter(None, (*usual, _own_key(connection, nodes), called)))
             for id in ids if nodes != edges else ():
                 profile = Profile(
                     HEURISTIC, nodes, id, called, edges, source, target, first_named(_RELATIONS, rest),
@@ -84,6 +85,12 @@ def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
                     properties=first_named(PROPERTIES, of_nodes), edge_properties=first_named(PROPERTIES, rest),
                 )  # fmt: skip
                 yield Tried(profile, _share(connection, profile))
+
+
+def _own_key(connection: sqlite3.Connection, table: str) -> str:
+    """The column that is the primary key of a table, whatever it is called; "" where there is none, or several are it together."""
+    keys = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted_name(table)})") if row[5]]
+    return str(keys[0]) if len(keys) == 1 else ""
 
 
 def _share(connection: sqlite3.Connection, profile: Profile) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.copies import private_copy
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.schemas.profiles.columns import table_columns
 from kgot_lab.schemas.profiles.detect import profile_of
@@ -58,6 +58,7 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
     Raises BadInput for what is no SQLite file and, listing what was probed, for one without a graph; UnknownName for a profile that
     there is not; StoreUnavailable for a file that cannot be copied.
     """
+    require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
     with private_copy(path) as copied:
         try:
