@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from kgot_lab.draw.drawing import Drawing, drawing
@@ -43,10 +43,14 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
     ]  # fmt: skip
     lines = [_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical) for id, node in drawn.items()]
     dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), _bare(impact.node, impact.name))]
+    captions = [_beneath((0.0, 0.0), 30.0, _bare(impact.node, impact.name))]
     for id, node in drawn.items():
-        radius, leads_on = 4 + 8 * node.risk / most, id in parents
-        dots.append(_dot(node, points[id], None if leads_on else angles[id], radius, marked=id in impact.critical_path))
-        told = _bare(id, node.name)
+        radius, leads_on, told = 4 + 8 * node.risk / most, id in parents, _bare(id, node.name)
+        down = radius + 13
+        if leads_on:  # above the node where another caption is in the way below
+            down = next((each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions)), down)
+            captions.append(_beneath(points[id], down, told))
+        dots.append(_dot(node, points[id], None if leads_on else angles[id], radius, down, marked=id in impact.critical_path))
         ends += _beside(points[id], told) if leads_on else [points[id], _outwards(points[id], angles[id], radius, told)]
     left, top, right, bottom = (f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1)))
     foot = _foot(impact, drawn)
@@ -109,6 +113,17 @@ def _outwards(point: _Point, angle: float, radius: float, told: str) -> _Point:
     return point[0] + across, point[1] + down
 
 
+def _beneath(point: _Point, down: float, told: str) -> tuple[float, float, float, float]:
+    """Where a caption stands that is written across, so far below a point: left, top, right, bottom."""
+    half = _LETTER * len(_caption(told)) / 2
+    return point[0] - half, point[1] + down - 11, point[0] + half, point[1] + down + 3
+
+
+def _free(place: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]) -> bool:
+    left, top, right, bottom = place
+    return not any(left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in taken)
+
+
 def _beside(point: _Point, told: str) -> list[_Point]:
     """The ends of a caption below a node."""
     half = _LETTER * len(_caption(told)) / 2
@@ -125,12 +140,12 @@ def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
     return element("g", element("title", via), element("path", d=path, stroke=colour, stroke_width=wide, fill="none"))
 
 
-def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, *, marked: bool) -> Markup:
-    """A node; its caption is written outwards at an angle and never upside down, or below it where lines go on from it."""
+def _dot(node: Impacted, point: _Point, angle: float | None, radius: float, down: float, *, marked: bool) -> Markup:
+    """A node; its caption is written outwards at an angle and never upside down, or across where lines go on from it, so far below."""
     x, y = point
     rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
     left = angle is not None and math.cos(angle) < 0
-    x0, y0, anchor = 0.0, radius + 13, "middle"
+    x0, y0, anchor = 0.0, down, "middle"
     if angle is not None:
         x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
     caption = element(
