@@ -21,6 +21,7 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.loop.walk import think
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.text.words import stands_in
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Document, Edge, Node
 
@@ -81,6 +82,24 @@ def test_a_link_that_no_sentence_makes_is_missing():
 def test_an_answer_that_no_sentence_holds_never_passes(answer):
     certificate = certificate_of_run(told_run(answer, [LANE, MARSH], [LANE, MARSH]))
     assert "missing" in states(certificate) and certificate.ruling == "withheld"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "stands"),
+    [
+        ("New York", "He lives in new york, USA.", True),
+        ("York New", "He lives in New York.", False),
+        ("art", "the party", False),
+        ("東京", "田中は東京に住んでいる。", True),
+        ("서울", "그는 서울에서 산다", True),
+        ("Jose\u0301", "José left", True),
+        ("†", "†", True),
+        ("†", "† 1815", False),
+        ("", "anything", False),
+    ],
+)
+def test_a_value_stands_in_a_text_word_for_word_in_any_script(value, text, stands):
+    assert stands_in(value, text) == stands
 
 
 def test_a_guess_never_passes_even_where_a_sentence_holds_it():
