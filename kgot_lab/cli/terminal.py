@@ -326,7 +326,7 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all that it rests on.
     """
     from kgot_lab.loop.again.replay import started
-    from kgot_lab.loop.certified.certificate import as_told
+    from kgot_lab.loop.certified.certificate import told_as_certified
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.memory.claims.certificate import certificate_parts
@@ -335,7 +335,7 @@ def show_end(
     certified = None if certificate is None else certificate_parts(started(events).question, given.text, certificate)
     final = given
     if certificate is not None:
-        (final,) = (event for event in as_told([given], certificate) if isinstance(event, Answered))
+        (final,) = (event for event in told_as_certified([given], certificate) if isinstance(event, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     found = {document.id: document for event in events if isinstance(event, ToolReturned) for document in event.sources}
@@ -410,11 +410,11 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as that lets it be told."""
     if html is None:
         return
-    from kgot_lab.loop.certified.certificate import as_told
+    from kgot_lab.loop.certified.certificate import told_as_certified
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 
     if (parted := parted_at(events)) is not None:
         say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
     shown = up_to_parting(events)
-    say(f"page: {html_of(shown if certificate is None else as_told(shown, certificate)).save(html)}")
+    say(f"page: {html_of(shown if certificate is None else told_as_certified(shown, certificate)).save(html)}")

@@ -13,7 +13,7 @@ from kgot_lab.errors import UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.methods.index import GraphIndex, LevelEdges, Reals, index_of
-from kgot_lab.methods.node_texts import called
+from kgot_lab.methods.node_texts import node_name
 from kgot_lab.methods.printed import MethodResult
 from kgot_lab.retrieval.neighbours import Places
 from kgot_lab.text.counted import counted
@@ -124,7 +124,7 @@ def impact_analysis(
         why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}")
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
     risk = float(walk.products[chain[-1]]) if path else 0.0
-    name = called(node, graph.node_properties[walk.root])
+    name = node_name(node, graph.node_properties[walk.root])
     return Impact(node, direction, walk.impacted(), path, risk, walk.edge_types(), tuple(why), name)
 
 
@@ -190,7 +190,7 @@ class _Walk:
         graph, rows = self.index.graph, self.found
         ids, types, known = graph.ids, graph.type_names, graph.node_properties
         reached = [ids[row] for row in rows.tolist()]
-        names = (called(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
+        names = (node_name(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
         columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
         via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
         return tuple(map(Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)))

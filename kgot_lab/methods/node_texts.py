@@ -22,7 +22,7 @@ from kgot_lab.text.words import telling_words
 from kgot_lab.types import Document, Json, full_text
 
 
-def called(id: str, properties: Mapping[str, object]) -> str:
+def node_name(id: str, properties: Mapping[str, object]) -> str:
     """What a node is called: its name or title, or else its id."""
     return str(properties.get("name") or properties.get("title") or id)
 
@@ -38,7 +38,7 @@ class NodeTexts:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """What each node is called: its name or title, or else its id."""
-        return tuple(map(called, self.graph.ids, self.graph.node_properties))
+        return tuple(map(node_name, self.graph.ids, self.graph.node_properties))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:

@@ -69,10 +69,10 @@ import os, sys
 sys.path.insert(0, sys.argv[2])
 from stores.test_log import InMemory, some_diffs
 store = InMemory(path=sys.argv[1])
-print(os.path.getsize(sys.argv[1]))
+print(os.path.getsize(sys.argv[1]), flush=True)
 for diff in some_diffs(int(sys.argv[3])):
     store.apply(diff)
-    print(os.path.getsize(sys.argv[1]))
+    print(os.path.getsize(sys.argv[1]), flush=True)
 os._exit(9)
 """
     tests = str(Path(__file__).parents[1])

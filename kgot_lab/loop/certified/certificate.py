@@ -41,7 +41,7 @@ def certificate_of_run(
         return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
 
 
-def as_told(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+def told_as_certified(events: Iterable[Event], certificate: Certificate) -> list[Event]:
     """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led to it stays as it was."""
     return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
 
