@@ -33,10 +33,10 @@ class Survival:
     store: str
     kills: int
     inside: int  # kills that landed between the beginning of a write and its acknowledgement
-    kept_whole: int  # of those, how often the write was there afterwards all the same
+    kept_whole: int  # of those, how often the write was there all the same when the store was opened next
     acknowledged: int
     lost: int  # acknowledged writes that were not there
-    invented: int  # writes that were there and never begun, or only half there
+    invented: int  # writes that were there and never begun by anyone, or only half there
     unopened: int
 
     @property
@@ -71,10 +71,9 @@ def _cypher(n: int) -> str:
     return f'MERGE (a {{id: "n{n}"}}) WITH a UNWIND [{ends}] AS name MERGE (b {{id: name}}) MERGE (a)-[r:next]->(b) SET r.n = {n}'
 
 
-def _child(kind: str, where: dict[str, str]) -> None:
-    """Write until killed, saying what was begun and what was done."""
+def _child(kind: str, where: dict[str, str], first: int) -> None:
+    """Write until killed, the first write having this number, saying what was begun and what was done."""
     with closing(open_store(kind, **where)) as store:
-        first = _held(store)[1] + 1
         store.read({"in_memory": "result = [1]", "cypher_embedded": "RETURN 1 AS n", "sparql_embedded": "ASK {}"}.get(kind, "SELECT 1"))
         for n in range(first, first + 10 * _WRITES):
             os.write(1, b"begin %d\n" % n)
@@ -82,22 +81,22 @@ def _child(kind: str, where: dict[str, str]) -> None:
             os.write(1, b"done %d\n" % n)
 
 
-def _held(store: Store) -> tuple[set[int], int]:
-    """The writes that are there whole, and the last of them; raises ValueError for a half one."""
+def _held(store: Store) -> set[int]:
+    """The writes that are there whole; raises ValueError for a half one."""
     facts: dict[int, int] = {}
     for edge in store.graph().edges:
         facts[edge.properties["n"]] = facts.get(edge.properties["n"], 0) + 1
     if half := {n: count for n, count in facts.items() if count != _FACTS}:
         raise ValueError(f"half a write: {half}")
-    return set(facts), max(facts, default=0)
+    return set(facts)
 
 
-def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random) -> tuple[set[int], set[int]]:
-    """Run a child and kill it; returns what it began and what it said was done."""
+def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random, first: int = 1) -> tuple[set[int], set[int]]:
+    """Run a child that writes from this number on, and kill it; returns what it began and what it said was done."""
     begun: set[int] = set()
     done: set[int] = set()
     stop = chance.randint(1, _WRITES)
-    with subprocess.Popen([sys.executable, "-m", __name__, kind, json.dumps(where)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-m", __name__, kind, json.dumps(where), str(first)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         for line in process.stdout:  # to its end: the child still says what it can before it dies
             word, n = line.split()
@@ -109,17 +108,23 @@ def kill_during_writes(kind: str, where: dict[str, str], chance: random.Random) 
 
 
 def survival(kind: str, where: dict[str, str], kills: int) -> Survival:
-    """Kill a writer of one store many times, each time going on with what it left."""
+    """Kill a writer of one store many times, each time going on with what it left.
+
+    A server may still finish what a dead client sent it, after the store was looked at: that write is found the next time, is not
+    invented, and has a number that no later writer takes.
+    """
     chance = random.Random(0)
     counts = dict.fromkeys(("inside", "kept_whole", "acknowledged", "lost", "invented", "unopened"), 0)
     known: set[int] = set()
+    ever_begun: set[int] = set()
     for _ in range(kills):
-        begun, done = kill_during_writes(kind, where, chance)
+        begun, done = kill_during_writes(kind, where, chance, max(ever_begun, default=0) + 1)
+        ever_begun |= begun
         counts["inside"] += bool(begun - done)
         counts["acknowledged"] += len(done)
         try:
             with closing(open_store(kind, **where)) as store:
-                held, _last = _held(store)
+                held = _held(store)
         except ValueError:
             counts["invented"] += 1
             continue
@@ -128,11 +133,11 @@ def survival(kind: str, where: dict[str, str], kills: int) -> Survival:
             counts["unopened"] += 1
             continue
         counts["lost"] += len((known | done) - held)
-        counts["invented"] += len(held - known - begun)
+        counts["invented"] += len(held - ever_begun)
         counts["kept_whole"] += bool((begun - done) & held)
         known = held
     return Survival(kind, kills, **counts)
 
 
 if __name__ == "__main__":
-    _child(sys.argv[1], json.loads(sys.argv[2]))
+    _child(sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]))
