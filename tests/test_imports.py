@@ -18,10 +18,11 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"sandbox"}, {"embedding"}, {"schemas"}],
     [{"schemas.dimensions"}, {"schemas.rules"}],
     [{"schemas.profiles"}],  # reading a file finds what two of the rules ask for
-    [{"documents"}, {"stores"}],
+    [{"documents"}, {"stores"}, {"extraction.facts"}],
+    [{"extraction.python"}, {"extraction.scripts"}, {"extraction.texts"}],
     [{"stores.cypher"}, {"stores.sparql"}, {"stores.sqlite"}, {"stores.postgres"}],
     [{"stores.files"}],
-    [{"retrieval"}, {"pairs"}],
+    [{"retrieval"}, {"pairs"}, {"extraction"}],
     [{"analogy"}],
     [{"memory"}, {"methods"}],
     [{"memory.tables"}, {"methods.search"}],

@@ -15,6 +15,7 @@ CODE = Vocabulary(
         NodeType("class", "a class"),
         NodeType("function", "a function of a module"),
         NodeType("method", "a function of a class"),
+        NodeType("folder", "a folder of files that is no module itself"),
         NodeType("package", "something that is imported and is not among the files"),
         NodeType("config", "a file of settings"),
         NodeType("document", "a file of prose"),
@@ -28,7 +29,14 @@ CODE = Vocabulary(
             "imports", "names another module, or something of it, to use it", tuple(Ends("module", each) for each in (*_CODE, "package"))
         ),
         EdgeType("calls", "runs another function, or makes an instance", tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package"))),
-        EdgeType("contains", "holds in its text", tuple(Ends(a, b) for a in (*_CODE, "config", "document") for b in _CODE)),
+        EdgeType(
+            "contains",
+            "holds in its text, or in its folder",
+            (
+                *(Ends(a, b) for a in (*_CODE, "config", "document", "folder") for b in _CODE),
+                *(Ends(a, b) for a in ("folder", "module") for b in ("folder", "config", "document")),
+            ),
+        ),
         EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),
         EdgeType("configures", "is a setting of", tuple(Ends("config", each) for each in (*_CODE, "package"))),
         EdgeType("documents", "tells about", (Ends("document", ANY_TYPE),)),

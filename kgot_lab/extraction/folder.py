@@ -1,0 +1,229 @@
+"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not read again."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from kgot_lab.documents.files import text_from
+from kgot_lab.documents.folder import Remark
+from kgot_lab.errors import BadInput, NotInstalled, require
+from kgot_lab.extraction.facts.facts import Definition, FileFacts
+from kgot_lab.extraction.facts.kinds import PROSE, PYTHON, READ, SCRIPTS, SETTINGS
+from kgot_lab.extraction.facts.naming import ModuleNames
+from kgot_lab.extraction.joined import joined
+from kgot_lab.extraction.kept import Kept, key_of_parts
+from kgot_lab.extraction.python.source import python_facts
+from kgot_lab.extraction.texts.prose import prose_facts
+from kgot_lab.extraction.texts.settings import settings_facts
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.reading import read_regular
+from kgot_lab.text.counted import counted
+
+_LARGEST = {**dict.fromkeys((*PYTHON, *SCRIPTS, *PROSE), 20_000_000), **dict.fromkeys(SETTINGS, 5_000_000)}  # bytes that are read
+_PASSED_OVER = ("node_modules", "__pycache__", "site-packages")  # folders of what others wrote, or of what was made
+_LOT = 64  # files that are kept together
+Progress = Callable[[int, int, str], None]  # how many files of how many are done, and the one that is next
+
+
+@dataclass(frozen=True)
+class FolderGraph:
+    """The graph of a folder, and what became of its files: how many were read and reused, which not and why, which with doubt."""
+
+    graph: PropertyGraph
+    files: int
+    read: int
+    reused: int
+    skipped: tuple[Remark, ...] = ()
+    doubtful: tuple[Remark, ...] = ()
+    sites: int = 0
+    resolved: int = 0
+    passed_over: dict[str, int] = field(default_factory=dict)  # endings of files that are not read, and how many there are
+
+    def __repr__(self) -> str:
+        found = Counter(label for labels in self.graph.node_labels for label in labels)
+        kinds = ", ".join(counted(number, kind, "classes" if kind == "class" else "") for kind, number in found.most_common(6))
+        came = f"{self.read} read now, {self.reused} unchanged"
+        lines = [f"<FolderGraph: {counted(self.files, 'file')} ({came}), {counted(len(self.skipped), 'file')} skipped>"]
+        lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
+        if self.sites:
+            lines.append(f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call")
+        lines += [f"  skipped {each}" for each in self.skipped[:10]] + [f"  note {each}" for each in self.doubtful[:10]]
+        hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
+        return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
+
+
+def read_folder(folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: Progress | None = None) -> FolderGraph:
+    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what joins them.
+
+    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which facts of files are kept, None
+    for that of the user, False for none; a file that has not changed is not read again, and the graph is that of a full reading.
+    `progress` is told of each file. Raises BadInput where there is no folder or nothing that can be read in it.
+    """
+    require(folder, (str, Path), "a folder is named by its path")
+    folder = Path(folder).expanduser()
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ)})")
+    walk = _Walk(folder)
+    paths, name = sorted(walk.paths), folder.resolve().name
+    names = ModuleNames([each for each in paths if each.endswith(PYTHON)], name if (folder / "__init__.py").is_file() else "")
+    kept = None if cache is False else Kept(cache)
+    reading = _Reading(folder, names, kept)
+    files = list(reading.facts_of(paths, progress or (lambda *_: None)))
+    if not files:
+        reasons = "; ".join(map(str, [*walk.skipped, *reading.skipped][:5])) or f"it holds no {', '.join(READ)}"
+        raise BadInput(f"nothing in {folder} could be read ({reasons})")
+    key = key_of_parts(name, *reading.keys)
+    found = kept.graph(key) if kept else None
+    if found is None:
+        found = joined(files, names, name)
+        if kept:
+            kept.keep_graph(key, found)
+    skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
+    return FolderGraph(
+        found.graph,
+        len(files),
+        reading.read,
+        reading.reused,
+        skipped,
+        tuple(Remark(each.path, each.remark) for each in files if each.remark),
+        found.sites,
+        found.resolved,
+        dict(sorted(walk.passed_over.items())),
+    )
+
+
+class _Walk:
+    """Which files of a folder are read."""
+
+    def __init__(self, folder: Path):
+        self.paths: list[str] = []
+        self.skipped: list[Remark] = []
+        self.passed_over: Counter[str] = Counter()
+        refused: list[OSError] = []
+        for parent, folders, files in os.walk(folder, onerror=refused.append):
+            inside = Path(parent).relative_to(folder)
+            for name in list(folders):
+                path = Path(parent, name)
+                if name.startswith(".") or name in _PASSED_OVER or name.endswith(".egg-info") or _holds(path, "pyvenv.cfg"):
+                    folders.remove(name)
+                elif path.is_symlink():
+                    folders.remove(name)
+                    self.skipped.append(Remark(_name(inside / name), "a link to a folder"))
+            for name in files:
+                ending = PurePosixPath(name).suffix.lower()
+                if name.startswith(".") or ending not in READ:
+                    self.passed_over[ending] += not name.startswith(".")
+                elif Path(parent, name).is_symlink():
+                    self.skipped.append(Remark(_name(inside / name), "a link"))
+                else:
+                    self.paths.append(_name(inside / name))
+        self.skipped += [
+            Remark(_name(Path(each.filename).relative_to(folder)), f"the folder cannot be opened ({each.strerror})") for each in refused
+        ]
+
+
+def _holds(folder: Path, name: str) -> bool:
+    with suppress(OSError):
+        return (folder / name).exists()
+    return False
+
+
+def _name(path: Path) -> str:
+    return os.fsencode(path.as_posix()).decode("utf-8", "surrogateescape")
+
+
+class _Reading:
+    """The facts of files: kept ones where the bytes are those of before, else read."""
+
+    def __init__(self, folder: Path, names: ModuleNames, kept: Kept | None):
+        self.folder, self.names, self.kept = folder, names, kept
+        self.read = self.reused = 0
+        self.skipped: list[Remark] = []
+        self.keys: list[bytes] = []
+
+    def facts_of(self, paths: list[str], progress: Progress) -> Iterator[FileFacts]:
+        """The facts of each file that can be read, in the order of the paths."""
+        for start in range(0, len(paths), _LOT):
+            data = {path: each for path in paths[start : start + _LOT] if (each := self._bytes(path)) is not None}
+            keys = {path: self._key(path, data[path]) for path in data}
+            known = self.kept.facts(keys.values()) if self.kept else {}
+            new: dict[bytes, FileFacts] = {}
+            try:
+                for place, path in enumerate(data, start + 1):
+                    progress(place, len(paths), path)
+                    if (facts := known.get(keys[path])) is not None:
+                        self.reused += 1
+                    elif (facts := self._read(path, data[path])) is not None:
+                        self.read += 1
+                        new[keys[path]] = facts
+                    else:
+                        continue
+                    self.keys.append(keys[path])
+                    yield facts
+            finally:  # an interruption too keeps what was read
+                if self.kept:
+                    self.kept.keep_facts(new)
+
+    def _bytes(self, path: str) -> bytes | None:
+        most = _LARGEST[PurePosixPath(path).suffix.lower()]
+        try:
+            return read_regular(self.folder / path, most)
+        except OSError as error:
+            self.skipped.append(Remark(path, error.strerror or str(error)))
+            return None
+
+    def _key(self, path: str, data: bytes) -> bytes:
+        module = self.names.of(path) if path.endswith(PYTHON) else ""
+        return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
+
+    def _read(self, path: str, data: bytes) -> FileFacts | None:
+        try:
+            return self._facts(path, data)
+        except (BadInput, NotInstalled) as error:
+            self.skipped.append(Remark(path, str(error)))
+            return None
+
+    def _facts(self, path: str, data: bytes) -> FileFacts:
+        ending = PurePosixPath(path).suffix.lower()
+        if ending in PYTHON:
+            module = self.names.of(path)
+            return python_facts(_python_text(data), path, module, is_package=self.names.package_of[module])
+        if not data.strip():
+            return FileFacts(
+                path, ending[1:], (Definition(path, "config" if ending in SETTINGS else "document", path, 1, 1),), remark="empty"
+            )
+        found = text_from(data, ".txt")
+        text = re.sub(r"\r\n?", "\n", found.text)
+        if ending in SETTINGS:
+            facts = settings_facts(text, path)
+        elif ending in PROSE:
+            facts = prose_facts(text, path)
+        else:
+            from kgot_lab.extraction.scripts.source import script_facts
+
+            facts = script_facts(text, path)
+        return (
+            facts
+            if not found.remark
+            else FileFacts(facts.path, facts.language, facts.definitions, facts.references, found.remark, facts.flow)
+        )
+
+
+def _python_text(data: bytes) -> str:
+    """The text of a file of Python in the encoding that it declares, UTF-8 otherwise; raises BadInput."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return re.sub(r"\r\n?", "\n", data.decode(encoding))
+    except (SyntaxError, LookupError) as error:
+        raise BadInput(f"does not parse: {error}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding") from None

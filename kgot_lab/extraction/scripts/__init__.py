@@ -1,0 +1,1 @@
+"""JavaScript and TypeScript, by the grammars of tree-sitter."""
