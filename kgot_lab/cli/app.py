@@ -1,4 +1,4 @@
-"""The command line: ask, demo, extract, resume, show, verify, certify, memory, invest, bench, model, doctor."""
+"""The command line: ask, demo, extract, query, resume, show, verify, certify, memory, invest, bench, model, doctor."""
 
 from __future__ import annotations
 
@@ -40,6 +40,18 @@ HELP = "Grow a knowledge graph from documents to answer a question, and watch it
 class _Commands(TyperGroup):
     """The commands; what is wrong with their words is told without a password that stands in an address."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), "query"]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name != "query":
+            return super().get_command(ctx, cmd_name)
+        from kgot_lab.cli.query.group import queries  # only now: a command for each question needs all of them
+
+        group = typer.main.get_group(queries)
+        group.name = cmd_name
+        return group
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -49,7 +61,7 @@ class _Commands(TyperGroup):
             raise
 
 
-app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+app = typer.Typer(cls=_Commands, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from kgot_lab.text.counted import counted
 _LARGEST = {**dict.fromkeys((*PYTHON, *SCRIPTS, *PROSE), 20_000_000), **dict.fromkeys(SETTINGS, 5_000_000)}  # bytes that are read
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")  # folders of what others wrote, or of what was made
 _LOT = 64  # files that are kept together
-Progress = Callable[[int, int, str], None]  # how many files of how many are done, and the one that is next
+Progress = Callable[[int, int, str], object]  # how many files of how many are done, and the one that is next
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ _ARROWS: Mapping[str, tuple[float, float]] = {"forward": (1.0, 0.0), "backward":
 # Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B reaches A. An edge of another
 # type, such as relates_to or alternative_to, carries no change.
 SOURCE_DEPENDS = frozenset(
-    "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits extends references measures".split()
+    "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits inherits_from extends references "
+    "measures".split()
 )
 TARGET_DEPENDS = frozenset(
     "enables feeds_into contributes_to optimizes reduces configures prerequisite_of prevents has_limitation has_workaround".split()

@@ -139,9 +139,9 @@ class PointsTo:
         return {name: self._v(value) for name, value in names.items() if value is not None}
 
     def _decorate(self, to: int, callee: int, of: int, calls: Calls) -> None:
-        """What a decorator gives; the decorated itself too, where it is a class, is not known, or decorates more than can be told apart."""
+        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and that decorates few."""
         self.solver.when(callee, lambda value: self.call(value, to, calls))
-        self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] == "class" else None)
+        self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
         self._later.append((lambda: self._runs(to) and not self._takes_many(callee), lambda: self.solver.flow(of, to)))
 
     def _takes_many(self, callee: int) -> bool:

@@ -1,0 +1,1 @@
+"""`kgot-lab query GRAPH …`: every question to a graph, from the command line."""

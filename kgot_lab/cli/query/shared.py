@@ -1,0 +1,236 @@
+"""What all commands of `query` share: the graph, the form of the output, and how a command ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgot_lab.cli import terminal
+from kgot_lab.errors import BadInput
+from kgot_lab.writing import write_whole
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.methods.printed import MethodResult
+
+NOTHING, BROKEN, OUT_OF_TIME = 3, 4, 124  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+
+
+class Format(StrEnum):
+    """The form of an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+@dataclass
+class Named:
+    """The graph that a command is about, opened when it is first needed."""
+
+    where: str
+    namespace: str | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)  # other graphs by name, for a search over several
+    fresh: bool = False
+    dry: bool = False
+    quiet: bool = False
+
+    @cached_property
+    def graph(self) -> PropertyGraph:
+        """The graph, or all in one with the names of each before its ids."""
+        from kgot_lab.methods.search.several import SeveralGraphs
+
+        if not self.beside:
+            return self._open(self.where)
+        graphs = {"graph": self._open(self.where)} | {name: self._open(where) for name, where in self.beside.items()}
+        return SeveralGraphs.of(graphs).graph
+
+    def _open(self, where: str) -> PropertyGraph:
+        from kgot_lab.toolkit.opened import opened_graph
+
+        with terminal.bar("files") as shown:
+            return opened_graph(
+                where,
+                namespace=self.namespace,
+                cache=False if self.fresh else None,
+                say=self._say,
+                progress=shown,
+            )
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            terminal.say(text)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How an answer is told."""
+
+    format: Format = Format.TABLE
+    output: Path | None = None
+    explain: bool = False
+    quiet: bool = False
+    max_results: int | None = None
+    threshold: float | None = None
+    timeout: float | None = None
+
+
+_Format = Annotated[Format, typer.Option("--format", help="table, json, csv or markdown")]
+_Json = Annotated[bool, typer.Option("--json", help="the same as --format json")]
+_Csv = Annotated[bool, typer.Option("--csv", help="the same as --format csv")]
+_Markdown = Annotated[bool, typer.Option("--markdown", help="the same as --format markdown")]
+_Output = Annotated[Path | None, typer.Option("--output", help="write the answer into this file")]
+_Explain = Annotated[bool, typer.Option("--explain", help="tell all columns, the score by lane, and how it came about")]
+_Quiet = Annotated[bool, typer.Option("--quiet", help="say nothing on standard error but errors")]
+_Verbose = Annotated[bool, typer.Option("--verbose", help="the same as --explain")]
+_Color = Annotated[bool | None, typer.Option("--color/--no-color", help="colours in tables; by default on a terminal")]
+_Most = Annotated[int | None, typer.Option("--max-results", min=1, help="tell so many rows at most")]
+_Threshold = Annotated[float | None, typer.Option("--threshold", help="only rows with at least this score or risk")]
+_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help=f"stop after so many seconds, with exit code {OUT_OF_TIME}")]
+SHARED: Mapping[str, tuple[Any, Any]] = {
+    "format": (_Format, Format.TABLE),
+    "as_json": (_Json, False),
+    "as_csv": (_Csv, False),
+    "as_markdown": (_Markdown, False),
+    "output": (_Output, None),
+    "explain": (_Explain, False),
+    "verbose": (_Verbose, False),
+    "quiet": (_Quiet, False),
+    "color": (_Color, None),
+    "max_results": (_Most, None),
+    "threshold": (_Threshold, None),
+    "timeout": (_Timeout, None),
+}
+
+
+def shape_of(given: Mapping[str, Any]) -> Shape:
+    """The shape that the shared options say; raises BadInput for two forms at once."""
+    short = [form for form, name in ((Format.JSON, "as_json"), (Format.CSV, "as_csv"), (Format.MARKDOWN, "as_markdown")) if given[name]]
+    asked = list(dict.fromkeys([*short, *([given["format"]] if given["format"] != Format.TABLE else [])]))
+    if len(asked) > 1:
+        raise BadInput(f"the answer has one form, not {' and '.join(asked)}")
+    return Shape(
+        asked[0] if asked else Format.TABLE,
+        given["output"],
+        given["explain"] or given["verbose"],
+        given["quiet"],
+        given["max_results"],
+        given["threshold"],
+        given["timeout"],
+    )
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """Stop what takes longer than so many seconds; the command ends with a code of its own."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _OutOfTime:
+        terminal.say(f"error: not done after {seconds:g} s; --timeout gives it longer")
+        raise typer.Exit(OUT_OF_TIME) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _OutOfTime(BaseException):
+    """The time is over; no handler of errors on the way takes it for one of its own."""
+
+
+def tell(result: MethodResult, shape: Shape) -> None:
+    """Write an answer in its form; where nothing was found say why, and end with a code that says so."""
+    columns, rows = shown(result, shape)
+    put(written(result, columns, rows, shape), shape.output)
+    if shape.format in (Format.TABLE, Format.CSV) and not shape.quiet and not shape.explain:
+        for line in result.why if not rows else ():
+            terminal.say(line)
+    if not rows and not result.ids:
+        raise typer.Exit(NOTHING)
+
+
+def shown(result: MethodResult, shape: Shape) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The columns and rows that are told: of a search without --explain the parts of the score are left out."""
+    columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
+    if shape.threshold is not None:
+        place = next((columns.index(name) for name in ("score", "risk", "priority", "value") if name in columns), None)
+        if place is None:
+            raise BadInput(f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}")
+        rows = [row for row in rows if isinstance(row[place], int | float) and row[place] >= shape.threshold]
+    rows = rows[: shape.max_results]
+    lanes = ("embedding", "text", "graph", "intent", "path", "sources")
+    if not shape.explain and set(lanes) <= set(columns) and shape.format != Format.JSON:
+        kept = [place for place, name in enumerate(columns) if name not in lanes]
+        columns, rows = [columns[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
+    return columns, rows
+
+
+def written(result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: Shape) -> str:
+    """An answer as a text in its form."""
+    from kgot_lab.evaluation.tables import Cell, Grid
+
+    if shape.format == Format.JSON:
+        kept = [dict(zip(columns, row, strict=True)) for row in rows]
+        return json.dumps({"title": result.title, "rows": kept, "why": list(result.why)}, ensure_ascii=False, indent=1, default=_plain)
+    if shape.format == Format.CSV:
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows([[_cell(value, short=False) for value in row] for row in rows])
+        return text.getvalue().rstrip("\n")
+    cells = tuple(tuple(Cell(_cell(value, short=shape.format == Format.TABLE and not shape.explain)) for value in row) for row in rows)
+    grid = Grid(result.title, tuple(columns), cells, words=True)
+    text_ = grid.markdown if shape.format == Format.MARKDOWN else grid.text if rows else result.title
+    told = [f"- {line}" if shape.format == Format.MARKDOWN else f"  {line}" for line in result.why] if shape.explain else []
+    return "\n".join([text_, *([""] * bool(told and shape.format == Format.MARKDOWN)), *told])
+
+
+def put(text: str, output: Path | None) -> None:
+    """Write a text to standard output, or whole into a file."""
+    from kgot_lab.text.harmless import harmless
+
+    if output is None:
+        typer.echo("\n".join(map(harmless, text.split("\n"))))
+    else:
+        write_whole(output, text + "\n", "the answer")
+
+
+_SHORT = 80
+
+
+def _cell(value: object, *, short: bool) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple | list):
+        value = ", ".join(map(str, value))
+    text = "" if value is None else str(value)
+    text = " ".join(text.split()) if short else text
+    return text if not short or len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for: results in results, and numbers of numpy."""
+    if hasattr(value, "item"):
+        return value.item()
+    return list(value) if isinstance(value, set | frozenset) else str(value)

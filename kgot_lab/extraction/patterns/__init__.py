@@ -1,0 +1,1 @@
+"""Patterns that are recognised in a graph of code by templates: the second tier of extraction."""
