@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
@@ -41,6 +42,9 @@ def found(files: Mapping[str, str]) -> Edges:
 
 def found_by_pycg(files: Mapping[str, str]) -> Edges:
     """The same by PyCG."""
+    import PyCG  # the package is named so, and imports itself as pycg
+
+    sys.modules.setdefault("pycg", PyCG)
     from pycg import formats, utils
     from pycg.pycg import CallGraphGenerator
 
@@ -71,7 +75,7 @@ def main() -> None:
     parser.add_argument("--pycg", action="store_true")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
-    with gzip.open(bundled("pycg-micro", "cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
+    with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
         cases = [json.loads(row) for row in rows]
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
     for case in cases:
