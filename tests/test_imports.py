@@ -28,7 +28,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"memory"}, {"methods"}],
     [{"memory.tables"}, {"methods.search"}, {"methods.structure"}],
     [{"memory.claims"}],
-    [{"tools.web"}],
+    [{"tools.web"}, {"editing"}],
     [{"tools"}],
     [{"paths"}],
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room

@@ -24,6 +24,7 @@ from kgot_lab.cli.forking import fork_run
 from kgot_lab.cli.going_on import GoOn
 from kgot_lab.cli.investing import investments
 from kgot_lab.cli.meanings import declare_relation, list_names, list_relations, merge_names, tell_changes, unmerge_name
+from kgot_lab.cli.query.serving import serve_mcp
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
@@ -46,7 +47,7 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name != "query":
             return super().get_command(ctx, cmd_name)
-        from kgot_lab.cli.query.group import queries  # only now: a command for each question needs all of them
+        from kgot_lab.cli.query.all_commands import queries  # only now: a command for each question needs all of them
 
         group = typer.main.get_group(queries)
         group.name = cmd_name
@@ -365,6 +366,7 @@ memories.command("names")(list_names)
 memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
 app.command("certify")(certify_run)
+app.command("mcp")(serve_mcp)
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

@@ -61,14 +61,11 @@ class Named:
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.toolkit.opened import opened_graph
 
+        options: dict[str, Any] = {"namespace": self.namespace, "cache": False if self.fresh else None, "say": self._say}
+        if self.quiet or not Path(where).expanduser().is_dir():
+            return opened_graph(where, **options)
         with terminal.bar("files") as shown:
-            return opened_graph(
-                where,
-                namespace=self.namespace,
-                cache=False if self.fresh else None,
-                say=self._say,
-                progress=shown,
-            )
+            return opened_graph(where, progress=shown, **options)
 
     def _say(self, text: str) -> None:
         if not self.quiet:
