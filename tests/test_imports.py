@@ -23,7 +23,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"stores.cypher"}, {"stores.sparql"}, {"stores.sqlite"}, {"stores.postgres"}],
     [{"stores.files"}],
     [{"retrieval"}, {"pairs"}, {"extraction"}],
-    [{"extraction.patterns"}],
+    [{"extraction.patterns"}, {"extraction.concepts"}],
     [{"analogy"}],
     [{"memory"}, {"methods"}],
     [{"memory.tables"}, {"methods.search"}, {"methods.structure"}],
