@@ -17,7 +17,7 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import share
 from kgot_lab.extraction.concepts.passages import Passage
-from kgot_lab.extraction.concepts.reading import StatedRelations, read_relations, relations_prompt
+from kgot_lab.extraction.concepts.reading import FIELDS, Form, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse
@@ -32,7 +32,7 @@ NEAR = 0.5
 
 def alike(one: str, other: str) -> bool:
     """Whether two ends share at least half of their words."""
-    first, second = ({stem(word) for word in searched_words(text)} for text in (one, other))
+    first, second = ({stem(word) for word in searched_words(text.replace("_", " "))} for text in (one, other))
     return 2 * len(first & second) >= NEAR * (len(first) + len(second)) and bool(first & second)
 
 
@@ -84,7 +84,8 @@ def main() -> None:
         reply = llm(relations_prompt(passage)).text
         try:
             kept = read_relations(passage, reply)
-            stated.append([(each.subject, each.relation, each.object) for each in parse(reply, StatedRelations).relations])
+            form = parse(reply, Form)
+            stated.append([(name, relation, phrase) for field, (relation, *_) in FIELDS.items() for phrase in getattr(form, field)])
         except BadReply:
             unusable += 1
             accepted.append([])

@@ -223,7 +223,10 @@ def _python_text(data: bytes) -> str:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))
-    except (SyntaxError, LookupError) as error:
+    except SyntaxError as error:
+        said = "is not UTF-8, and declares no other encoding" if "invalid or missing" in str(error) else f"does not parse: {error}"
+        raise BadInput(said) from None
+    except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding") from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import posixpath
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -39,13 +41,26 @@ def joined(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
     growing.folders()
     program = Program.of(files, names)
     analysis = PointsTo(program)
-    analysis.solve()
+    with _uncollected():
+        analysis.solve()
     growing.imports(names)
     growing.scripts()
     growing.inherits(program.bases)
     growing.calls(analysis)
     growing.mentions()
     return Joined(growing.graph(), analysis.sites, analysis.resolved)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for circles in memory: millions of small sets are made and kept, and to look through them takes long."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Growing:

@@ -23,6 +23,7 @@ from kgot_lab.methods.keyword_match import keyword_match
 from kgot_lab.methods.printed import MethodResult, NodeHit, NodesFound
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.methods.search.several import SeveralGraphs
 from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.methods.structure import overview as structure
 from kgot_lab.methods.structure import selection
@@ -102,7 +103,7 @@ def find(graph: PropertyGraph, words: Annotated[str, "words, any of which a text
 
 @_in("discovery")
 def search(
-    graph: PropertyGraph,
+    graph: PropertyGraph | SeveralGraphs,
     query: Annotated[str, "what is looked for, in plain words"],
     limit: _Most = 10,
     weights: Annotated[str, "a preset of the four weights, such as default, balanced or precision"] = "default",

@@ -1,6 +1,6 @@
 """The group `query` with all its commands: importing the modules puts theirs into it."""
 
-from kgot_lab.cli.query import whole, words
+from kgot_lab.cli.query import concepts, whole, words
 from kgot_lab.cli.query.group import queries
 
-__all__ = ["queries", "whole", "words"]
+__all__ = ["concepts", "queries", "whole", "words"]

@@ -57,7 +57,8 @@ def command_of(question: Question) -> Callable[..., None]:
             return
         named.quiet = shape.quiet
         with within(shape.timeout):
-            result = question.ask(named.graph, **arguments)
+            # a search ranks several graphs together and tells a thing that two know once; to the others they are one graph
+            result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
         tell(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.query.shared import Named
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ def serve_mcp(
     ] = None,
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol: questions as tools, the graph as resources; read-only without --write."""
+    from kgot_lab.cli.query.shared import Named
     from kgot_lab.editing.editor import Editor
     from kgot_lab.stores.files import check_graph_file
     from kgot_lab.toolkit.mcp_server import graph_server

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from kgot_lab.writing import write_whole
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.methods.printed import MethodResult
+    from kgot_lab.methods.search.several import SeveralGraphs
 
 NOTHING, BROKEN, OUT_OF_TIME = 3, 4, 124  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
 
@@ -48,15 +50,21 @@ class Named:
     dry: bool = False
     quiet: bool = False
 
-    @cached_property
+    @property
     def graph(self) -> PropertyGraph:
         """The graph, or all in one with the names of each before its ids."""
         from kgot_lab.methods.search.several import SeveralGraphs
 
+        return self.whole.graph if isinstance(self.whole, SeveralGraphs) else self.whole
+
+    @cached_property
+    def whole(self) -> PropertyGraph | SeveralGraphs:
+        """The graph, or several that are ranked together."""
+        from kgot_lab.methods.search.several import SeveralGraphs
+
         if not self.beside:
             return self._open(self.where)
-        graphs = {"graph": self._open(self.where)} | {name: self._open(where) for name, where in self.beside.items()}
-        return SeveralGraphs.of(graphs).graph
+        return SeveralGraphs.of({"graph": self._open(self.where)} | {name: self._open(where) for name, where in self.beside.items()})
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.toolkit.opened import opened_graph
@@ -83,6 +91,7 @@ class Shape:
     max_results: int | None = None
     threshold: float | None = None
     timeout: float | None = None
+    color: bool | None = None  # None: on a terminal
 
 
 _Format = Annotated[Format, typer.Option("--format", help="table, json, csv or markdown")]
@@ -127,6 +136,7 @@ def shape_of(given: Mapping[str, Any]) -> Shape:
         given["max_results"],
         given["threshold"],
         given["timeout"],
+        given["color"],
     )
 
 
@@ -159,7 +169,7 @@ class _OutOfTime(BaseException):
 def tell(result: MethodResult, shape: Shape) -> None:
     """Write an answer in its form; where nothing was found say why, and end with a code that says so."""
     columns, rows = shown(result, shape)
-    put(written(result, columns, rows, shape), shape.output)
+    put(written(result, columns, rows, shape), shape.output, bold=2 if rows and shape.format == Format.TABLE else 0, color=shape.color)
     if shape.format in (Format.TABLE, Format.CSV) and not shape.quiet and not shape.explain:
         for line in result.why if not rows else ():
             terminal.say(line)
@@ -203,12 +213,15 @@ def written(result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[A
     return "\n".join([text_, *([""] * bool(told and shape.format == Format.MARKDOWN)), *told])
 
 
-def put(text: str, output: Path | None) -> None:
-    """Write a text to standard output, or whole into a file."""
+def put(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
+    """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
     from kgot_lab.text.harmless import harmless
 
     if output is None:
-        typer.echo("\n".join(map(harmless, text.split("\n"))))
+        lines = list(map(harmless, text.split("\n")))
+        if color is None and os.environ.get("NO_COLOR"):
+            color = False
+        typer.echo("\n".join([*(typer.style(line, bold=True, fg="cyan") for line in lines[:bold]), *lines[bold:]]), color=color)
     else:
         write_whole(output, text + "\n", "the answer")
 

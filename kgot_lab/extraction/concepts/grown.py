@@ -14,7 +14,7 @@ from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.errors import BadReply
 from kgot_lab.extraction.concepts.passages import Passage
 from kgot_lab.extraction.concepts.reading import (
-    RELATIONS,
+    FIELDS,
     ReadPassage,
     about_prompt,
     read_about,
@@ -32,6 +32,7 @@ _REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
 _USUAL_REPLY = 180  # tokens
 Ask = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
 _RELATIONS: Ask = (relations_prompt, read_relations)
+_TYPES = {relation: types for relation, _, *types in FIELDS.values()}
 _ABOUT: Ask = (about_prompt, read_about)
 
 
@@ -137,7 +138,7 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
     for each in read:
         passage = each.passage
         for stated in each.relations:
-            _, subject_type, object_type = RELATIONS[stated.relation]
+            subject_type, object_type = _TYPES[stated.relation]
             ends = [
                 _end(text, type, passage, named, nodes, graph)
                 for text, type in ((stated.subject, subject_type), (stated.object, object_type))

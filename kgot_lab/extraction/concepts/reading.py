@@ -4,101 +4,88 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import NamedTuple
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from kgot_lab.extraction.concepts.passages import Passage
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.schemas.dimensions.catalogue import DIMENSIONS
 from kgot_lab.schemas.dimensions.extracted import NOT_EXTRACTABLE
 from kgot_lab.text.fence import FENCES, fenced
+from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.text.words import searched_words, stands_in
 from kgot_lab.types import Message, Prompt
 
-Relation = Literal["requires", "enables", "has_limitation", "has_workaround", "alternative_to", "caused_by", "conflicts_with", "prevents"]
-RELATIONS: Mapping[str, tuple[str, str, str]] = {  # what it says, and what its ends are
-    "requires": ("A cannot be had without B", "concept", "concept"),
-    "enables": ("A makes B possible", "technique", "goal"),
-    "has_limitation": ("A is held back by B, or does not do B", "concept", "limitation"),
-    "has_workaround": ("B helps in spite of the limitation A", "limitation", "workaround"),
-    "alternative_to": ("A does the same job as B", "technique", "technique"),
-    "caused_by": ("A comes from B", "limitation", "concept"),
-    "conflicts_with": ("A does not work together with B", "concept", "concept"),
-    "prevents": ("A keeps B from happening", "technique", "limitation"),
+# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of both ends. The subject is
+# what the passage is about; of a workaround and of a cause it is the limitation.
+FIELDS: Mapping[str, tuple[str, str, str, str]] = {
+    "limitations": ("has_limitation", "what the thing does not do, or what is bad about it", "concept", "limitation"),
+    "workarounds": ("has_workaround", "what to do in spite of a limitation", "limitation", "workaround"),
+    "requires": ("requires", "what the thing needs", "concept", "concept"),
+    "enables": ("enables", "what one can do with the thing", "technique", "goal"),
+    "prevents": ("prevents", "what the thing keeps from happening", "technique", "limitation"),
+    "alternatives": ("alternative_to", "other things for the same job", "technique", "technique"),
+    "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
 }
-_LONGEST = 14  # words of an end; what is longer is a sentence
-_MOST = 8  # relations of a passage
-_REPLY = 700
-_TOLD = ", ".join(f"{name} ({meaning})" for name, (meaning, *_) in RELATIONS.items())
+_OF_LIMITATION = ("has_workaround", "caused_by")
+_LONGEST = 20  # words of a phrase; what is longer is no phrase
+_REPLY = 400
 _SYSTEM = (
-    "You read one paragraph of documentation and list the relations that it states between the things it names. "
-    f"The relations are: {_TOLD}. "
-    "Take A and B in the words of the paragraph, short, as noun phrases; quote the words of the paragraph that state the relation. "
-    "List nothing that the paragraph does not state; an empty list is a good answer. " + FENCES
+    "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
+    f"{' '.join(f'{name}: {asked}.' for name, (_, asked, *_) in FIELDS.items())} Most fields stay empty. {FENCES}"
 )
-_EXAMPLES = (
-    ("Return the number of rows, as an integer.", ()),
+_EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
+    ("count_rows", "Return the number of rows, as an integer.", {}),
     (
-        "The parser needs a grammar file. It does not handle nested comments; as a workaround, strip comments before parsing.",
-        (
-            ("parser", "requires", "grammar file", "The parser needs a grammar file"),
-            ("parser", "has_limitation", "does not handle nested comments", "It does not handle nested comments"),
-            (
-                "does not handle nested comments",
-                "has_workaround",
-                "strip comments before parsing",
-                "as a workaround, strip comments before parsing",
-            ),
-        ),
+        "parser",
+        "The parser reads files of any size and needs a grammar file. It does not handle nested comments because it looks at one line at a "
+        "time; as a workaround, strip comments before parsing. For small files use `eval_text` instead.",
+        {
+            "limitations": ["does not handle nested comments"],
+            "workarounds": ["strip comments before parsing"],
+            "requires": ["a grammar file"],
+            "enables": ["reads files of any size"],
+            "alternatives": ["eval_text"],
+            "causes": ["it looks at one line at a time"],
+        },
     ),
     (
-        "With `compact=True` the writer keeps rows in order and allows random access. Closing it twice does nothing.",
-        (("compact=True", "enables", "random access", "With `compact=True` the writer keeps rows in order and allows random access"),),
+        "compact",
+        "With `compact=True` the writer allows random access and avoids a second pass.",
+        {"enables": ["random access"], "prevents": ["a second pass"]},
     ),
 )
-# What each relation is said with: a small model calls any two things of a sentence by the relation that it named last.
-_CUES: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(rf"\b({words})", re.IGNORECASE)
-    for name, words in {
-        "requires": r"requir|need|must|depend|necessary|without|only|should|ha(s|ve) to|expect|assum|given|us(e|es|ing)\b|based on|"
-        r"rel(y|ies) on",
-        "enables": r"allow|let|enabl|can\b|make|provid|support|giv|obtain|so that|used? |useful|help|add|define|find|comput",
-        "has_limitation": r"no|cannot|can't|\w+n't|without|only|unless|except|fail|slow|limit|un\w+|expensive|large|long|los[est]|error|"
-        r"problem|warn|"
-        r"careful|hard|difficult|deprecated|may|might|approximat|sub\w+|exponential|but|however",
-        "has_workaround": r"workaround|instead|use|using|avoid|can\b|consider|otherwise|first|by|helps?|convert|want to",
-        "alternative_to": r"instead|alternative|rather|or\b|unlike|than|when|either|replac",
-        "caused_by": r"because|due|since|as\b|caus|result|from|by\b|relies",
-        "conflicts_with": r"not|conflict|incompatib|cannot|exclu|without",
-        "prevents": r"prevent|avoid|without|from|protect|stop|never|guarantee|otherwise|or else",
-    }.items()
-}
-_LIMIT = _CUES["has_limitation"]
-_NOT_NEEDED = re.compile(r"\b(needs?|requires?)\s+(no|nothing)\b|\bnot\s+(need|require)", re.IGNORECASE)
+# What a limitation is said with: a small model calls a limitation whatever it would not have thought of.
+_LIMIT = re.compile(
+    r"\b(no|not|cannot|can't|\w+n't|never|without|only|unless|except|fail|slow|limit|un\w+|expensive|los[est]|error|problem|warn|careful|"
+    r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
+    re.IGNORECASE,
+)
 _RATED = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
 
 
-class Stated(BaseModel):
-    """A relation as a model states it, with the words of the passage."""
+class Form(BaseModel):
+    """What a model fills in of a passage: phrases of it, word for word."""
+
+    limitations: list[str] = Field(max_length=4)
+    workarounds: list[str] = Field(max_length=3)
+    requires: list[str] = Field(max_length=4)
+    enables: list[str] = Field(max_length=4)
+    prevents: list[str] = Field(max_length=3)
+    alternatives: list[str] = Field(max_length=3)
+    causes: list[str] = Field(max_length=3)
+
+
+class Stated(NamedTuple):
+    """A relation that a passage states, and the sentence that states it."""
 
     subject: str
-    relation: Relation
+    relation: str
     object: str
     quote: str
-
-
-class StatedRelations(BaseModel):
-    """The relations of a passage; a bare list is taken too."""
-
-    relations: list[Stated] = Field(max_length=_MOST)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_list(cls, value: Any) -> Any:
-        return {"relations": value} if isinstance(value, list) else value
 
 
 class Rated(BaseModel):
@@ -130,11 +117,11 @@ class ReadPassage:
 def relations_prompt(passage: Passage) -> Prompt:
     """What a model is asked of a passage."""
     turns = [Message("system", _SYSTEM)]
-    for text, relations in _EXAMPLES:
-        reply = {"relations": [dict(zip(("subject", "relation", "object", "quote"), each, strict=True)) for each in relations]}
-        turns += [Message("user", fenced(text, "a paragraph")), Message("assistant", json.dumps(reply))]
+    for name, text, filled in _EXAMPLES:
+        reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
+        turns += [Message("user", fenced(text, f"a paragraph about {name}")), Message("assistant", reply)]
     turns.append(Message("user", fenced(passage.text, f"a paragraph about {passage.name}")))
-    return Prompt(tuple(turns), schema_of(StatedRelations), max_tokens=_REPLY)
+    return Prompt(tuple(turns), schema_of(Form), max_tokens=_REPLY)
 
 
 def about_prompt(passage: Passage) -> Prompt:
@@ -150,19 +137,25 @@ def about_prompt(passage: Passage) -> Prompt:
 
 
 def read_relations(passage: Passage, reply: str) -> ReadPassage:
-    """What of a reply the passage says: the quotation stands in it, and so do the words of both ends. Raises BadReply for no list.
+    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one. Raises BadReply for no form.
 
-    The name of what the passage belongs to may stand for an end, since a docstring seldom says the name of its function.
+    A workaround and a cause are those of the first limitation that was accepted; without one they are refused.
     """
+    form = parse(reply, Form)
     kept: dict[tuple[str, str, str], Stated] = {}
     refused: list[str] = []
-    limits: set[str] = set()
-    for each in parse(reply, StatedRelations).relations:
-        if why := _why_not(each, passage, limits):
-            refused.append(f"{each.subject} -{each.relation}-> {each.object}: {why}")
-        else:
-            limits |= {each.object.casefold()} if each.relation == "has_limitation" else set()
-            kept.setdefault((each.subject.casefold(), each.relation, each.object.casefold()), each)
+    limitation = ""
+    for field, (relation, *_) in FIELDS.items():
+        for said in getattr(form, field):
+            phrase = " ".join(said.split()).strip(" .,;:")
+            subject = limitation if relation in _OF_LIMITATION else passage.name
+            if why := _why_not(phrase, relation, subject, passage):
+                refused.append(f"{relation} {phrase!r}: {why}")
+                continue
+            quote = next((each for each in rough_sentences(passage.text) if stands_in(phrase, each)), phrase)
+            kept.setdefault((subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote))
+            if relation == "has_limitation" and not limitation:
+                limitation = phrase
     return ReadPassage(passage, tuple(kept.values()), refused=tuple(refused))
 
 
@@ -182,29 +175,20 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
 
-def _why_not(stated: Stated, passage: Passage, limits: Collection[str]) -> str:
-    if not _is_span(stated.quote, passage.text):
-        return "its quotation is not in the passage"
-    ends = (stated.subject, stated.object)
-    if any(len(each.split()) > _LONGEST for each in ends):
-        return "an end is a sentence"
-    if stated.subject.casefold() == stated.object.casefold():
+def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
+    if not searched_words(phrase) or not stands_in(phrase, passage.text):
+        return "it does not stand in the passage"
+    if len(phrase.split()) > _LONGEST:
+        return "it is no phrase"
+    if not subject:
+        return "no limitation is said that it belongs to"
+    if phrase.casefold() == subject.casefold():
         return "both ends are the same"
-    if not _CUES[stated.relation].search(stated.quote) or (stated.relation == "requires" and _NOT_NEEDED.search(stated.quote)):
-        return "its quotation does not say that"
-    if stated.relation == "has_workaround" and stated.subject.casefold() not in limits and not _LIMIT.search(stated.subject):
-        return "what is got round is no limitation"
-    there = f"{passage.text} {passage.name}"
-    return next((f"{each!r} is not in the passage" for each in ends if not _words_stand(each, there)), "")
+    if relation == "has_limitation" and not _LIMIT.search(phrase):
+        return "it says no limit"
+    return ""
 
 
 def _is_span(quote: str, text: str) -> bool:
     """Whether a quotation stands in a text, but for white space, and says more than a word."""
     return len(quote.split()) > 1 and stands_in(quote, text)
-
-
-def _words_stand(end: str, text: str) -> bool:
-    """Whether each telling word of an end is a word of the text, in any form that begins alike."""
-    words: Sequence[str] = searched_words(end)
-    there = set(searched_words(text))
-    return bool(words) and all(word in there or any(each.startswith(word[:5]) for each in there if len(word) > 4) for word in words)

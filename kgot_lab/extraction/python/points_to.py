@@ -489,6 +489,8 @@ def _bases(program: Program) -> dict[str, list[str]]:
     for module, flow in program.flows.items():
         for constraint in flow["constraints"]:
             match constraint:
+                case ["new", _, ["key" | "text" | "box", *_]]:  # no base of a class
+                    pass
                 case ["copy" | "new" | "module" | "from" | "star", *_]:
                     alone._constrain(module, constraint)
                 case ["get", *_]:
