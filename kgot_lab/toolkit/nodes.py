@@ -21,6 +21,9 @@ def meant_node(graph: PropertyGraph, said: str) -> str:
         return said
     index = index_of(graph)
     low = said.casefold().removesuffix("()")
+    plain = said.removesuffix("()")
+    if plain in graph:
+        return plain
     ends = tuple(f"{mark}{low}" for mark in ".:/#")
     ways: tuple[Callable[[str, str], bool], ...] = (
         lambda _, name: name == said,

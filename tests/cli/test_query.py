@@ -1,0 +1,145 @@
+"""`kgot-lab query` as a user types it: forms, filters, folders, several graphs, words, and how a command ends."""
+
+import csv
+import io
+import json
+
+import pytest
+from support.openai_server import openai_server, says
+
+from kgot_lab.methods.cookbook import cookbook
+from kgot_lab.stores.files import read_graph, write_graph
+
+GRAPH = cookbook()
+
+
+@pytest.fixture
+def ask(kgot_lab, here):
+    """A question to the cookbook, which lies in a file."""
+    write_graph(GRAPH, "cook.json")
+    return lambda *words, graph="cook.json", before=(): kgot_lab("query", *before, graph, *words)
+
+
+def test_an_answer_comes_as_a_table_json_csv_and_markdown_with_the_same_rows(ask):
+    table = ask("want-to", "reduce API costs", "--limit", "3")
+    rows = json.loads(ask("want-to", "reduce API costs", "--limit", "3", "--json").out)["rows"]
+    assert table.code == 0 and [row["id"] in table.out for row in rows] == [True] * 3
+    read = list(csv.DictReader(io.StringIO(ask("want-to", "reduce API costs", "--limit", "3", "--csv").out)))
+    assert [row["id"] for row in read] == [row["id"] for row in rows]
+    assert ask("want-to", "reduce API costs", "--limit", "3", "--format", "markdown").out.count("\n| ") == 5
+    assert "\x1b" not in table.out and "\x1b[" in ask("rank", "--color").out
+
+
+def test_explain_tells_the_score_by_lane(ask):
+    short, long = ask("search", "reduce costs"), ask("search", "reduce costs", "--explain")
+    assert "embedding" not in short.out.split("\n")[1] and "embedding" in long.out.split("\n")[1]
+    assert "classify_intent" in long.out
+
+
+def test_rows_are_cut_and_filtered(ask):
+    assert len(json.loads(ask("rank", "--max-results", "2", "--json").out)["rows"]) == 2
+    assert all(row["score"] >= 0.6 for row in json.loads(ask("want-to", "reduce API costs", "--threshold", "0.6", "--json").out)["rows"])
+    wrong = ask("schema", "--threshold", "1")
+    assert wrong.code == 1 and "no score" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("find", "xyzzy"), 3, "xyzzy"),
+        (("used-by", "nothing_like_it"), 1, "unknown node"),
+        (("no-such-question",), 2, "No such command"),
+        (("rank", "--json", "--csv"), 1, "one form"),
+        (("emerge", "--timeout", "0.001"), 124, "--timeout"),
+    ],
+)
+def test_how_a_command_ends_is_said_by_its_code(ask, words, code, said):
+    ran = ask(*words)
+    assert ran.code == code and said in ran.err
+
+
+@pytest.mark.parametrize("where", ["nothing.json", "my papers/ada.md", "bolt://127.0.0.1:1"])
+def test_a_graph_that_is_none_is_refused_in_one_line(kgot_lab, here, where):
+    ran = kgot_lab("query", where, "stats")
+    assert ran.code == 1 and ran.err.startswith("error: ") and ran.err.count("\n") == 1
+
+
+def test_a_folder_is_read_first_and_only_once(ask, here):
+    (here / "code").mkdir()
+    (here / "code" / "shop.py").write_text("def buy():\n    pay()\n\n\ndef pay():\n    pass\n")
+    first, second = ask("used-by", "pay", "--json", graph="code"), ask("used-by", "pay", "--json", graph="code")
+    assert json.loads(first.out) == json.loads(second.out) and json.loads(first.out)["rows"][0]["id"] == "shop.buy"
+    assert "1 read now" in first.err and "1 unchanged" in second.err and ask("stats", "--quiet", graph="code").err == ""
+
+
+def test_a_dry_run_asks_nothing(ask):
+    ran = ask("want-to", "x", before=("--dry-run",), graph="no such file")
+    assert ran.code == 0 and ran.out == "" and "would ask want-to" in ran.err
+
+
+def test_several_graphs_are_searched_as_one(ask):
+    ran = ask("search", "reduce API costs", "--json", before=("--with", "twin=cook.json"))
+    ids = [row["id"] for row in json.loads(ran.out)["rows"]]
+    assert ids[0] == "graph:goal:reduce_api_costs" and len(ids) == len({id.partition(":")[2] for id in ids})
+    assert ask("stats", before=("--with", "cook.json")).code == 1
+
+
+def test_an_answer_is_written_whole_into_a_file(ask, here):
+    assert ask("rank", "--csv", "--output", "rank.csv").out == ""
+    assert (here / "rank.csv").read_text().startswith("id,name,type,priority")
+
+
+def test_a_batch_answers_all_and_says_that_one_failed(ask, here, monkeypatch):
+    (here / "asked.txt").write_text('want-to "reduce API costs" --limit 1\nnonsense\n{"ask": "rank", "top_k": 2}\n')
+    ran = ask("batch", "asked.txt")
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.code == 1 and [len(row.get("rows", [])) for row in rows] == [1, 0, 2] and "unknown question" in rows[1]["error"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("rank --top-k 1\n"))
+    assert ask("batch", "-").code == 0
+
+
+def test_a_pipeline_tells_the_last_answer_and_the_steps_beside_it(ask):
+    ran = ask("pipeline", 'want-to "reduce API costs" | similar-to {2}', "--format", "json")
+    assert json.loads(ran.out)["title"].startswith("similar to goal:reduce_api_costs") and ran.err.count("→") == 2
+
+
+def test_a_graph_that_breaks_a_rule_ends_with_its_own_code(ask, here):
+    assert ask("validate").code == 0
+    (here / "bad.json").write_text('{"type": "node", "id": "1", "labels": ["gadget"], "properties": {}}\n')
+    ran = ask("validate", graph="bad.json")
+    assert ran.code == 4 and "gadget" in ran.out and "its name is None" in ran.out
+
+
+def test_graphs_are_compared_merged_and_written_in_another_form(ask, here):
+    write_graph(GRAPH.subgraph(GRAPH.ids[:100]), "part.json")
+    assert ask("compare", "cook.json").code == 3
+    assert ask("whats-new", "--since", "part.json", "--format", "csv").out.count("added,node") == 191
+    assert ask("import-graph", "cook.json", "--output", "whole.ttl", graph="part.json").code == 0
+    assert read_graph("whole.ttl") == GRAPH
+    again = ask("export-graph", "--output", "whole.ttl")
+    assert again.code == 1 and "would be lost" in again.err
+
+
+def test_without_a_model_the_context_is_told_as_it_is(ask):
+    ran = ask("ask", "how do I reduce costs?")
+    assert ran.code == 0 and "goal:reduce_api_costs" in ran.out
+    assert json.loads(ask("context", "reduce costs", "--json").out)["nodes"]
+    assert "Prompt caching" in ask("explain", "prompt_caching").out and "291 nodes" in ask("summarize").out
+    assert ask("ask", "zzz qqq xxx").code == 3
+
+
+def test_a_model_tells_it_in_words_and_what_it_cites_is_checked(ask, here):
+    with openai_server(
+        says("Cache work [cost_strategy:cache_repeated_work] and pray [tool:prayer]."), says("It may be stale [technique:prompt_caching].")
+    ) as server:
+        model = ("--model", f"{server.url}#any")
+        ran = ask("ask", "how do I reduce costs?", "--session", "talk.json", *model)
+        assert ran.out.startswith("Cache work") and "cited: cost_strategy:cache_repeated_work" in ran.err
+        assert "[tool:prayer] is cited, and was not in what the model was given" in ran.err
+        follow = ask("follow-up", "and the risk?", "--session", "talk.json", *model)
+        assert follow.out.startswith("It may be stale")
+    assert len(json.loads((here / "talk.json").read_text())["turns"]) == 2
+    none = ask("follow-up", "and?", "--session", "nothing.json")
+    assert none.code == 1 and "no question to follow" in none.err
+    (here / "odd.json").write_text("[]")
+    assert "no conversation" in ask("ask", "x", "--session", "odd.json").err
