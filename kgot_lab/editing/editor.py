@@ -141,6 +141,11 @@ class Editor:
         return tuple(self._done)
 
     @property
+    def can_redo(self) -> bool:
+        """Whether a change was taken back that can be made again."""
+        return bool(self._undone)
+
+    @property
     def index(self) -> EditedIndex:
         """The search over the graph as it is, made when it is first asked for and kept up to date since."""
         if self._index is None:

@@ -18,6 +18,7 @@ from kgot_lab.draw.methods.profile import profile_picture
 from kgot_lab.draw.pipeline import pipeline
 from kgot_lab.draw.structure.view import Texts, structure
 from kgot_lab.draw.table import Sheet, Table, cell, table
+from kgot_lab.editing.editor import Editor
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
 from kgot_lab.evaluation.contest import Contest
 from kgot_lab.evaluation.reports import Report
@@ -36,6 +37,7 @@ from kgot_lab.pairs.bands import Pair
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Ranking
+from kgot_lab.viz.editing import edit
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.stepper import stepper
@@ -123,6 +125,7 @@ _VIEWS: Mapping[str, _View] = {
     "the answer of a query method": _View(_is(MethodResult), _method_table),
     "a stage": _View(_is(Stage), pipeline),
     "a report": _View(_is(Report), report_table),
+    "an editor": _View(_is(Editor), edit),
     "a contest to guess at": _View(_is(Contest), guess_first),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
@@ -138,8 +141,8 @@ def show(what: object, **options: Any) -> object:
 
     A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
     fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
-    ranking, a search or rows, `per_ring` of an impact, `question` and `answer` of a certificate. Raises BadInput for anything else, which
-    lists what is shown, and for an option that the view does not have.
+    ranking, a search or rows, `per_ring` of an impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for
+    anything else, which lists what is shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):
