@@ -103,7 +103,8 @@ def main() -> None:
         told("all that the model states", stated, gold, same_relation),
         told("accepted, whatever the relation", accepted, gold, same_ends),
     ]
-    (options.folder / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if not options.table:
+        (options.folder / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

@@ -168,8 +168,10 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
 def _end(text: str, type: str, passage: Passage, named: dict[str, list[str]], nodes: dict[str, Node], graph: PropertyGraph) -> str:
     folded = _folded(text)
     found = named.get(folded, [])
-    if passage.node in found or folded == _folded(passage.name):
-        return passage.node if passage.node in graph else found[0] if found else passage.node
+    if passage.node in found or (
+        folded == _folded(passage.name) and passage.node in graph and graph.node(passage.node).labels != ("document",)
+    ):
+        return passage.node
     if len(found) == 1:
         return found[0]
     id = f"concept:{re.sub(r'[^a-z0-9]+', '_', folded).strip('_')[:80] or hashlib.sha256(folded.encode()).hexdigest()[:12]}"
