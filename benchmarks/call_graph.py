@@ -3,6 +3,8 @@
 python benchmarks/call_graph.py             # precision and recall by category, of both halves
 python benchmarks/call_graph.py --pycg      # PyCG itself on the same files, where it is installed (pip install pycg)
 python benchmarks/call_graph.py --misses    # each case that is not exactly right
+
+Figures go to benchmarks/results/call_graph.json.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from kgot_lab.extraction.python.points_to import PointsTo
 from kgot_lab.extraction.python.program import Program
 from kgot_lab.extraction.python.source import python_facts
 
+RESULTS = Path(__file__).parent / "results" / "call_graph.json"
 Edges = set[tuple[str, str]]
 
 
@@ -86,6 +89,9 @@ def main() -> None:
                 counts[row][place] += number
         if options.misses and edges != gold:
             print(f"{case['category']}/{case['name']}: too many {sorted(edges - gold)}, missing {sorted(gold - edges)}")
+    if not options.pycg:
+        rows = {name: dict(zip(("cases", "exactly right", "both", "found", "gold"), counts[name], strict=True)) for name in sorted(counts)}
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print("| category | cases | exactly right | precision | recall |\n|---|---:|---:|---:|---:|")
     for name in sorted(counts, key=lambda each: (each == "all", each.startswith("half"), each)):
         number, exact, both, edges_found, gold_edges = counts[name]

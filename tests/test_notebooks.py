@@ -21,6 +21,7 @@ ROOMS = dict.fromkeys(("30_structural_isomorphism", "42_would_it_hold_elsewhere"
 ROOMS["60_when_a_source_is_wrong"] = 4  # a memory, what looks at it, and a model that repeats recorded replies
 ROOMS["65_what_an_npc_knows"] = 4  # a world, a town and its evening to put into it, and what looks at it
 ROOMS["67_news_that_matters"] = 3  # a graph of investments, and a month of news with its reader and its score
+ROOMS["72_a_newcomer_to_code"] = 4  # a folder read, questions by name, and an editor
 ROOMS["70_asking_a_graph"] = 4  # the methods, their search, and what puts claims to locked queries
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -82,7 +83,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
     named = re.findall(
         r'bundled_file\("(benchmarks/[^"]+)"\)', "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code"))
     )
-    assert len(named) == 8 and all(bundled(name).exists() for name in named)
+    assert len(named) == 10 and all(bundled(name).exists() for name in named)
     monkeypatch.setattr("kgot_lab.bundled._CHECKOUT", tmp_path)  # as where the package is installed without its checkout
     with pytest.raises(BadInput, match="comes with a checkout of the project and not with the installed package: clone it"):
         bundled(named[0])

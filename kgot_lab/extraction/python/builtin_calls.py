@@ -167,6 +167,16 @@ def _super(analysis: PointsTo, to: int, calls: Calls) -> None:
         analysis.solver.when(own, after)
 
 
+def _sends(method: str) -> Builtin:
+    """len(x), str(x): a method of x is run."""
+
+    def act(analysis: PointsTo, to: int, calls: Calls) -> None:
+        if (given := calls.argument(0)) is not None:
+            analysis.solver.when(given, lambda value: analysis.send_only(value, method, calls.caller, calls.line))
+
+    return act
+
+
 Builtin = Callable[["PointsTo", int, Calls], None]
 BUILTINS: Mapping[str, Builtin] = {
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "dict", "sorted", "reversed", "aiter"), _passes),
@@ -183,6 +193,14 @@ BUILTINS: Mapping[str, Builtin] = {
     "setattr": _setattr,
     "type": _type,
     "super": _super,
+    "len": _sends("__len__"),
+    "str": _sends("__str__"),
+    "repr": _sends("__repr__"),
+    "bool": _sends("__bool__"),
+    "hash": _sends("__hash__"),
+    "abs": _sends("__abs__"),
+    "int": _sends("__int__"),
+    "float": _sends("__float__"),
 }
 
 

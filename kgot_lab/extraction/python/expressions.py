@@ -52,6 +52,9 @@ class Expressions:
                 return self._any_of(values, scope)
             case ast.NamedExpr(target=ast.Name(id=name), value=value):
                 return scope.write(name, self.value(value, scope))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                self._compared(left, operators, others, scope)
+                return None
             case ast.BinOp(left=left, right=right):
                 return self._operation(left, right, scope)
             case ast.JoinedStr(values=values):
@@ -276,6 +279,13 @@ class Expressions:
                 found.append(value)
         scope.versions = either(before, scope.versions)  # what is bound by := on one of the ways
         return self.flow.joined(found)
+
+    def _compared(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], scope: Scope) -> None:
+        self.value(left, scope)
+        for operator, node in zip(operators, others, strict=True):
+            other = self.value(node, scope)
+            if other is not None and isinstance(operator, ast.In | ast.NotIn):
+                self.flow.add("send", other, "__contains__", scope.id, node.lineno)
 
     def _operation(self, left: ast.expr, right: ast.expr, scope: Scope) -> str | None:
         one, other = self.value(left, scope), self.value(right, scope)

@@ -18,6 +18,7 @@ A variable is a text; a value is a list whose first item is its kind.
 | call, to, callee, arguments, names, caller, line  | `to` may be what calling `callee` returns                             |
 | decorate, to, callee, of, caller, line            | `to` may be what a decorator makes of `of`                            |
 | enter, to, base, caller, line                     | `to` may be what the context manager `base` gives                     |
+| send, base, method, caller, line                  | an operation runs this method of `base`                               |
 | raise, base, caller, line                         | `base` is raised, and made if it is a class                           |
 | module, to, name                                  | `to` is a module                                                      |
 | from, to, module, name                            | `to` is what a module has under a name                                |

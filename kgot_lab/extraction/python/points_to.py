@@ -110,6 +110,8 @@ class PointsTo:
                 self._decorate(v(to), v(callee), v(of), Calls([v(of)], {}, caller, line, v(callee)))
             case ["enter", to, base, caller, line]:
                 solver.when(v(base), lambda value: self._enter(value, v(to), caller, line))
+            case ["send", base, method, caller, line]:
+                solver.when(v(base), lambda value: self.send_only(value, method, caller, line))
             case ["raise", base, caller, line]:
                 calls = Calls([], {}, caller, line, v(base))
                 nowhere = v(f"raised@{caller}")
@@ -357,6 +359,11 @@ class PointsTo:
         self.attribute(value, method, found, caller, line)
         calls = Calls(list(arguments), {}, caller, line, found, method)
         self.solver.when(found, lambda each: self.call(each, to, calls))
+
+    def send_only(self, value: Value, method: str, caller: str, line: int) -> None:
+        """Call a method for what it does, where the value is an instance."""
+        if value[0] == "object":
+            self.send(value, method, [], self._v(f"nothing@{caller}"), caller, line)
 
     def _enter(self, value: Value, to: int, caller: str, line: int) -> None:
         match value:

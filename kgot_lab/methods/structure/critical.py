@@ -12,6 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.structure.centrality import Reals, betweenness, cut_nodes, pagerank, pairs_of
+from kgot_lab.methods.structure.overview import OUTSIDE
 from kgot_lab.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
 
@@ -29,7 +30,8 @@ def critical_components(
     degree: different nodes that an edge joins it with, over all others. betweenness: the share of shortest directed paths through it, from
     `samples` nodes of a larger graph. pagerank: over the largest. dependants: how many nodes a type of edge says to depend on it directly.
     bottleneck: how many nodes would lie apart without it. priority, for tests and reviews, is the mean of the five, each over its largest.
-    With `types` only nodes of these are told. Raises UnknownName and BadInput.
+    With `types` only nodes of these are told, without them
+    all but packages that are not among the files of a folder. Raises UnknownName and BadInput.
     """
     if metric not in METRICS:
         raise UnknownName("measure", str(metric), METRICS)
@@ -52,7 +54,10 @@ def critical_components(
     }
     measures["priority"] = sum((_over_largest(each) for each in measures.values()), np.zeros(size)) / len(measures)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
-    wanted = {row for type in types for row in index.of_label[type].tolist()} if types else set(range(size))
+    told = types or [label for label in index.of_label if label != OUTSIDE] or index.of_label
+    wanted = {row for type in told for row in index.of_label[type].tolist()} | {
+        row for row in range(size) if not types and not graph.node_labels[row]
+    }
     rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]
     shown = tuple(
         (

@@ -16,6 +16,7 @@ from kgot_lab.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
 from kgot_lab.text.words import telling_words
 
+OUTSIDE = "package"  # the type of what is not among the files of a folder
 _TOLD = 5  # names or words of a cluster
 
 
@@ -48,11 +49,16 @@ def types_joined(graph: PropertyGraph) -> TableFound:
 
 
 def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
-    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by PageRank."""
+    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by PageRank.
+
+    Packages that are not among the files of a folder are left out, where there is something else.
+    """
     require_count(each, 1, "each")
     index, rank = index_of(graph), pagerank(graph)
     rows = []
     for label, numbers in index.of_label.items():
+        if label == OUTSIDE and len(index.of_label) > 1:
+            continue
         best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
         rows += [(graph.ids[row], index.names[row], label, round(float(rank[row]), 6), _described(graph, row)) for row in best]
     rows.sort(key=lambda row: (-row[3], row[0]))
