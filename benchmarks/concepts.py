@@ -17,7 +17,7 @@ from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import share
 from kgot_lab.extraction.concepts.passages import Passage
-from kgot_lab.extraction.concepts.reading import FIELDS, Form, read_relations, relations_prompt
+from kgot_lab.extraction.concepts.reading import FIELDS, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse
@@ -84,7 +84,7 @@ def main() -> None:
         reply = llm(relations_prompt(passage)).text
         try:
             kept = read_relations(passage, reply)
-            form = parse(reply, Form)
+            form = parse(reply, PassageForm)
             stated.append([(name, relation, phrase) for field, (relation, *_) in FIELDS.items() for phrase in getattr(form, field)])
         except BadReply:
             unusable += 1

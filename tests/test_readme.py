@@ -22,9 +22,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = {
     "README.md",
-    *(f"docs/{page}.md" for page in ("loop", "memory", "methods", "recall", "stores", "structure", "tools", "views", "worlds")),
+    *(f"docs/{page}.md" for page in ("loop", "memory", "methods", "query", "recall", "stores", "structure", "tools", "views", "worlds")),
 }  # pages with Python
-COMMANDS = typer.main.get_command(app).commands
+_GROUP = typer.main.get_command(app)
+COMMANDS = {name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)}  # `query` is made when it is asked for
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 

@@ -13,6 +13,7 @@ ALLOWED = {
     "cli/app.py: ask": "each parameter is an option on the command line",
     "cli/app.py: extract": "each parameter is an option on the command line",
     "cli/app.py: resume": "each parameter is an option on the command line",
+    "methods/structure/selection.py: selected_nodes": "one parameter for each filter, most of them left out",
     "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
     "cli/investing.py: run_monitor": "each parameter is an option on the command line",
     "cli/forking.py: fork_run": "each parameter is an option on the command line",

@@ -18,7 +18,7 @@ from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
-CURATED = "curated"  # the property of what was made by hand: who made it, and when
+MADE_BY_HAND = "curated"  # the property of what was made by hand: who made it, and when
 
 
 class Keeps(Protocol):
@@ -28,7 +28,7 @@ class Keeps(Protocol):
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditMade:
     """A change that was made: what it was, what it broke that held before, and what holds now that did not."""
 
     said: str
@@ -63,21 +63,21 @@ class Editor:
             raise BadInput("say who edits: by='a name', which is noted with each change")
         self.graph, self.by, self.vocabulary = graph, by.strip(), vocabulary
         self._store = store
-        self._done: list[Edited] = []
-        self._undone: list[Edited] = []
+        self._done: list[EditMade] = []
+        self._undone: list[EditMade] = []
         self._embedder = embedder
         self._index: EditedIndex | None = None
 
     # --- nodes ---
 
-    def add_node(self, id: str, type: str, **properties: Json) -> Edited:
+    def add_node(self, id: str, type: str, **properties: Json) -> EditMade:
         """A node that was not there."""
         if id in self.graph:
             raise BadInput(f"the node {id!r} is there already: change_node changes it")
-        node = Node(id, (type,), {**properties, CURATED: self._mark()})
+        node = Node(id, (type,), {**properties, MADE_BY_HAND: self._mark()})
         return self._make(f"added node {id}", Diff(added_nodes=(node,)))
 
-    def change_node(self, id: str, *, type: str | None = None, **properties: Json) -> Edited:
+    def change_node(self, id: str, *, type: str | None = None, **properties: Json) -> EditMade:
         """Another type, or other values of some properties; None takes a property away."""
         before = self.graph.node(id)
         after = Node(id, before.labels if type is None else (type,), self._changed(before.properties, properties))
@@ -85,7 +85,7 @@ class Editor:
             raise BadInput(f"nothing of the node {id!r} would be another: its values are these already")
         return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
 
-    def remove_node(self, id: str) -> Edited:
+    def remove_node(self, id: str) -> EditMade:
         """A node, with its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
@@ -93,16 +93,16 @@ class Editor:
 
     # --- edges ---
 
-    def add_edge(self, source: str, type: str, target: str, **properties: Json) -> Edited:
+    def add_edge(self, source: str, type: str, target: str, **properties: Json) -> EditMade:
         """An edge between two nodes that are there."""
         for end in (source, target):
             self.graph.row(end)
-        edge = Edge(source, type, target, {**properties, CURATED: self._mark()})
+        edge = Edge(source, type, target, {**properties, MADE_BY_HAND: self._mark()})
         if any(each.target == target for each in self.graph.neighbours(source, "out", (type,))):
             raise BadInput(f"the edge {source} -{type}-> {target} is there already: change_edge changes it")
         return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
-    def change_edge(self, source: str, type: str, target: str, **properties: Json) -> Edited:
+    def change_edge(self, source: str, type: str, target: str, **properties: Json) -> EditMade:
         """Other values of some properties of an edge; None takes a property away."""
         before = self._edge(source, type, target)
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
@@ -110,23 +110,23 @@ class Editor:
             raise BadInput("nothing of the edge would be another: its values are these already")
         return self._make(f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),)))
 
-    def remove_edge(self, source: str, type: str, target: str) -> Edited:
+    def remove_edge(self, source: str, type: str, target: str) -> EditMade:
         """An edge."""
         return self._make(f"removed edge {source} -{type}-> {target}", Diff(removed_edges=(self._edge(source, type, target),)))
 
     # --- back and forth ---
 
-    def undo(self) -> Edited:
+    def undo(self) -> EditMade:
         """Take the last change back; raises BadInput where there is none."""
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
-        made = Edited(f"took back: {last.said}", _reversed(last.diff), last.mended, last.broken)
+        made = EditMade(f"took back: {last.said}", _reversed(last.diff), last.mended, last.broken)
         self._write(made.diff)
         self._undone.append(self._done.pop())
         return made
 
-    def redo(self) -> Edited:
+    def redo(self) -> EditMade:
         """Make the change again that was taken back last; raises BadInput where there is none."""
         if not self._undone:
             raise BadInput("no change was taken back")
@@ -136,7 +136,7 @@ class Editor:
         return last
 
     @property
-    def history(self) -> tuple[Edited, ...]:
+    def history(self) -> tuple[EditMade, ...]:
         """The changes that stand, in their order."""
         return tuple(self._done)
 
@@ -159,7 +159,7 @@ class Editor:
 
     # --- how ---
 
-    def _make(self, said: str, diff: Diff) -> Edited:
+    def _make(self, said: str, diff: Diff) -> EditMade:
         after = self.graph.apply(diff)
         touched = touched_by(diff)
         # what is gone cannot be looked at afterwards, so its neighbours stand for it
@@ -168,7 +168,7 @@ class Editor:
         broken = tuple(sorted(after_faults - before_faults, key=str))
         if errors := [str(each) for each in broken if each.level == "error"]:
             raise BadInput("not done: " + "\n".join(errors))
-        made = Edited(said, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
+        made = EditMade(said, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
         self._write(diff, after)
         self._done.append(made)
         self._undone.clear()
@@ -190,7 +190,7 @@ class Editor:
         return found[0]
 
     def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
-        kept = {**before, **given, CURATED: self._mark()}
+        kept = {**before, **given, MADE_BY_HAND: self._mark()}
         return {name: value for name, value in kept.items() if value is not None}
 
     def _mark(self) -> dict[str, Json]:
@@ -199,7 +199,7 @@ class Editor:
 
 def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Properties without the mark, which is another each time."""
-    return {name: value for name, value in properties.items() if name != CURATED}
+    return {name: value for name, value in properties.items() if name != MADE_BY_HAND}
 
 
 def _reversed(diff: Diff) -> Diff:

@@ -17,10 +17,10 @@ from kgot_lab.documents.files import text_from
 from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.extraction.facts.facts import Definition, FileFacts
-from kgot_lab.extraction.facts.kinds import PROSE, PYTHON, READ, SCRIPTS, SETTINGS
+from kgot_lab.extraction.facts.kinds import PROSE_ENDINGS, PYTHON_ENDINGS, READ_ENDINGS, SCRIPT_ENDINGS, SETTINGS_ENDINGS
 from kgot_lab.extraction.facts.naming import ModuleNames
-from kgot_lab.extraction.joined import joined
-from kgot_lab.extraction.kept import Kept, key_of_parts
+from kgot_lab.extraction.joined import join_facts
+from kgot_lab.extraction.kept import KeptExtraction, key_of_parts
 from kgot_lab.extraction.python.source import python_facts
 from kgot_lab.extraction.texts.prose import prose_facts
 from kgot_lab.extraction.texts.settings import settings_facts
@@ -28,10 +28,13 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
 
-_LARGEST = {**dict.fromkeys((*PYTHON, *SCRIPTS, *PROSE), 20_000_000), **dict.fromkeys(SETTINGS, 5_000_000)}  # bytes that are read
+_LARGEST = {
+    **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
+    **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
+}  # bytes that are read
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")  # folders of what others wrote, or of what was made
 _LOT = 64  # files that are kept together
-Progress = Callable[[int, int, str], object]  # how many files of how many are done, and the one that is next
+FileProgress = Callable[[int, int, str], object]  # how many files of how many are done, and the one that is next
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class FolderGraph:
         return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
 
 
-def read_folder(folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: Progress | None = None) -> FolderGraph:
+def graph_of_folder(folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: FileProgress | None = None) -> FolderGraph:
     """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what joins them.
 
     Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which facts of files are kept, None
@@ -71,20 +74,20 @@ def read_folder(folder: str | Path, *, cache: Path | Literal[False] | None = Non
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
     if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ)})")
+        raise BadInput(f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})")
     walk = _Walk(folder)
     paths, name = sorted(walk.paths), folder.resolve().name
-    names = ModuleNames([each for each in paths if each.endswith(PYTHON)], name if (folder / "__init__.py").is_file() else "")
-    kept = None if cache is False else Kept(cache)
+    names = ModuleNames([each for each in paths if each.endswith(PYTHON_ENDINGS)], name if (folder / "__init__.py").is_file() else "")
+    kept = None if cache is False else KeptExtraction(cache)
     reading = _Reading(folder, names, kept)
     files = list(reading.facts_of(paths, progress or (lambda *_: None)))
     if not files:
-        reasons = "; ".join(map(str, [*walk.skipped, *reading.skipped][:5])) or f"it holds no {', '.join(READ)}"
+        reasons = "; ".join(map(str, [*walk.skipped, *reading.skipped][:5])) or f"it holds no {', '.join(READ_ENDINGS)}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = key_of_parts(name, *reading.keys)
     found = kept.graph(key) if kept else None
     if found is None:
-        found = joined(files, names, name)
+        found = join_facts(files, names, name)
         if kept:
             kept.keep_graph(key, found)
     skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
@@ -120,7 +123,7 @@ class _Walk:
                     self.skipped.append(Remark(_name(inside / name), "a link to a folder"))
             for name in files:
                 ending = PurePosixPath(name).suffix.lower()
-                if name.startswith(".") or ending not in READ:
+                if name.startswith(".") or ending not in READ_ENDINGS:
                     self.passed_over[ending] += not name.startswith(".")
                 elif Path(parent, name).is_symlink():
                     self.skipped.append(Remark(_name(inside / name), "a link"))
@@ -144,13 +147,13 @@ def _name(path: Path) -> str:
 class _Reading:
     """The facts of files: kept ones where the bytes are those of before, else read."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: Kept | None):
+    def __init__(self, folder: Path, names: ModuleNames, kept: KeptExtraction | None):
         self.folder, self.names, self.kept = folder, names, kept
         self.read = self.reused = 0
         self.skipped: list[Remark] = []
         self.keys: list[bytes] = []
 
-    def facts_of(self, paths: list[str], progress: Progress) -> Iterator[FileFacts]:
+    def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """The facts of each file that can be read, in the order of the paths."""
         for start in range(0, len(paths), _LOT):
             data = {path: each for path in paths[start : start + _LOT] if (each := self._bytes(path)) is not None}
@@ -182,7 +185,7 @@ class _Reading:
             return None
 
     def _key(self, path: str, data: bytes) -> bytes:
-        module = self.names.of(path) if path.endswith(PYTHON) else ""
+        module = self.names.of(path) if path.endswith(PYTHON_ENDINGS) else ""
         return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
 
     def _read(self, path: str, data: bytes) -> FileFacts | None:
@@ -194,18 +197,18 @@ class _Reading:
 
     def _facts(self, path: str, data: bytes) -> FileFacts:
         ending = PurePosixPath(path).suffix.lower()
-        if ending in PYTHON:
+        if ending in PYTHON_ENDINGS:
             module = self.names.of(path)
             return python_facts(_python_text(data), path, module, is_package=self.names.package_of[module])
         if not data.strip():
             return FileFacts(
-                path, ending[1:], (Definition(path, "config" if ending in SETTINGS else "document", path, 1, 1),), remark="empty"
+                path, ending[1:], (Definition(path, "config" if ending in SETTINGS_ENDINGS else "document", path, 1, 1),), remark="empty"
             )
         found = text_from(data, ".txt")
         text = re.sub(r"\r\n?", "\n", found.text)
-        if ending in SETTINGS:
+        if ending in SETTINGS_ENDINGS:
             facts = settings_facts(text, path)
-        elif ending in PROSE:
+        elif ending in PROSE_ENDINGS:
             facts = prose_facts(text, path)
         else:
             from kgot_lab.extraction.scripts.source import script_facts

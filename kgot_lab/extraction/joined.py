@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Reference
-from kgot_lab.extraction.facts.kinds import SCRIPTS
+from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
+from kgot_lab.extraction.facts.kinds import SCRIPT_ENDINGS
 from kgot_lab.extraction.facts.naming import ModuleNames
 from kgot_lab.extraction.python.points_to import PointsTo
 from kgot_lab.extraction.python.program import Program
@@ -34,7 +34,7 @@ class Joined:
     resolved: int
 
 
-def joined(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
+def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
     """One graph in the vocabulary of code of the facts of some files; `root` is the name of the folder."""
     files = sorted(files, key=lambda each: each.path)
     growing = _Growing(files, root)
@@ -163,7 +163,7 @@ class _Growing:
                     else:
                         self._require(facts, reference)
 
-    def _import(self, module: str, reference: Reference, names: ModuleNames) -> None:
+    def _import(self, module: str, reference: Mention, names: ModuleNames) -> None:
         found = names.find(reference.target, module)
         if reference.said:
             below = names.find(f"{reference.target}.{reference.said}", module)
@@ -175,7 +175,7 @@ class _Growing:
         elif not names.is_folder(reference.target):
             self._add(module, "imports", self._package(reference.target.split(".")[0]), reference.line, reference.said)
 
-    def _require(self, facts: FileFacts, reference: Reference) -> None:
+    def _require(self, facts: FileFacts, reference: Mention) -> None:
         """An import of a script: of a file beside it, or of a package."""
         if target := self._script(reference.target):
             self._add(facts.file.id, "imports", target, reference.line, reference.said)
@@ -187,7 +187,7 @@ class _Growing:
         if target.startswith(PACKAGE):
             return self._package(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        places = (target, *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPTS))
+        places = (target, *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS))
         return next((self.by_path[each] for each in places if each in self.by_path), "")
 
     def scripts(self) -> None:
@@ -287,7 +287,7 @@ class _Growing:
                 if reference.type in ("configures", "documents") and (target := self._meant(facts, reference, ends)):
                     self._add(facts.file.id, reference.type, target, reference.line, said=reference.said)
 
-    def _meant(self, facts: FileFacts, reference: Reference, ends: Mapping[str, set[str]]) -> str:
+    def _meant(self, facts: FileFacts, reference: Mention, ends: Mapping[str, set[str]]) -> str:
         target = reference.target
         if target.startswith(PACKAGE):
             own = target.removeprefix(PACKAGE)

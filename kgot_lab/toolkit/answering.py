@@ -32,7 +32,7 @@ _KEPT = 6  # turns of a conversation that are told again
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldAnswer:
     """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of nodes that are not in it."""
 
     question: str
@@ -46,7 +46,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Turn:
+class AskedTurn:
     """A question and what was told, as a conversation keeps it."""
 
     question: str
@@ -54,7 +54,9 @@ class Turn:
     nodes: tuple[str, ...]
 
 
-def asked_in_words(graph: PropertyGraph, question: str, llm: LLM | None = None, *, before: tuple[Turn, ...] = (), limit: int = 10) -> Told:
+def asked_in_words(
+    graph: PropertyGraph, question: str, llm: LLM | None = None, *, before: tuple[AskedTurn, ...] = (), limit: int = 10
+) -> ToldAnswer:
     """An answer to a question; one that follows others is searched for with what these found too. Raises BadInput and LLMError."""
     looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
     found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
@@ -67,14 +69,14 @@ def asked_in_words(graph: PropertyGraph, question: str, llm: LLM | None = None, 
     return _told(question, context, nodes, llm, before)
 
 
-def explained(graph: PropertyGraph, node: str, llm: LLM | None = None) -> Told:
+def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> ToldAnswer:
     """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput and LLMError."""
     id = meant_node(graph, node)
     near = tuple(dict.fromkeys([id, *(end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))]))
     return _told(f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?", _nodes(graph, [id]), near, llm)
 
 
-def summarised(graph: PropertyGraph, llm: LLM | None = None) -> Told:
+def summarised(graph: PropertyGraph, llm: LLM | None = None) -> ToldAnswer:
     """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a model. Raises LLMError."""
     parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
     lines = [line for part in parts for line in [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]]
@@ -82,7 +84,7 @@ def summarised(graph: PropertyGraph, llm: LLM | None = None) -> Told:
     return _told("What is this graph about? Begin with the whole, then its parts.", "\n".join(lines), nodes, llm)
 
 
-def prompt_for(question: str, context: str, before: tuple[Turn, ...] = ()) -> Prompt:
+def prompt_for(question: str, context: str, before: tuple[AskedTurn, ...] = ()) -> Prompt:
     """What a model is asked: the context behind a fence, the last turns, and the question."""
     told = [Message("system", _SYSTEM)]
     for turn in before[-_KEPT:]:
@@ -91,13 +93,13 @@ def prompt_for(question: str, context: str, before: tuple[Turn, ...] = ()) -> Pr
     return Prompt(tuple(told), max_tokens=_REPLY)
 
 
-def tokens_of(prompt: Prompt) -> tuple[int, int]:
+def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
     """About how many tokens a prompt has, and how many its reply may have."""
     return sum(tokens(message.text) for message in prompt.messages), prompt.max_tokens
 
 
-def _told(question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[Turn, ...] = ()) -> Told:
-    told = Told(question, context, context, nodes)
+def _told(question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[AskedTurn, ...] = ()) -> ToldAnswer:
+    told = ToldAnswer(question, context, context, nodes)
     if llm is None:
         return told
     reply = llm(prompt_for(question, context, before))
@@ -133,16 +135,16 @@ class Conversation:
 
     def __init__(self, path: Path):
         self.path = path
-        self.turns: tuple[Turn, ...] = ()
+        self.turns: tuple[AskedTurn, ...] = ()
         if path.exists():
             try:
                 kept = json.loads(read_regular_text(path))
-                self.turns = tuple(Turn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"])
+                self.turns = tuple(AskedTurn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"])
             except (OSError, ValueError, TypeError, KeyError) as error:
                 raise BadInput(f"{path} holds no conversation ({type(error).__name__}): name another file") from None
 
-    def add(self, told: Told) -> None:
+    def add(self, told: ToldAnswer) -> None:
         """Keep a question and its answer."""
-        self.turns = (*self.turns, Turn(told.question, told.text, told.nodes))
+        self.turns = (*self.turns, AskedTurn(told.question, told.text, told.nodes))
         rows = [{"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns]
         write_whole(self.path, json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n", "the conversation")

@@ -13,10 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.printed import MethodResult
-from kgot_lab.toolkit.questions import QUESTIONS, Parameter, Question
+from kgot_lab.toolkit.questions import QUESTIONS, GraphQuestion, Parameter
 
 
-def question_named(name: str) -> Question:
+def question_named(name: str) -> GraphQuestion:
     """A question by its name, with dashes or underscores; raises UnknownName."""
     known = name.strip().replace("_", "-")
     if known not in QUESTIONS:
@@ -24,13 +24,13 @@ def question_named(name: str) -> Question:
     return QUESTIONS[known]
 
 
-def asked(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
+def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
     """The answer to a question; texts are taken for numbers where these are asked for. Raises UnknownName and BadInput."""
     question = question_named(name)
     return question.ask(graph, **fitting(question, arguments))
 
 
-def fitting(question: Question, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def fitting(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a question as it takes them; raises BadInput for those that are missing, strange or of another kind."""
     known = {each.name: each for each in question.parameters}
     given = {name.replace("-", "_"): value for name, value in arguments.items()}
@@ -42,7 +42,7 @@ def fitting(question: Question, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value(question, known[name], value) for name, value in given.items()}
 
 
-def _value(question: Question, parameter: Parameter, value: Any) -> Any:
+def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
     if takes_several(parameter.type) and isinstance(value, str):
         value = [value]
     try:
@@ -56,7 +56,7 @@ def takes_several(type: Any) -> bool:
     return get_origin(type) is list or any(get_origin(each) is list for each in get_args(type))
 
 
-def parsed(line: str) -> tuple[str, dict[str, Any]]:
+def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
     """The name and the arguments of a question in one line: as it is typed (`want-to "less cost" --limit 5`), or {"ask": name, …}.
 
     Raises BadInput for what is neither.
@@ -78,7 +78,7 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
     return words[0], of_words(question_named(words[0]), words[1:])
 
 
-def of_words(question: Question, words: Sequence[str]) -> dict[str, Any]:
+def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
     """Arguments of a question from words: those that must be given in their order, the others behind --name. Raises BadInput."""
     needed = [each for each in question.parameters if each.default is Inspected.empty]
     known = {each.name: each for each in question.parameters}

@@ -12,14 +12,14 @@ from typing import Any
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.printed import MethodResult
-from kgot_lab.toolkit.asked import asked, fitting, parsed, question_named
+from kgot_lab.toolkit.asked import ask_by_name, fitting, parsed_line, question_named
 
 _PLACE = re.compile(r"\{(\d+)\}")
 _graph: PropertyGraph | None = None  # of a process that answers; each has its own
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredLine:
     """One of many questions: the line it was asked in, and its answer, or what was wrong with it."""
 
     line: str
@@ -27,7 +27,7 @@ class Answered:
     error: str = ""
 
 
-def answered(graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1) -> Iterator[Answered]:
+def answered_lines(graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1) -> Iterator[AnsweredLine]:
     """The answers to questions, each in a line, in their order; what is wrong with one is told in its place, and the others go on."""
     asked_lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if parallel <= 1 or len(asked_lines) < 2:
@@ -43,16 +43,16 @@ def _begin(graph: PropertyGraph) -> None:
     _graph = graph
 
 
-def _there(line: str) -> Answered:
+def _there(line: str) -> AnsweredLine:
     assert _graph is not None
     return _one(_graph, line)
 
 
-def _one(graph: PropertyGraph, line: str) -> Answered:
+def _one(graph: PropertyGraph, line: str) -> AnsweredLine:
     try:
-        return Answered(line, asked(graph, *parsed(line)))
+        return AnsweredLine(line, ask_by_name(graph, *parsed_line(line)))
     except LabError as error:
-        return Answered(line, None, str(error))
+        return AnsweredLine(line, None, str(error))
 
 
 def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
@@ -64,10 +64,10 @@ def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]
     if not all(steps):
         raise BadInput('questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}')
     for step in steps:
-        question_named(parsed(step)[0])  # a wrong name in the last is told before the first is asked
+        question_named(parsed_line(step)[0])  # a wrong name in the last is told before the first is asked
     found: MethodResult | None = None
     for step in steps:
-        name, arguments = parsed(step)
+        name, arguments = parsed_line(step)
         filled = {key: _filled(value, found, step) for key, value in arguments.items()}
         found = question_named(name).ask(graph, **fitting(question_named(name), filled))
         yield step, found

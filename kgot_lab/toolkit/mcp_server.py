@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
-from kgot_lab.editing.editor import Edited, Editor
+from kgot_lab.editing.editor import EditMade, Editor
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
@@ -24,7 +24,7 @@ from kgot_lab.methods.search.context import search_context
 from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.text.fence import fenced
 from kgot_lab.toolkit.nodes import meant_node
-from kgot_lab.toolkit.questions import QUESTIONS, Question
+from kgot_lab.toolkit.questions import QUESTIONS, GraphQuestion
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _Properties = Annotated[dict[str, Any] | None, Field(description="properties, ea
 _MOST_ROWS = 200  # of an answer; an assistant pays for each
 
 
-class Answer(BaseModel):
+class AnswerRows(BaseModel):
     """What a question found: rows by column, how many there are in all, and why."""
 
     title: str
@@ -44,7 +44,7 @@ class Answer(BaseModel):
     why: list[str]
 
 
-class Change(BaseModel):
+class ChangeMade(BaseModel):
     """A change that was made: in words, and which rules it broke or mended."""
 
     said: str
@@ -98,10 +98,10 @@ def graph_server(graph: PropertyGraph, *, name: str = "graph", editor: Editor | 
     return server
 
 
-def _tool_of(question: Question, held: _Held) -> Callable[..., Answer]:
+def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
     """A function that the protocol reads as if the arguments of the question were written in it."""
 
-    def ask(**given: Any) -> Answer:
+    def ask(**given: Any) -> AnswerRows:
         return _answer(_told_errors(lambda: question.ask(held.graph, **given)))
 
     parameters = [
@@ -110,8 +110,8 @@ def _tool_of(question: Question, held: _Held) -> Callable[..., Answer]:
         )
         for each in question.parameters
     ]
-    ask.__signature__ = inspect.Signature(parameters, return_annotation=Answer)  # type: ignore[attr-defined]
-    ask.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": Answer}
+    ask.__signature__ = inspect.Signature(parameters, return_annotation=AnswerRows)  # type: ignore[attr-defined]
+    ask.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": AnswerRows}
     ask.__name__ = question.name.replace("-", "_")
     ask.__doc__ = question.help
     return ask
@@ -125,30 +125,30 @@ def _context_tool(held: _Held) -> Callable[..., str]:
     return context
 
 
-def _edits(editor: Editor) -> list[Callable[..., Change]]:
+def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
     """The tools that change the graph."""
 
-    def add_node(id: str, type: str, properties: _Properties = None) -> Change:
+    def add_node(id: str, type: str, properties: _Properties = None) -> ChangeMade:
         """Add a node."""
         return _change(lambda: editor.add_node(id, type, **(properties or {})))
 
-    def change_node(id: str, properties: _Properties = None, type: str | None = None) -> Change:
+    def change_node(id: str, properties: _Properties = None, type: str | None = None) -> ChangeMade:
         """Change properties, or the type, of a node."""
         return _change(lambda: editor.change_node(meant_node(editor.graph, id), type=type, **(properties or {})))
 
-    def remove_node(id: str) -> Change:
+    def remove_node(id: str) -> ChangeMade:
         """Remove a node with its edges."""
         return _change(lambda: editor.remove_node(id))
 
-    def add_edge(source: str, type: str, target: str, properties: _Properties = None) -> Change:
+    def add_edge(source: str, type: str, target: str, properties: _Properties = None) -> ChangeMade:
         """Add an edge between two nodes that are there."""
         return _change(lambda: editor.add_edge(source, type, target, **(properties or {})))
 
-    def remove_edge(source: str, type: str, target: str) -> Change:
+    def remove_edge(source: str, type: str, target: str) -> ChangeMade:
         """Remove an edge."""
         return _change(lambda: editor.remove_edge(source, type, target))
 
-    def undo() -> Change:
+    def undo() -> ChangeMade:
         """Take the last change back."""
         return _change(editor.undo)
 
@@ -176,19 +176,19 @@ def _resources(server: MCPServer[Any], held: _Held) -> None:
     index_of(held.graph)  # so that the first question does not wait for it
 
 
-def _answer(result: MethodResult) -> Answer:
+def _answer(result: MethodResult) -> AnswerRows:
     columns = result.COLUMNS
     rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in list(result.rows())[:_MOST_ROWS]]
-    return Answer(title=result.title, rows=rows, total=len(result.rows()), why=list(result.why))
+    return AnswerRows(title=result.title, rows=rows, total=len(result.rows()), why=list(result.why))
 
 
 _ONE_BY_ONE = threading.Lock()
 
 
-def _change(make: Callable[[], Edited]) -> Change:
+def _change(make: Callable[[], EditMade]) -> ChangeMade:
     with _ONE_BY_ONE:  # two assistants may ask at once, and a change begins from the graph that the last one left
         made = _told_errors(make)
-    return Change(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
+    return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
 
 
 def _told_errors(make: Callable[[], _Made]) -> _Made:

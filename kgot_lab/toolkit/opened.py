@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from kgot_lab.errors import BadInput
-from kgot_lab.extraction.folder import Progress, read_folder
+from kgot_lab.extraction.folder import FileProgress, graph_of_folder
 from kgot_lab.extraction.patterns.found import with_patterns
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.evidence import sourced
@@ -17,7 +17,7 @@ from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.files.of_stores import is_store_file, read_store_file
 from kgot_lab.stores.opening import login_of, open_store
 
-Say = Callable[[str], None]
+SayTo = Callable[[str], None]
 
 
 def opened_graph(
@@ -25,8 +25,8 @@ def opened_graph(
     *,
     namespace: str | None = None,
     cache: Path | Literal[False] | None = None,
-    say: Say | None = None,
-    progress: Progress | None = None,
+    say: SayTo | None = None,
+    progress: FileProgress | None = None,
 ) -> PropertyGraph:
     """The graph at a place; what is there stays as it is. `say` is told what had to be guessed, `progress` of the files of a folder.
 
@@ -40,7 +40,7 @@ def opened_graph(
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():
-        found = read_folder(path, cache=cache, progress=progress)
+        found = graph_of_folder(path, cache=cache, progress=progress)
         told(repr(found))
         return with_patterns(found.graph)
     if not path.is_file():

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log2
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from kgot_lab.methods.compose_for import compose_for
 from kgot_lab.methods.dimension_filter import dimension_filter
 from kgot_lab.methods.dimension_profile import dimension_profile
 from kgot_lab.methods.explore_smart import explore_smart
-from kgot_lab.methods.impact_analysis import impact_analysis
+from kgot_lab.methods.impact_analysis import Follow, Towards, impact_analysis
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.keyword_match import keyword_match
 from kgot_lab.methods.printed import MethodResult, NodeHit, NodesFound
@@ -36,9 +36,7 @@ from kgot_lab.schemas.dimensions.catalogue import DIMENSIONS
 from kgot_lab.schemas.dimensions.extracted import extract_dimensions
 from kgot_lab.toolkit.nodes import meant_node
 
-Ask = Callable[..., MethodResult]
-Direction = Literal["forward", "backward", "both"]
-Follow = Literal["arrows", "dependants"]
+AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
 _Most = Annotated[int, "how many nodes at most"]
 _Types = Annotated[list[str] | None, "only nodes of this type; repeat for more"]
@@ -56,12 +54,12 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Question:
+class GraphQuestion:
     """A question by its name, the group it is in, and what answers it: a function of a graph and of the arguments."""
 
     name: str
     group: str
-    ask: Ask
+    ask: AskGraph
 
     @property
     def help(self) -> str:
@@ -80,13 +78,13 @@ class Question:
         return tuple(found)
 
 
-_ALL: dict[str, Question] = {}
+_ALL: dict[str, GraphQuestion] = {}
 
 
-def _in(group: str) -> Callable[[Ask], Ask]:
-    def note(ask: Ask) -> Ask:
+def _in(group: str) -> Callable[[AskGraph], AskGraph]:
+    def note(ask: AskGraph) -> AskGraph:
         name = ask.__name__.strip("_").replace("_", "-")
-        _ALL[name] = Question(name, group, ask)
+        _ALL[name] = GraphQuestion(name, group, ask)
         return ask
 
     return note
@@ -96,13 +94,13 @@ def _in(group: str) -> Callable[[Ask], Ask]:
 
 
 @_in("discovery")
-def find(graph: PropertyGraph, words: Annotated[str, "words, any of which a text of the node holds"], limit: _Most = 20) -> MethodResult:
+def _find(graph: PropertyGraph, words: Annotated[str, "words, any of which a text of the node holds"], limit: _Most = 20) -> MethodResult:
     """The nodes whose texts hold some words, letter by letter."""
     return keyword_match(graph, words, limit)
 
 
 @_in("discovery")
-def search(
+def _search(
     graph: PropertyGraph | SeveralGraphs,
     query: Annotated[str, "what is looked for, in plain words"],
     limit: _Most = 10,
@@ -113,31 +111,31 @@ def search(
 
 
 @_in("discovery")
-def emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
+def _emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
     """The clusters that emerge from the edges, with the words that set each apart."""
     return structure.clusters(graph, most=limit)
 
 
 @_in("discovery")
-def discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
+def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
     """Where to begin with a graph that one does not know: what most leads to, of each type."""
     return structure.starting_points(graph, each=each)
 
 
 @_in("discovery")
-def stats(graph: PropertyGraph) -> MethodResult:
+def _stats(graph: PropertyGraph) -> MethodResult:
     """How many nodes and edges of each type, how many parts, and the busiest node."""
     return structure.overview(graph)
 
 
 @_in("discovery")
-def schema(graph: PropertyGraph) -> MethodResult:
+def _schema(graph: PropertyGraph) -> MethodResult:
     """Which types of nodes each type of edge joins, and how often."""
     return structure.types_joined(graph)
 
 
 @_in("discovery")
-def list_(
+def _list(
     graph: PropertyGraph,
     type: _Types = None,
     edge_type: Annotated[list[str] | None, "only nodes with an edge of this type"] = None,
@@ -165,7 +163,7 @@ def list_(
 
 
 @_in("discovery")
-def random(
+def _random(
     graph: PropertyGraph, number: Annotated[int, "how many nodes"] = 5, type: _Types = None, seed: Annotated[int, "another draw"] = 0
 ) -> MethodResult:
     """Some nodes, drawn at random."""
@@ -176,7 +174,7 @@ def random(
 
 
 @_in("intent")
-def want_to_(
+def _want_to(
     graph: PropertyGraph,
     goal: Annotated[str, "what is to be reached"],
     limit: _Most = 10,
@@ -187,13 +185,13 @@ def want_to_(
 
 
 @_in("intent")
-def can_it_(graph: PropertyGraph, capability: Annotated[str, "what is asked for"]) -> MethodResult:
+def _can_it(graph: PropertyGraph, capability: Annotated[str, "what is asked for"]) -> MethodResult:
     """Whether something can be done: yes, yes with limitations, no or unknown, with workarounds."""
     return can_it(graph, capability)
 
 
 @_in("intent")
-def why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
+def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
     """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite of them."""
     found = can_it(graph, capability)
     rows = sorted(found.limitations, key=lambda each: (not each.blocking, each.id))
@@ -202,13 +200,13 @@ def why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work
 
 
 @_in("intent")
-def how_does(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _how_does(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
     """How something works: what it is joined with, the important first, level by level."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
 
 @_in("intent")
-def compose_for_(
+def _compose_for(
     graph: PropertyGraph, goal: Annotated[str, "what is to be done, in parts"], limit: Annotated[int, "how many steps at most"] = 5
 ) -> MethodResult:
     """A plan for a goal: steps that fit together, what they require, what conflicts, and other ways."""
@@ -216,13 +214,13 @@ def compose_for_(
 
 
 @_in("intent")
-def alternatives(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+def _alternatives(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
     """What may stand in a node's place, because an edge says so or because it does the same."""
     return selection.alternatives(graph, meant_node(graph, node), limit=limit)
 
 
 @_in("intent")
-def optimize_for(
+def _optimize_for(
     graph: PropertyGraph, goal: Annotated[str, "what is to become better, such as cost or latency"], limit: _Most = 10
 ) -> MethodResult:
     """What makes something better: what optimizes, reduces or enables it."""
@@ -233,7 +231,7 @@ def optimize_for(
 
 
 @_in("exploration")
-def trace(
+def _trace(
     graph: PropertyGraph,
     node: _Node,
     other: Annotated[str, "the node where the path ends"],
@@ -246,7 +244,7 @@ def trace(
 
 
 @_in("exploration")
-def related(
+def _related(
     graph: PropertyGraph, node: _Node, edge_type: _EdgeTypes = None, limit: Annotated[int | None, "how many edges at most"] = None
 ) -> MethodResult:
     """The edges of a node, and where in a text or in code each stands."""
@@ -254,19 +252,19 @@ def related(
 
 
 @_in("exploration")
-def dependencies(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
+def _dependencies(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
     """What a node depends on, level by level."""
     return impact_analysis(graph, meant_node(graph, node), direction="backward", max_depth=max_depth, follow="dependants")
 
 
 @_in("exploration")
-def used_by(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
+def _used_by(graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3) -> MethodResult:
     """What depends on a node, level by level."""
     return impact_analysis(graph, meant_node(graph, node), direction="forward", max_depth=max_depth, follow="dependants")
 
 
 @_in("exploration")
-def explore(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _explore(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -275,10 +273,10 @@ def explore(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many e
 
 
 @_in("analysis")
-def impact(
+def _impact(
     graph: PropertyGraph,
     node: _Node,
-    direction: Annotated[Direction, "what the change reaches, what reaches it, or both"] = "forward",
+    direction: Annotated[Towards, "what the change reaches, what reaches it, or both"] = "forward",
     max_depth: Annotated[int, "how many edges away"] = 3,
     follow: Annotated[Follow, "along arrows, or by what types of edges say depends on what"] = "dependants",
     risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
@@ -298,7 +296,7 @@ def impact(
 
 
 @_in("analysis")
-def critical(
+def _critical(
     graph: PropertyGraph,
     metric: Annotated[Metric, "by which measure"] = "priority",
     top_k: Annotated[int, "how many nodes"] = 10,
@@ -309,31 +307,31 @@ def critical(
 
 
 @_in("analysis")
-def bottleneck(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
+def _bottleneck(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
     """The nodes without which most others would lie apart."""
     return critical_components(graph, metric="bottleneck", top_k=top_k, types=type or ())
 
 
 @_in("analysis")
-def risk(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
+def _risk(graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None) -> MethodResult:
     """The nodes whose change most others depend on directly."""
     return critical_components(graph, metric="dependants", top_k=top_k, types=type or ())
 
 
 @_in("analysis")
-def coverage(graph: PropertyGraph) -> MethodResult:
+def _coverage(graph: PropertyGraph) -> MethodResult:
     """Of each type, the share that is described, documented, tested and built after a pattern."""
     return structure.coverage(graph)
 
 
 @_in("analysis")
-def gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
+def _gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
     """What the graph lacks: descriptions, edges, workarounds, code after a pattern, callers."""
-    return structure.gaps(graph, most=limit)
+    return structure.graph_gaps(graph, most=limit)
 
 
 @_in("analysis")
-def pattern_code(
+def _pattern_code(
     graph: PropertyGraph,
     pattern: Annotated[str, "only this pattern, by id or name"] = "",
     source_file: Annotated[str, "only code in this file or folder"] = "",
@@ -346,7 +344,7 @@ def pattern_code(
 
 
 @_in("ranking")
-def recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
     """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare neighbours weighing more.
 
     The score is the sum over common neighbours of 1 / log2(1 + their neighbours) (after Adamic & Adar 2003).
@@ -373,13 +371,13 @@ def recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodRes
 
 
 @_in("ranking")
-def similar_to_(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+def _similar_to(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
     """The nodes most like one, by neighbours, type and name."""
     return similar_to(graph, meant_node(graph, node), limit)
 
 
 @_in("ranking")
-def rank(
+def _rank(
     graph: PropertyGraph,
     metric: Annotated[Metric, "by which measure"] = "pagerank",
     top_k: Annotated[int, "how many nodes"] = 10,
@@ -390,7 +388,7 @@ def rank(
 
 
 @_in("ranking")
-def explore_smart_(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
+def _explore_smart(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -399,7 +397,7 @@ def explore_smart_(graph: PropertyGraph, node: _Node, depth: Annotated[int, "how
 
 
 @_in("dimensions")
-def score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
+def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
     """The values that a node has on the 56 dimensions, with what low and high mean."""
     index = index_of(graph)
     id = meant_node(graph, node)
@@ -416,13 +414,13 @@ def score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
 
 
 @_in("dimensions")
-def dimension_profile_(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
+def _dimension_profile(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
     """Two nodes beside each other on all dimensions that one of them has."""
     return dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
 
 
 @_in("dimensions")
-def compare_dimensions(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
+def _compare_dimensions(graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]) -> MethodResult:
     """Where two nodes lie farthest apart, of the dimensions that both have."""
     found = dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
     rows = sorted((row for row in found.rows() if row[4] is not None), key=lambda row: (-abs(float(str(row[4]))), str(row[0])))
@@ -430,7 +428,7 @@ def compare_dimensions(graph: PropertyGraph, node: _Node, other: Annotated[str, 
 
 
 @_in("dimensions")
-def dimension_range(
+def _dimension_range(
     graph: PropertyGraph,
     bounds: Annotated[list[str], "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH; several are all asked for"],
     limit: _Most = 20,
@@ -440,7 +438,7 @@ def dimension_range(
 
 
 @_in("dimensions")
-def auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
+def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
     """The dimensions that texts and edges tell, computed: of one node, or how many nodes have each."""
     found = extract_dimensions(graph)
     silent = f"not extractable: {', '.join(found.not_extractable)}"
@@ -456,10 +454,10 @@ def auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this nod
     return TableFound(f"computed dimensions: {len(counts)}", ("dimension", "nodes", "mean"), counts, (silent,))
 
 
-QUESTIONS: Mapping[str, Question] = _ALL
+QUESTIONS: Mapping[str, GraphQuestion] = _ALL
 
 
-def of_group(group: str) -> Iterator[Question]:
+def of_group(group: str) -> Iterator[GraphQuestion]:
     """The questions of a group."""
     return (each for each in _ALL.values() if each.group == group)
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from kgot_lab.editing.editor import CURATED, Editor
+from kgot_lab.editing.editor import MADE_BY_HAND, Editor
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.schemas.rules.twelve import check_rules
@@ -72,7 +72,7 @@ def test_a_change_is_marked_and_taken_back_and_made_again():
     editor = Editor(COOKBOOK, by="Ada")
     editor.change_node(A, description="Pay less.")
     node = editor.graph.node(A)
-    assert node.properties["description"] == "Pay less." and node.properties[CURATED]["by"] == "Ada"
+    assert node.properties["description"] == "Pay less." and node.properties[MADE_BY_HAND]["by"] == "Ada"
     editor.add_edge(B, "optimizes", A, note="seen in the bill")
     changed = editor.graph
     editor.undo(), editor.undo()

@@ -12,9 +12,9 @@ import pytest
 
 from kgot_lab.errors import BadReply
 from kgot_lab.extraction.concepts.grown import read_concepts, what_it_takes
-from kgot_lab.extraction.concepts.passages import Passage, passages_of
+from kgot_lab.extraction.concepts.passages import Passage, passages_to_read
 from kgot_lab.extraction.concepts.reading import FIELDS, read_about, read_relations
-from kgot_lab.extraction.folder import read_folder
+from kgot_lab.extraction.folder import graph_of_folder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.schemas.rules.twelve import check_rules
 
@@ -99,15 +99,15 @@ def folder(tmp_path):
 
 
 def test_passages_have_their_place_and_the_heading_they_stand_under(folder):
-    graph = read_folder(folder, cache=False).graph
-    found = {(each.name, each.file, each.line) for each in passages_of(graph, folder)}
+    graph = graph_of_folder(folder, cache=False).graph
+    found = {(each.name, each.file, each.line) for each in passages_to_read(graph, folder)}
     assert found == {("Notes", "notes.md", 3), ("Parser", "notes.md", 7), ("parser", "parse.py", 1)}
-    assert all("whatever" not in each.text for each in passages_of(graph, folder))
+    assert all("whatever" not in each.text for each in passages_to_read(graph, folder))
 
 
 def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tmp_path_factory):
-    graph, cache = read_folder(folder, cache=False).graph, tmp_path_factory.mktemp("cache")
-    passages = passages_of(graph, folder)
+    graph, cache = graph_of_folder(folder, cache=False).graph, tmp_path_factory.mktemp("cache")
+    passages = passages_to_read(graph, folder)
     asked = []
 
     def answer(prompt):
@@ -126,11 +126,11 @@ def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tm
 
 
 def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_sound(folder):
-    graph = read_folder(folder, cache=False).graph
+    graph = graph_of_folder(folder, cache=False).graph
     reply = form(
         requires=["a grammar file"], limitations=["does not handle nested comments"], workarounds=["strip comments before parsing"]
     )
-    grown = read_concepts(graph, passages_of(graph, folder), Scripted(lambda _: reply), about=False, cache=False).graph
+    grown = read_concepts(graph, passages_to_read(graph, folder), Scripted(lambda _: reply), about=False, cache=False).graph
     edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
     (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
     assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"} and all(where["quote"] for where in needs["said"])
@@ -138,8 +138,8 @@ def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_soun
 
 
 def test_replies_that_are_no_form_are_counted_and_the_rest_goes_on(folder):
-    graph = read_folder(folder, cache=False).graph
-    grown = read_concepts(graph, passages_of(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False)
+    graph = graph_of_folder(folder, cache=False).graph
+    grown = read_concepts(graph, passages_to_read(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False)
     assert (grown.unusable, grown.read) == (3, ()) and grown.graph == graph
 
 

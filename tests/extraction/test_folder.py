@@ -5,7 +5,7 @@ import os
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.extraction.folder import read_folder
+from kgot_lab.extraction.folder import graph_of_folder
 from kgot_lab.extraction.patterns.found import with_patterns
 from kgot_lab.schemas.check import faults_of_graph
 from kgot_lab.schemas.code import CODE
@@ -41,7 +41,7 @@ def edges(graph, type):
 
 
 def test_all_kinds_of_files_meet_in_one_graph_that_is_sound(shop):
-    found = read_folder(shop, cache=False)
+    found = graph_of_folder(shop, cache=False)
     graph = with_patterns(found.graph)
     assert check_rules(graph, CODE).broken == () and faults_of_graph(CODE, graph) == ()
     assert found.skipped == () and found.files == len(FILES)
@@ -63,7 +63,7 @@ def test_all_kinds_of_files_meet_in_one_graph_that_is_sound(shop):
 
 
 def test_a_node_says_where_it_stands_and_what_it_says_of_itself(shop):
-    graph = read_folder(shop, cache=False).graph
+    graph = graph_of_folder(shop, cache=False).graph
     total = graph.node("shop.cart.Cart.total").properties
     assert (total["file"], total["line"], total["end_line"]) == ("shop/cart.py", 13, 15)
     assert (total["signature"], total["description"]) == ("total(self, tax: float=0.2) -> float", "The sum.")
@@ -76,25 +76,25 @@ def test_a_node_says_where_it_stands_and_what_it_says_of_itself(shop):
 
 def test_a_second_run_reads_only_what_changed_and_gives_the_graph_of_a_full_run(shop, tmp_path):
     cache = tmp_path / "cache"
-    first = read_folder(shop, cache=cache)
+    first = graph_of_folder(shop, cache=cache)
     assert (first.read, first.reused) == (len(FILES), 0)
-    again = read_folder(shop, cache=cache)
+    again = graph_of_folder(shop, cache=cache)
     assert (again.read, again.reused) == (0, len(FILES)) and again.graph.digest == first.graph.digest
     (shop / "shop" / "prices.py").write_text("def with_tax(things, tax):\n    return 0\n")
     (shop / "shop" / "new.py").write_text("from shop.prices import with_tax\nwith_tax([], 0)\n")
     (shop / "settings.yaml").unlink()
-    changed = read_folder(shop, cache=cache)
+    changed = graph_of_folder(shop, cache=cache)
     assert (changed.read, changed.reused) == (2, len(FILES) - 2)
-    assert changed.graph.digest == read_folder(shop, cache=False).graph.digest != first.graph.digest
+    assert changed.graph.digest == graph_of_folder(shop, cache=False).graph.digest != first.graph.digest
 
 
 def test_a_cache_that_is_damaged_is_not_believed(shop, tmp_path):
     cache = tmp_path / "cache"
-    whole = read_folder(shop, cache=cache).graph.digest
+    whole = graph_of_folder(shop, cache=cache).graph.digest
     for path in cache.iterdir():
         path.write_bytes(path.read_bytes()[:100] + b"\0" * 4000)
     with pytest.warns(UserWarning, match="broken"):
-        assert read_folder(shop, cache=cache).graph.digest == whole
+        assert graph_of_folder(shop, cache=cache).graph.digest == whole
 
 
 def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     (shop / ".hidden").mkdir()
     (shop / ".hidden" / "secret.py").write_text("x = 1\n")
     os.mkfifo(shop / "pipe.py")
-    found = read_folder(shop, cache=False)
+    found = graph_of_folder(shop, cache=False)
     said = {remark.path: remark.reason for remark in found.skipped}
     assert sorted(said) == ["bad.json", "bad.toml", "bad.yaml", "broken.py", "gone.py", "huge.json", "loop", "pipe.py", "wrong.py"]
     assert (
@@ -135,7 +135,7 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("def part():\n    pass\n")
     (tmp_path / "pkg" / "part.py").write_text("def go():\n    pass\n")
-    graph = with_patterns(read_folder(tmp_path, cache=False).graph)
+    graph = with_patterns(graph_of_folder(tmp_path, cache=False).graph)
     assert {("a.go", "b.back"), ("b.back", "a.go")} <= edges(graph, "calls")
     assert {"pkg.part", "pkg.part()"} <= set(graph.ids)
     assert {("a", "pattern:circular-import"), ("b", "pattern:circular-import")} == edges(graph, "pattern_instance_of")
@@ -143,7 +143,7 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
 
 def test_a_generated_file_of_a_hundred_thousand_lines_is_read(tmp_path):
     (tmp_path / "made.py").write_text("".join(f"V{number} = {number}\n" for number in range(100_000)) + "def f():\n    return V7\n")
-    graph = read_folder(tmp_path, cache=False).graph
+    graph = graph_of_folder(tmp_path, cache=False).graph
     assert graph.node("made.f").properties["line"] == 100_001
 
 
@@ -151,4 +151,4 @@ def test_a_generated_file_of_a_hundred_thousand_lines_is_read(tmp_path):
 def test_a_folder_without_anything_to_read_is_refused(tmp_path, make):
     (tmp_path / "picture.png").write_bytes(b"x")
     with pytest.raises(BadInput, match=r"\.py"):
-        read_folder(make(tmp_path), cache=False)
+        graph_of_folder(make(tmp_path), cache=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.extraction.folder import read_folder
+from kgot_lab.extraction.folder import graph_of_folder
 from kgot_lab.extraction.patterns.found import with_patterns
 from kgot_lab.extraction.patterns.templates import TEMPLATES
 
@@ -46,7 +46,7 @@ def patterns_in(folder, text):
     folder.mkdir()
     (folder / "code.py").write_text(text)
     (folder / "other.py").write_text("import code\n" if "import other" in text else "x = 1\n")
-    graph = with_patterns(read_folder(folder, cache=False).graph)
+    graph = with_patterns(graph_of_folder(folder, cache=False).graph)
     return {edge.target: edge.properties["why"] for edge in graph.edges if edge.type == "pattern_instance_of"}
 
 

@@ -7,9 +7,9 @@ import pytest
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.methods.structure.centrality import betweenness, cut_nodes, pagerank
+from kgot_lab.methods.structure.centrality import betweenness, cut_nodes, pagerank_shares
 from kgot_lab.methods.structure.critical import METRICS, critical_components
-from kgot_lab.methods.structure.overview import clusters, coverage, gaps, overview, starting_points
+from kgot_lab.methods.structure.overview import clusters, coverage, graph_gaps, overview, starting_points
 from kgot_lab.methods.structure.pattern_code import pattern_to_code
 from kgot_lab.methods.structure.selection import alternatives, related_nodes, selected_nodes, what_changed
 from kgot_lab.types import Edge, Node
@@ -41,7 +41,7 @@ def test_centralities_are_those_of_networkx(seed):
     wanted = nx.betweenness_centrality(random)
     assert np.allclose([wanted[id] for id in graph.ids], betweenness(graph))
     wanted = nx.pagerank(random, tol=1e-12, max_iter=500)
-    assert np.allclose([wanted[id] for id in graph.ids], pagerank(graph), atol=1e-8)
+    assert np.allclose([wanted[id] for id in graph.ids], pagerank_shares(graph), atol=1e-8)
     both = nx.Graph(random.to_undirected())
     cuts = cut_nodes(graph)
     assert {graph.ids[row] for row in cuts} == set(nx.articulation_points(both))
@@ -72,7 +72,7 @@ def test_only_nodes_of_a_type_are_told_and_a_strange_one_is_refused():
         critical_components(COOKBOOK, metric="page rank")
 
 
-@pytest.mark.parametrize("ask", [overview, starting_points, clusters, gaps, coverage, pattern_to_code, critical_components])
+@pytest.mark.parametrize("ask", [overview, starting_points, clusters, graph_gaps, coverage, pattern_to_code, critical_components])
 def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
     assert repr(ask(PropertyGraph.of([Node("a", ("x",), {})])))
     with pytest.raises(BadInput, match="empty"):
@@ -80,7 +80,7 @@ def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
 
 
 def test_gaps_name_what_is_missing():
-    found = {(row[0], row[3]) for row in gaps(CODE).rows()}
+    found = {(row[0], row[3]) for row in graph_gaps(CODE).rows()}
     assert {
         ("alone", "no edge"),
         ("slow", "a limitation without a workaround"),

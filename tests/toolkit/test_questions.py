@@ -12,9 +12,9 @@ from kgot_lab.cli.query.all_commands import queries
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.cookbook import cookbook
-from kgot_lab.toolkit.asked import asked, parsed
+from kgot_lab.toolkit.asked import ask_by_name, parsed_line
 from kgot_lab.toolkit.flags import FLAGS, flag_table
-from kgot_lab.toolkit.many import answered, piped
+from kgot_lab.toolkit.many import answered_lines, piped
 from kgot_lab.toolkit.nodes import meant_node
 from kgot_lab.toolkit.questions import QUESTIONS
 from kgot_lab.types import Node
@@ -37,7 +37,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "query.md"
 def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     question = QUESTIONS[name]
     needed = {each.name: GIVEN[each.name] for each in question.parameters if each.default is Parameter.empty}
-    found = asked(GRAPH, name, needed)
+    found = ask_by_name(GRAPH, name, needed)
     assert all(len(row) == len(found.COLUMNS) for row in found.rows()) and found.title
     assert set(found.ids) <= set(GRAPH.ids) and question.help.endswith(".")
     assert all(each.help for each in question.parameters)
@@ -54,7 +54,7 @@ def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     ],
 )
 def test_a_question_is_read_from_a_line(line, name, arguments):
-    assert parsed(line) == (name, arguments)
+    assert parsed_line(line) == (name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
 )
 def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
     with pytest.raises(BadInput, match=re.escape(said)) as error:
-        asked(GRAPH, *parsed(line))
+        ask_by_name(GRAPH, *parsed_line(line))
     assert "\n" not in str(error.value)
 
 
@@ -110,7 +110,7 @@ def test_a_pipe_that_cannot_go_on_says_where(pipe, said):
 
 def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
     lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
-    alone, together = (list(answered(GRAPH, lines, parallel=number)) for number in (1, 2))
+    alone, together = (list(answered_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
     assert [each.line for each in alone] == lines[2:]
     assert [(each.line, each.error, each.result and each.result.rows()) for each in alone] == [
         (each.line, each.error, each.result and each.result.rows()) for each in together
@@ -152,4 +152,4 @@ def test_a_search_ranks_several_graphs_together():
 
 def test_a_strange_question_names_those_there_are():
     with pytest.raises(UnknownName, match="pattern-code"):
-        asked(GRAPH, "pattern", {})
+        ask_by_name(GRAPH, "pattern", {})

@@ -9,12 +9,12 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import Named, put
+from kgot_lab.cli.query.shared import Named, put_text
 from kgot_lab.errors import BadInput
 
 
 @queries.command("concepts", rich_help_panel="Whole graphs")
-def concepts(
+def _concepts(
     context: typer.Context,
     output: Annotated[Path, typer.Option("--output", help="the new file for the graph: a snapshot (.json), .graphml or .ttl")],
     model: Annotated[str, typer.Option("--model", help=options.MODELS)] = "local",
@@ -33,7 +33,7 @@ def concepts(
     """
     from kgot_lab.cli.asking import rate_of
     from kgot_lab.extraction.concepts.grown import read_concepts, what_it_takes
-    from kgot_lab.extraction.concepts.passages import passages_of
+    from kgot_lab.extraction.concepts.passages import passages_to_read
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     named: Named = context.obj
@@ -42,7 +42,7 @@ def concepts(
         raise BadInput(f"{output} is there already, and would be lost: name another file")
     folder = Path(named.where).expanduser()
     graph = named.graph
-    passages = [each for each in passages_of(graph, folder if folder.is_dir() else None) if each.file.startswith(only)][:most]
+    passages = [each for each in passages_to_read(graph, folder if folder.is_dir() else None) if each.file.startswith(only)][:most]
     if not passages:
         raise BadInput(f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code")
     budget = terminal.budget_of(calls, seconds, dollars)
@@ -50,11 +50,11 @@ def concepts(
     takes = what_it_takes(passages, about=not relations, rate=rate_of(llm))
     told = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if named.dry:
-        put(told, None)
+        put_text(told, None)
         return
     terminal.say(f"estimate: {told}")
-    with terminal.bar("passages") as shown:
-        grown = read_concepts(graph, passages, llm, about=not relations, cache=False if named.fresh else None, progress=shown)
+    with terminal.bar("passages") as shown_rows:
+        grown = read_concepts(graph, passages, llm, about=not relations, cache=False if named.fresh else None, progress=shown_rows)
     write_graph(grown.graph, output)
     terminal.say(repr(grown))
     terminal.say(f"{output}: {grown.graph}")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.query.shared import SHARED, Named, shape_of, tell, within
+from kgot_lab.cli.query.shared import SHARED, Named, shape_of, tell_result, within_time
 from kgot_lab.errors import BadInput
-from kgot_lab.toolkit.questions import QUESTIONS, Question
+from kgot_lab.toolkit.questions import QUESTIONS, GraphQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def about(
     context.obj = Named(graph, namespace, others, fresh, dry)
 
 
-def command_of(question: Question) -> Callable[..., None]:
+def command_of(question: GraphQuestion) -> Callable[..., None]:
     """The command that asks a question: its parameters are those of the question, and the shared options."""
 
     def run(**given: Any) -> None:
@@ -56,10 +56,10 @@ def command_of(question: Question) -> Callable[..., None]:
             terminal.say(f"would ask {question.name} of {named.where}{told and f' with {told}'}: {question.help}")
             return
         named.quiet = shape.quiet
-        with within(shape.timeout):
+        with within_time(shape.timeout):
             # a search ranks several graphs together and tells a thing that two know once; to the others they are one graph
             result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
-        tell(result, shape)
+        tell_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for each in question.parameters:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kgot_lab.methods.printed import MethodResult
     from kgot_lab.methods.search.several import SeveralGraphs
 
-NOTHING, BROKEN, OUT_OF_TIME = 3, 4, 124  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+NOTHING, RULES_BROKEN, OUT_OF_TIME = 3, 4, 124  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
 
 
-class Format(StrEnum):
+class OutputForm(StrEnum):
     """The form of an answer."""
 
     TABLE = "table"
@@ -72,8 +72,8 @@ class Named:
         options: dict[str, Any] = {"namespace": self.namespace, "cache": False if self.fresh else None, "say": self._say}
         if self.quiet or not Path(where).expanduser().is_dir():
             return opened_graph(where, **options)
-        with terminal.bar("files") as shown:
-            return opened_graph(where, progress=shown, **options)
+        with terminal.bar("files") as shown_rows:
+            return opened_graph(where, progress=shown_rows, **options)
 
     def _say(self, text: str) -> None:
         if not self.quiet:
@@ -81,10 +81,10 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Shape:
+class OutputShape:
     """How an answer is told."""
 
-    format: Format = Format.TABLE
+    format: OutputForm = OutputForm.TABLE
     output: Path | None = None
     explain: bool = False
     quiet: bool = False
@@ -94,7 +94,7 @@ class Shape:
     color: bool | None = None  # None: on a terminal
 
 
-_Format = Annotated[Format, typer.Option("--format", help="table, json, csv or markdown")]
+_Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
 _Json = Annotated[bool, typer.Option("--json", help="the same as --format json")]
 _Csv = Annotated[bool, typer.Option("--csv", help="the same as --format csv")]
 _Markdown = Annotated[bool, typer.Option("--markdown", help="the same as --format markdown")]
@@ -107,7 +107,7 @@ _Most = Annotated[int | None, typer.Option("--max-results", min=1, help="tell so
 _Threshold = Annotated[float | None, typer.Option("--threshold", help="only rows with at least this score or risk")]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help=f"stop after so many seconds, with exit code {OUT_OF_TIME}")]
 SHARED: Mapping[str, tuple[Any, Any]] = {
-    "format": (_Format, Format.TABLE),
+    "format": (_Format, OutputForm.TABLE),
     "as_json": (_Json, False),
     "as_csv": (_Csv, False),
     "as_markdown": (_Markdown, False),
@@ -122,14 +122,18 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-def shape_of(given: Mapping[str, Any]) -> Shape:
+def shape_of(given: Mapping[str, Any]) -> OutputShape:
     """The shape that the shared options say; raises BadInput for two forms at once."""
-    short = [form for form, name in ((Format.JSON, "as_json"), (Format.CSV, "as_csv"), (Format.MARKDOWN, "as_markdown")) if given[name]]
-    asked = list(dict.fromkeys([*short, *([given["format"]] if given["format"] != Format.TABLE else [])]))
-    if len(asked) > 1:
-        raise BadInput(f"the answer has one form, not {' and '.join(asked)}")
-    return Shape(
-        asked[0] if asked else Format.TABLE,
+    short = [
+        form
+        for form, name in ((OutputForm.JSON, "as_json"), (OutputForm.CSV, "as_csv"), (OutputForm.MARKDOWN, "as_markdown"))
+        if given[name]
+    ]
+    forms = list(dict.fromkeys([*short, *([given["format"]] if given["format"] != OutputForm.TABLE else [])]))
+    if len(forms) > 1:
+        raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
+    return OutputShape(
+        forms[0] if forms else OutputForm.TABLE,
         given["output"],
         given["explain"] or given["verbose"],
         given["quiet"],
@@ -141,7 +145,7 @@ def shape_of(given: Mapping[str, Any]) -> Shape:
 
 
 @contextmanager
-def within(seconds: float | None) -> Iterator[None]:
+def within_time(seconds: float | None) -> Iterator[None]:
     """Stop what takes longer than so many seconds; the command ends with a code of its own."""
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -166,18 +170,23 @@ class _OutOfTime(BaseException):
     """The time is over; no handler of errors on the way takes it for one of its own."""
 
 
-def tell(result: MethodResult, shape: Shape) -> None:
+def tell_result(result: MethodResult, shape: OutputShape) -> None:
     """Write an answer in its form; where nothing was found say why, and end with a code that says so."""
-    columns, rows = shown(result, shape)
-    put(written(result, columns, rows, shape), shape.output, bold=2 if rows and shape.format == Format.TABLE else 0, color=shape.color)
-    if shape.format in (Format.TABLE, Format.CSV) and not shape.quiet and not shape.explain:
+    columns, rows = shown_rows(result, shape)
+    put_text(
+        written_result(result, columns, rows, shape),
+        shape.output,
+        bold=2 if rows and shape.format == OutputForm.TABLE else 0,
+        color=shape.color,
+    )
+    if shape.format in (OutputForm.TABLE, OutputForm.CSV) and not shape.quiet and not shape.explain:
         for line in result.why if not rows else ():
             terminal.say(line)
     if not rows and not result.ids:
         raise typer.Exit(NOTHING)
 
 
-def shown(result: MethodResult, shape: Shape) -> tuple[list[str], list[tuple[Any, ...]]]:
+def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The columns and rows that are told: of a search without --explain the parts of the score are left out."""
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
@@ -187,33 +196,33 @@ def shown(result: MethodResult, shape: Shape) -> tuple[list[str], list[tuple[Any
         rows = [row for row in rows if isinstance(row[place], int | float) and row[place] >= shape.threshold]
     rows = rows[: shape.max_results]
     lanes = ("embedding", "text", "graph", "intent", "path", "sources")
-    if not shape.explain and set(lanes) <= set(columns) and shape.format != Format.JSON:
+    if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputForm.JSON:
         kept = [place for place, name in enumerate(columns) if name not in lanes]
         columns, rows = [columns[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
     return columns, rows
 
 
-def written(result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: Shape) -> str:
+def written_result(result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape) -> str:
     """An answer as a text in its form."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
-    if shape.format == Format.JSON:
+    if shape.format == OutputForm.JSON:
         kept = [dict(zip(columns, row, strict=True)) for row in rows]
         return json.dumps({"title": result.title, "rows": kept, "why": list(result.why)}, ensure_ascii=False, indent=1, default=_plain)
-    if shape.format == Format.CSV:
+    if shape.format == OutputForm.CSV:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(columns)
         table.writerows([[_cell(value, short=False) for value in row] for row in rows])
         return text.getvalue().rstrip("\n")
-    cells = tuple(tuple(Cell(_cell(value, short=shape.format == Format.TABLE and not shape.explain)) for value in row) for row in rows)
+    cells = tuple(tuple(Cell(_cell(value, short=shape.format == OutputForm.TABLE and not shape.explain)) for value in row) for row in rows)
     grid = Grid(result.title, tuple(columns), cells, words=True)
-    text_ = grid.markdown if shape.format == Format.MARKDOWN else grid.text if rows else result.title
-    told = [f"- {line}" if shape.format == Format.MARKDOWN else f"  {line}" for line in result.why] if shape.explain else []
-    return "\n".join([text_, *([""] * bool(told and shape.format == Format.MARKDOWN)), *told])
+    text_ = grid.markdown if shape.format == OutputForm.MARKDOWN else grid.text if rows else result.title
+    told = [f"- {line}" if shape.format == OutputForm.MARKDOWN else f"  {line}" for line in result.why] if shape.explain else []
+    return "\n".join([text_, *([""] * bool(told and shape.format == OutputForm.MARKDOWN)), *told])
 
 
-def put(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
+def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
     from kgot_lab.text.harmless import harmless
 

@@ -13,19 +13,29 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import BROKEN, Format, Named, Shape, put, shown, tell, within, written
+from kgot_lab.cli.query.shared import (
+    RULES_BROKEN,
+    Named,
+    OutputForm,
+    OutputShape,
+    put_text,
+    shown_rows,
+    tell_result,
+    within_time,
+    written_result,
+)
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.reading import read_regular_text
 
 _MANY = "Many questions"
 _WHOLE = "Whole graphs"
-_Format = Annotated[Format, typer.Option("--format", help="table, json, csv or markdown")]
+_Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
 _Output = Annotated[Path | None, typer.Option("--output", help="write the answer into this file")]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
 _Out = Annotated[Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")]
 
 
-class Held(StrEnum):
+class HeldTo(StrEnum):
     """What a graph is held to."""
 
     UNIFIED = "unified"
@@ -34,7 +44,7 @@ class Held(StrEnum):
 
 
 @queries.command("batch", rich_help_panel=_MANY)
-def batch(
+def _batch(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help='a file with a question in each line, as typed or as JSON; "-" for standard input')],
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="how many processes answer")] = 1,
@@ -42,7 +52,7 @@ def batch(
     timeout: _Timeout = None,
 ) -> None:
     """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
-    from kgot_lab.toolkit.many import answered
+    from kgot_lab.toolkit.many import answered_lines
 
     named: Named = context.obj
     lines = (sys.stdin.read() if file == "-" else _text(Path(file))).splitlines()
@@ -50,31 +60,31 @@ def batch(
         terminal.say(f"would ask {len([line for line in lines if line.strip()])} questions of {named.where}")
         return
     told, failed = [], 0
-    with within(timeout):
-        for each in answered(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+    with within_time(timeout):
+        for each in answered_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
             failed += each.result is None
             if each.result is None:
                 row = {"asked": each.line, "error": each.error}
                 terminal.say(f"error: {each.line}: {each.error}")
             else:
-                columns, rows = shown(each.result, Shape(Format.JSON))
-                row = {"asked": each.line, **json.loads(written(each.result, columns, rows, Shape(Format.JSON)))}
+                columns, rows = shown_rows(each.result, OutputShape(OutputForm.JSON))
+                row = {"asked": each.line, **json.loads(written_result(each.result, columns, rows, OutputShape(OutputForm.JSON)))}
             told.append(json.dumps(row, ensure_ascii=False))
             if output is None:
-                put(told[-1], None)
+                put_text(told[-1], None)
     if output is not None:
-        put("\n".join(told), output)
+        put_text("\n".join(told), output)
     if failed:
         raise typer.Exit(1)
 
 
 @queries.command("pipeline", rich_help_panel=_MANY)
-def pipeline(
+def _pipeline(
     context: typer.Context,
     questions: Annotated[
         str, typer.Argument(help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}')
     ],
-    format: _Format = Format.TABLE,
+    format: _Format = OutputForm.TABLE,
     output: _Output = None,
     explain: Annotated[bool, typer.Option("--explain", help="tell all columns and how it came about")] = False,
     timeout: _Timeout = None,
@@ -87,18 +97,18 @@ def pipeline(
         terminal.say(f"would ask {questions} of {named.where}")
         return
     result = None
-    with within(timeout):
+    with within_time(timeout):
         for step, result in piped(named.graph, questions):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
-        tell(result, Shape(format, output, explain))
+        tell_result(result, OutputShape(format, output, explain))
 
 
 @queries.command("validate", rich_help_panel=_WHOLE)
-def validate(
+def _validate(
     context: typer.Context,
-    vocabulary: Annotated[Held, typer.Option("--vocabulary", help="what types it is held to")] = Held.UNIFIED,
-    format: _Format = Format.TABLE,
+    vocabulary: Annotated[HeldTo, typer.Option("--vocabulary", help="what types it is held to")] = HeldTo.UNIFIED,
+    format: _Format = OutputForm.TABLE,
     output: _Output = None,
     most: Annotated[int, typer.Option("--max-results", min=1, help="tell so many faults at most")] = 50,
     timeout: _Timeout = None,
@@ -114,24 +124,24 @@ def validate(
     if named.dry:
         terminal.say(f"would check {named.where} against the twelve rules")
         return
-    with within(timeout):
-        held = {Held.UNIFIED: UNIFIED, Held.CODE: CODE, Held.CURATED: CURATED}[vocabulary]
+    with within_time(timeout):
+        held = {HeldTo.UNIFIED: UNIFIED, HeldTo.CODE: CODE, HeldTo.CURATED: CURATED}[vocabulary]
         report = check_rules(named.graph, held)
         rows = [
             (each.rule.number, fault.level, fault.where, fault.what, fault.do) for each in report.broken for fault in each.faults[:most]
         ]
     counts = tuple(f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken)
     result = TableFound(str(report), ("rule", "severity", "where", "what", "do"), tuple(rows[:most]), counts, named.graph.ids[:1] or ("",))
-    tell(result, Shape(format, output, explain=bool(rows)))
+    tell_result(result, OutputShape(format, output, explain=bool(rows)))
     if not report.sound:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(RULES_BROKEN)
 
 
 @queries.command("whats-new", rich_help_panel=_WHOLE)
-def whats_new(
+def _whats_new(
     context: typer.Context,
     since: Annotated[str, typer.Option("--since", help="the earlier graph, named as the graph is")],
-    format: _Format = Format.TABLE,
+    format: _Format = OutputForm.TABLE,
     output: _Output = None,
     timeout: _Timeout = None,
 ) -> None:
@@ -140,10 +150,10 @@ def whats_new(
 
 
 @queries.command("compare", rich_help_panel=_WHOLE)
-def compare(
+def _compare(
     context: typer.Context,
     other: Annotated[str, typer.Argument(help="another graph, named as the graph is")],
-    format: _Format = Format.TABLE,
+    format: _Format = OutputForm.TABLE,
     output: _Output = None,
     timeout: _Timeout = None,
 ) -> None:
@@ -152,7 +162,7 @@ def compare(
 
 
 @queries.command("import-graph", rich_help_panel=_WHOLE)
-def import_graph(
+def _import_graph(
     context: typer.Context, other: Annotated[str, typer.Argument(help="a graph to take in, named as the graph is")], output: _Out
 ) -> None:
     """Write the graph together with another: what both have is there once, and where they differ this graph's word holds."""
@@ -177,7 +187,7 @@ def import_graph(
 
 
 @queries.command("export-graph", rich_help_panel=_WHOLE)
-def export_graph(context: typer.Context, output: _Out) -> None:
+def _export_graph(context: typer.Context, output: _Out) -> None:
     """Write the graph into a file of another form."""
     from kgot_lab.stores.files import check_graph_file, write_graph
 
@@ -193,7 +203,7 @@ def export_graph(context: typer.Context, output: _Out) -> None:
 
 
 @queries.command("estimate-cost", rich_help_panel=_WHOLE)
-def estimate_cost(
+def _estimate_cost(
     context: typer.Context,
     question: Annotated[str, typer.Argument(help="a question as `ask` would put it")],
     model: Annotated[str, typer.Option("--model", help=f"the model that would be asked; {options.MODELS}")] = "local",
@@ -202,25 +212,25 @@ def estimate_cost(
     """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
     from kgot_lab.cli.asking import rate_of
     from kgot_lab.llm.budget import estimate
-    from kgot_lab.toolkit.answering import asked_in_words, prompt_for, tokens_of
+    from kgot_lab.toolkit.answering import asked_in_words, prompt_for, prompt_tokens
 
     require_count(times, 1, "times")
     named: Named = context.obj
     told = asked_in_words(named.graph, question)
-    sizes = tokens_of(prompt_for(question, told.context))
+    sizes = prompt_tokens(prompt_for(question, told.context))
     llm = terminal.connect_model(model)
-    put(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)
+    put_text(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)
 
 
-def _compared(named: Named, other: str, format: Format, output: Path | None, timeout: float | None) -> None:
+def _compared(named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None) -> None:
     from kgot_lab.methods.structure.selection import what_changed
 
     if named.dry:
         terminal.say(f"would compare {named.where} with {other}")
         return
-    with within(timeout):
+    with within_time(timeout):
         result = what_changed(named.graph, Named(other, named.namespace, fresh=named.fresh).graph)
-    tell(result, Shape(format, output))
+    tell_result(result, OutputShape(format, output))
 
 
 def _text(path: Path) -> str:

@@ -11,11 +11,11 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import NOTHING, Named, put, within
+from kgot_lab.cli.query.shared import NOTHING, Named, put_text, within_time
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
-    from kgot_lab.toolkit.answering import Told
+    from kgot_lab.toolkit.answering import ToldAnswer
     from kgot_lab.types import LLM
 
 _PANEL = "In words"
@@ -31,7 +31,7 @@ _Question = Annotated[str, typer.Argument(help="a question in plain words")]
 
 
 @queries.command("ask", rich_help_panel=_PANEL)
-def ask(
+def _ask(
     context: typer.Context,
     question: _Question,
     model: _Model = None,
@@ -54,7 +54,7 @@ def ask(
 
 
 @queries.command("follow-up", rich_help_panel=_PANEL)
-def follow_up(
+def _follow_up(
     context: typer.Context,
     question: _Question,
     session: Annotated[Path, typer.Option("--session", help="the file of the conversation that this follows")],
@@ -72,7 +72,7 @@ def follow_up(
     if not kept.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
-    def following(named: Named, llm: LLM | None) -> Told:
+    def following(named: Named, llm: LLM | None) -> ToldAnswer:
         return asked_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
 
     if told := _tell(context, model, models, output, as_json, timeout, following):
@@ -80,7 +80,7 @@ def follow_up(
 
 
 @queries.command("explain", rich_help_panel=_PANEL)
-def explain(
+def _explain(
     context: typer.Context,
     node: Annotated[str, typer.Argument(help="a node, by its id, its name or the end of its id")],
     model: _Model = None,
@@ -90,13 +90,13 @@ def explain(
     timeout: _Timeout = None,
 ) -> None:
     """What a node is: its properties and edges, in words where there is a model."""
-    from kgot_lab.toolkit.answering import explained
+    from kgot_lab.toolkit.answering import explained_node
 
-    _tell(context, model, models, output, as_json, timeout, lambda named, llm: explained(named.graph, node, llm))
+    _tell(context, model, models, output, as_json, timeout, lambda named, llm: explained_node(named.graph, node, llm))
 
 
 @queries.command("summarize", rich_help_panel=_PANEL)
-def summarize(
+def _summarize(
     context: typer.Context,
     model: _Model = None,
     models: options.ModelsFile = None,
@@ -111,7 +111,7 @@ def summarize(
 
 
 @queries.command("context", rich_help_panel=_PANEL)
-def context_(
+def _context(
     context: typer.Context,
     question: _Question,
     limit: _Limit = 10,
@@ -132,8 +132,8 @@ def _tell(
     output: Path | None,
     as_json: bool,
     timeout: float | None,
-    make: Callable[[Named, LLM | None], Told],
-) -> Told | None:
+    make: Callable[[Named, LLM | None], ToldAnswer],
+) -> ToldAnswer | None:
     named: Named = context.obj
     if named.dry:
         terminal.say(
@@ -142,7 +142,7 @@ def _tell(
             else "would ask no model"
         )
         return None
-    with within(timeout):
+    with within_time(timeout):
         graph = named.graph  # read before a model is loaded: a wrong name is told at once
         llm = terminal.connect_model(model, models=str(models) if models else None) if model and len(graph) else None
         told = make(named, llm)
@@ -154,9 +154,9 @@ def _tell(
             "nodes": list(told.nodes),
             "cited": list(told.cited),
         }
-        put(json.dumps(about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1), output)
+        put_text(json.dumps(about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1), output)
     else:
-        put(told.text, output)
+        put_text(told.text, output)
     if told.model and not told.cited:
         terminal.say("note: the answer names no node that it rests on")
     if told.cited:

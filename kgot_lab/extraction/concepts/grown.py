@@ -30,10 +30,10 @@ from kgot_lab.types import LLM, Edge, Json, Node, Prompt, Reply, Usage
 
 _REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
 _USUAL_REPLY = 180  # tokens
-Ask = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
-_RELATIONS: Ask = (relations_prompt, read_relations)
+_Ask = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
+_RELATIONS: _Ask = (relations_prompt, read_relations)
 _TYPES = {relation: types for relation, _, *types in FIELDS.values()}
-_ABOUT: Ask = (about_prompt, read_about)
+_ABOUT: _Ask = (about_prompt, read_about)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def read_concepts(
     return Grown(with_concepts(graph, read, llm.name), tuple(read), state.calls, state.reused, state.unusable, state.usage)
 
 
-def _asks(about: bool) -> tuple[Ask, ...]:
+def _asks(about: bool) -> tuple[_Ask, ...]:
     return (_RELATIONS, _ABOUT) if about else (_RELATIONS,)
 
 

@@ -29,7 +29,7 @@ class Passage:
     text: str
 
 
-def passages_of(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
+def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
     """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is given, and descriptions of code."""
     found: list[Passage] = []
     for node in graph.nodes:

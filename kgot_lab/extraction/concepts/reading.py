@@ -67,7 +67,7 @@ _LIMIT = re.compile(
 _RATED = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
 
 
-class Form(BaseModel):
+class PassageForm(BaseModel):
     """What a model fills in of a passage: phrases of it, word for word."""
 
     limitations: list[str] = Field(max_length=4)
@@ -121,7 +121,7 @@ def relations_prompt(passage: Passage) -> Prompt:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
         turns += [Message("user", fenced(text, f"a paragraph about {name}")), Message("assistant", reply)]
     turns.append(Message("user", fenced(passage.text, f"a paragraph about {passage.name}")))
-    return Prompt(tuple(turns), schema_of(Form), max_tokens=_REPLY)
+    return Prompt(tuple(turns), schema_of(PassageForm), max_tokens=_REPLY)
 
 
 def about_prompt(passage: Passage) -> Prompt:
@@ -141,7 +141,7 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
 
     A workaround and a cause are those of the first limitation that was accepted; without one they are refused.
     """
-    form = parse(reply, Form)
+    form = parse(reply, PassageForm)
     kept: dict[tuple[str, str, str], Stated] = {}
     refused: list[str] = []
     limitation = ""

@@ -33,7 +33,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Mention:
     """That one thing names another: `target` is an id, or a name that is looked up among all files once they are read."""
 
     source: str
@@ -50,7 +50,7 @@ class FileFacts:
     path: str  # inside the folder
     language: str
     definitions: tuple[Definition, ...]
-    references: tuple[Reference, ...] = ()
+    references: tuple[Mention, ...] = ()
     remark: str = ""  # what had to be guessed or was left out
     flow: Mapping[str, Json] | None = None
 
@@ -67,5 +67,5 @@ class FileFacts:
     def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
         """The facts that `to_json` gave."""
         definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
-        references = tuple(Reference(**each) for each in kept["references"])
+        references = tuple(Mention(**each) for each in kept["references"])
         return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kgot_lab.extraction.patterns.view import CodeView, cycles_of_imports
 
-Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
+_Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
 _MANY_METHODS = 25
 _LONG = 150  # lines
 _VISITS = re.compile(r"^visit_?[A-Z_]\w*|^visit_\w+$")
@@ -34,10 +34,10 @@ class Template:
     type: str
     description: str
     alternatives: tuple[str, ...]
-    find: Callable[[CodeView], Found]
+    find: Callable[[CodeView], _Found]
 
 
-def _singleton(view: CodeView) -> Found:
+def _singleton(view: CodeView) -> _Found:
     for id, methods in view.classes():
         if "__new__" in methods and any(name in view.attributes_told(id) for name in ("_instance", "instance")):
             yield id, "__new__ and an attribute that keeps the one instance"
@@ -45,7 +45,7 @@ def _singleton(view: CodeView) -> Found:
             yield id, f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}"
 
 
-def _factory(view: CodeView) -> Found:
+def _factory(view: CodeView) -> _Found:
     for id, methods in view.classes():
         makers = sorted(
             name for name in methods if name.startswith(("from_", "create_")) and "classmethod" in view.decorators(f"{id}.{name}")
@@ -54,7 +54,7 @@ def _factory(view: CodeView) -> Found:
             yield id, f"class methods that make instances: {', '.join(makers[:5])}"
 
 
-def _abstract_base(view: CodeView) -> Found:
+def _abstract_base(view: CodeView) -> _Found:
     for id, _ in view.classes():
         bases = view.external_bases(id) & _BASES_OF_ABSTRACT
         abstract = sorted(name for name in view.methods(id) if "abstract" in view.marks(f"{id}.{name}"))
@@ -62,7 +62,7 @@ def _abstract_base(view: CodeView) -> Found:
             yield id, f"inherits {min(bases)}" if bases else f"leaves to others: {', '.join(abstract[:5])}"
 
 
-def _strategy(view: CodeView) -> Found:
+def _strategy(view: CodeView) -> _Found:
     for id, methods in view.classes():
         heirs = view.heirs(id)
         public = {name for name in methods if not name.startswith("_")}
@@ -71,7 +71,7 @@ def _strategy(view: CodeView) -> Found:
             yield id, f"{len(heirs)} classes do {', '.join(shared[:3])} each in its way"
 
 
-def _template_method(view: CodeView) -> Found:
+def _template_method(view: CodeView) -> _Found:
     for id, methods in view.classes():
         for name in sorted(methods):
             steps = sorted(
@@ -82,27 +82,27 @@ def _template_method(view: CodeView) -> Found:
                 break
 
 
-def _visitor(view: CodeView) -> Found:
+def _visitor(view: CodeView) -> _Found:
     for id, methods in view.classes():
         visits = sorted(name for name in methods if _VISITS.match(name))
         if len(visits) >= 2:
             yield id, f"a method for each kind of node: {', '.join(visits[:4])}"
 
 
-def _observer(view: CodeView) -> Found:
+def _observer(view: CodeView) -> _Found:
     for id, methods in view.classes():
         seen = next((each for each in _OBSERVES if each <= methods), None)
         if seen:
             yield id, f"others are told: {', '.join(sorted(seen))}"
 
 
-def _iterator(view: CodeView) -> Found:
+def _iterator(view: CodeView) -> _Found:
     for id, methods in view.classes():
         if {"__iter__", "__next__"} <= methods:
             yield id, "__iter__ and __next__"
 
 
-def _context_manager(view: CodeView) -> Found:
+def _context_manager(view: CodeView) -> _Found:
     for id, methods in view.classes():
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
             yield id, "__enter__ and __exit__"
@@ -111,65 +111,65 @@ def _context_manager(view: CodeView) -> Found:
             yield id, "decorated as a context manager"
 
 
-def _decorator(view: CodeView) -> Found:
+def _decorator(view: CodeView) -> _Found:
     used = view.used_as_decorators()
     for id in view.functions():
         if id in used and view.inner(id):
             yield id, f"wraps what it is given, as {used[id]}"
 
 
-def _value_object(view: CodeView) -> Found:
+def _value_object(view: CodeView) -> _Found:
     for id, _ in view.classes():
         frozen = [each for each in view.decorators(id) if "dataclass" in each and "frozen=True" in each]
         if frozen or view.external_bases(id) & {"typing.NamedTuple", "NamedTuple"}:
             yield id, "a frozen data class" if frozen else "a named tuple"
 
 
-def _registry(view: CodeView) -> Found:
+def _registry(view: CodeView) -> _Found:
     for id, methods in view.classes():
         if {"register", "get"} <= methods or {"register", "unregister"} <= methods:
             yield id, "things are registered by name, and got by it"
 
 
-def _command_line(view: CodeView) -> Found:
+def _command_line(view: CodeView) -> _Found:
     for id in view.modules():
         made = view.packages_called(id) & {"argparse", "click", "typer", "fire"}
         if made and any(name in view.functions_of(id) for name in ("main", "cli", "app")):
             yield id, f"main, with {min(made)}"
 
 
-def _god_class(view: CodeView) -> Found:
+def _god_class(view: CodeView) -> _Found:
     for id, methods in view.classes():
         if len(methods) > _MANY_METHODS:
             yield id, f"{len(methods)} methods"
 
 
-def _long_function(view: CodeView) -> Found:
+def _long_function(view: CodeView) -> _Found:
     for id in view.functions():
         if view.lines(id) > _LONG:
             yield id, f"{view.lines(id)} lines"
 
 
-def _many_parameters(view: CodeView) -> Found:
+def _many_parameters(view: CodeView) -> _Found:
     for id in view.functions():
         told = [each for each in view.marks(id) if each.endswith(" parameters")]
         if told:
             yield id, told[0]
 
 
-def _mutable_default(view: CodeView) -> Found:
+def _mutable_default(view: CodeView) -> _Found:
     for id in view.functions():
         if "mutable default" in view.marks(id):
             yield id, "a default that all calls share"
 
 
-def _bare_except(view: CodeView) -> Found:
+def _bare_except(view: CodeView) -> _Found:
     for id in view.functions():
         if "bare except" in view.marks(id):
             yield id, "an except that catches everything, also the end of the program"
 
 
-def _circular_import(view: CodeView) -> Found:
+def _circular_import(view: CodeView) -> _Found:
     for cycle in cycles_of_imports(view):
         for id in cycle:
             yield id, f"imports itself through {', '.join(each for each in cycle[:5] if each != id) or 'itself'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from kgot_lab.extraction.python.flow import ANY, Flow, key_of
+from kgot_lab.extraction.python.flow import ANY_KEY, Flow, known_key
 from kgot_lab.extraction.python.scope import Scope, either
 from kgot_lab.types import Json
 
@@ -26,7 +26,7 @@ class Expressions:
             case None:
                 return None
             case ast.Constant(value=str() | bool() | int() as constant):
-                return flow.made(key_of(constant)) if len(str(constant)) <= _LONGEST_KEY else flow.made(["text"])
+                return flow.made(known_key(constant)) if len(str(constant)) <= _LONGEST_KEY else flow.made(["text"])
             case ast.Name(id=name):
                 return scope.read(name)
             case ast.Attribute(value=base, attr=attribute):
@@ -40,7 +40,7 @@ class Expressions:
             case ast.Dict():
                 return self._dictionary(node, scope)
             case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
-                return self._comprehended(node.generators, scope, lambda box: self._put(box, ANY, self.value(element, scope)))
+                return self._comprehended(node.generators, scope, lambda box: self._put(box, ANY_KEY, self.value(element, scope)))
             case ast.DictComp():
                 return self._comprehended(node.generators, scope, lambda box: self._put_pair(box, node, scope))
             case ast.Subscript(value=base, slice=key):
@@ -115,11 +115,11 @@ class Expressions:
         for place, target in enumerate(targets):
             part = self.flow.fresh()
             if starred is None or place < starred:
-                self.flow.add("item", part, value, key_of(place), scope.id, target.lineno)
+                self.flow.add("item", part, value, known_key(place), scope.id, target.lineno)
             elif place == starred:
                 self.flow.add("part", part, value, place, None)
             else:
-                self.flow.add("item", part, value, ANY, scope.id, target.lineno)
+                self.flow.add("item", part, value, ANY_KEY, scope.id, target.lineno)
             self.bind(target, part, scope)
 
     def iterated(self, base: str | None, scope: Scope, line: int) -> str | None:
@@ -185,9 +185,9 @@ class Expressions:
         for place, item in enumerate(items):
             if isinstance(item, ast.Starred):
                 known = False  # what follows is at a place that is not known
-                self._put(box, ANY, self.iterated(self.value(item.value, scope), scope, item.lineno))
+                self._put(box, ANY_KEY, self.iterated(self.value(item.value, scope), scope, item.lineno))
                 continue
-            key: list[Json] = key_of(place) if known else list(ANY)
+            key: list[Json] = known_key(place) if known else list(ANY_KEY)
             keys += [key] if known else []
             self._put(box, key, self.value(item, scope))
         self.flow.boxes[box] = keys
@@ -197,8 +197,8 @@ class Expressions:
         """A new list of these."""
         box = self.flow.fresh("box")
         for place, value in enumerate(values):
-            self._put(box, key_of(place), value)
-        self.flow.boxes[box] = [key_of(place) for place in range(len(values))]
+            self._put(box, known_key(place), value)
+        self.flow.boxes[box] = [known_key(place) for place in range(len(values))]
         return self.flow.made(["box", box])
 
     def _dictionary(self, node: ast.Dict, scope: Scope) -> str:
@@ -206,7 +206,7 @@ class Expressions:
         keys: list[Json] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                self._put(box, ANY, self._any_item(self.value(value, scope), scope, value.lineno))
+                self._put(box, ANY_KEY, self._any_item(self.value(value, scope), scope, value.lineno))
                 continue
             at = self._key(key, scope)
             if isinstance(at, list) and at[0] == "key":
@@ -220,7 +220,7 @@ class Expressions:
         if base is None:
             return None
         found = self.flow.fresh()
-        self.flow.add("item", found, base, ANY, scope.id, line)
+        self.flow.add("item", found, base, ANY_KEY, scope.id, line)
         return found
 
     def _put(self, box: str, key: Json, value: str | None) -> None:
@@ -229,7 +229,7 @@ class Expressions:
 
     def _put_pair(self, box: str, node: ast.DictComp, scope: Scope) -> None:
         self.value(node.key, scope)
-        self._put(box, ANY, self.value(node.value, scope))
+        self._put(box, ANY_KEY, self.value(node.value, scope))
 
     def _comprehended(self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]) -> str:
         """What a comprehension makes: its names are its own, and what it runs is run by the code around it."""
@@ -249,10 +249,10 @@ class Expressions:
         """A key as a constraint has it: known, a variable, or any."""
         match key:
             case ast.Constant(value=str() | int() | bool() as constant) if len(str(constant)) <= _LONGEST_KEY:
-                return key_of(constant)
+                return known_key(constant)
             case ast.Slice():
-                return list(ANY)
-        return self.value(key, scope) or list(ANY)
+                return list(ANY_KEY)
+        return self.value(key, scope) or list(ANY_KEY)
 
     def _subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
         found = self.flow.fresh()

@@ -32,15 +32,15 @@ from dataclasses import dataclass, field
 
 from kgot_lab.types import Json
 
-ANY = ["any"]  # a key that is not known
+ANY_KEY = ["any"]  # a key that is not known
 
 
-def key_of(value: object) -> list[Json]:
+def known_key(value: object) -> list[Json]:
     """A known key of a container: its kind too, since 1 and "1" are two keys."""
     return ["key", type(value).__name__, str(value)]
 
 
-def in_scope(name: str, scope: str) -> str:
+def variable_in(name: str, scope: str) -> str:
     """The variable of all that a name may be in a scope, whenever; and of an attribute of a class or a module."""
     return f"{name}@{scope}"
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from kgot_lab.extraction.python.builtin_calls import BUILTINS, METHODS_OF_BOXES, Calls
-from kgot_lab.extraction.python.flow import ANY, in_scope
+from kgot_lab.extraction.python.builtin_calls import BUILTINS, METHODS_OF_BOXES, CallMade
+from kgot_lab.extraction.python.flow import ANY_KEY, variable_in
 from kgot_lab.extraction.python.program import Program, linearised
 from kgot_lab.extraction.python.solver import Solver, Value
 
@@ -72,7 +72,7 @@ class PointsTo:
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
                 is_class = shape["kind"] == "class" or id.rpartition(".")[2] in ("__new__", "__init_subclass__", "__class_getitem__")
-                self.solver.add(self._v(in_scope(shape["usual"][0], id)), ("class" if is_class else "object", owner))
+                self.solver.add(self._v(variable_in(shape["usual"][0], id)), ("class" if is_class else "object", owner))
 
     def _v(self, variable: str) -> int:
         return self.solver.of(variable)
@@ -104,16 +104,16 @@ class PointsTo:
                 solver.when(v(base), lambda value: self.each(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                calls = Calls([self._argument(each, caller, line) for each in arguments], self._named(names), caller, line, v(callee))
+                calls = CallMade([self._argument(each, caller, line) for each in arguments], self._named(names), caller, line, v(callee))
                 solver.when(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
-                self._decorate(v(to), v(callee), v(of), Calls([v(of)], {}, caller, line, v(callee)))
+                self._decorate(v(to), v(callee), v(of), CallMade([v(of)], {}, caller, line, v(callee)))
             case ["enter", to, base, caller, line]:
                 solver.when(v(base), lambda value: self._enter(value, v(to), caller, line))
             case ["send", base, method, caller, line]:
                 solver.when(v(base), lambda value: self.send_only(value, method, caller, line))
             case ["raise", base, caller, line]:
-                calls = Calls([], {}, caller, line, v(base))
+                calls = CallMade([], {}, caller, line, v(base))
                 nowhere = v(f"raised@{caller}")
                 solver.when(v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None)
             case ["module", to, name]:
@@ -123,7 +123,7 @@ class PointsTo:
             case ["star", to, name]:
                 if found := self.program.names.find(name, module):
                     for each in sorted(self.program.exported(found)):
-                        solver.flow(v(in_scope(each, found)), v(in_scope(each, to)))
+                        solver.flow(v(variable_in(each, found)), v(variable_in(each, to)))
             case ["super", to, own, source]:
                 if source is not None:
                     solver.when(v(source), lambda value: solver.add(v(to), ("super", own, *value)))
@@ -140,7 +140,7 @@ class PointsTo:
     def _named(self, names: dict[str, str | None]) -> dict[str, int]:
         return {name: self._v(value) for name, value in names.items() if value is not None}
 
-    def _decorate(self, to: int, callee: int, of: int, calls: Calls) -> None:
+    def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
         """What a decorator gives; the decorated itself too, unless it is a function of which all is known and that decorates few."""
         self.solver.when(callee, lambda value: self.call(value, to, calls))
         self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
@@ -150,7 +150,7 @@ class PointsTo:
         given = [self.program.functions[value[1]]["usual"][:1] for value in self.solver.may(callee) if value[0] == "function"]
         owners = [value[1] for value in self.solver.may(callee) if value[0] == "function"]
         return any(
-            self.solver.full(self._v(in_scope(name, owner)), "function", "bound")
+            self.solver.full(self._v(variable_in(name, owner)), "function", "bound")
             for names, owner in zip(given, owners, strict=True)
             for name in names
         )
@@ -176,7 +176,7 @@ class PointsTo:
         self._of_module(value[1], attribute, to)
 
     def _of_module(self, module: str, attribute: str, to: int) -> None:
-        self.solver.flow(self._v(in_scope(attribute, module)), to)
+        self.solver.flow(self._v(variable_in(attribute, module)), to)
         below = f"{module}.{attribute}"
         if below in self.program.names or self.program.names.is_folder(below):
             self.solver.add(to, ("module", below))
@@ -220,7 +220,7 @@ class PointsTo:
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
                 return
             if owner in self.program.classes and name in self.program.classes[owner]["names"]:
-                self.solver.when(self._v(in_scope(name, owner)), lambda value: self._bind(value, of, to, caller, line))
+                self.solver.when(self._v(variable_in(name, owner)), lambda value: self._bind(value, of, to, caller, line))
                 return
             self.solver.flow(self._v(f"{name}@class {owner}"), to)
 
@@ -234,7 +234,7 @@ class PointsTo:
             self.solver.add(to, value)
         elif kind == "property":
             if of[0] == "object":
-                self.call(("bound", value[1], *of), to, Calls([], {}, caller, line, to, "property"))
+                self.call(("bound", value[1], *of), to, CallMade([], {}, caller, line, to, "property"))
         else:
             self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
 
@@ -244,9 +244,9 @@ class PointsTo:
                 self.solver.flow(source, self._v(f"{name}@object {owner}"))
             case ("class", owner):
                 held = name in self.program.classes[owner]["names"]
-                self.solver.flow(source, self._v(in_scope(name, owner) if held else f"{name}@class {owner}"))
+                self.solver.flow(source, self._v(variable_in(name, owner) if held else f"{name}@class {owner}"))
             case ("module", module):
-                self.solver.flow(source, self._v(in_scope(name, module)))
+                self.solver.flow(source, self._v(variable_in(name, module)))
             case ("function", of):
                 self.solver.flow(source, self._v(f"{name}@function {of}"))
 
@@ -262,8 +262,8 @@ class PointsTo:
     # --- containers ---
 
     def slot(self, box: str, key: Any) -> int:
-        """The variable of what a container holds at a key; ANY: at one that is not known, "all": anywhere."""
-        return self._v(f"[{'*' if key == ANY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
+        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all": anywhere."""
+        return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
 
     def hold(self, box: str, key: Any, source: int) -> None:
         """A container may hold what a variable may be, at a key: a known one, any, or what a variable is."""
@@ -274,7 +274,7 @@ class PointsTo:
             return
         at = key if isinstance(key, int) else self._v(key)
         solver.when(at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None)
-        self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY))))
+        self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
 
     def _has_key(self, variable: int) -> bool:
         return any(value[0] == "key" for value in self.solver.may(variable))
@@ -284,14 +284,14 @@ class PointsTo:
         solver = self.solver
         match value:
             case ("box", box):
-                if key == ANY:
+                if key == ANY_KEY:
                     solver.flow(self.slot(box, "all"), to)
                 elif isinstance(key, list):
                     solver.flow(self.slot(box, key), to)
-                    solver.flow(self.slot(box, ANY), to)
+                    solver.flow(self.slot(box, ANY_KEY), to)
                 else:
                     at = key if isinstance(key, int) else self._v(key)
-                    solver.flow(self.slot(box, ANY), to)
+                    solver.flow(self.slot(box, ANY_KEY), to)
                     solver.when(at, lambda found: solver.flow(self.slot(box, list(found)), to) if found[0] == "key" else None)
                     self._later.append((lambda: self._has_key(at), lambda: solver.flow(self.slot(box, "all"), to)))
             case ("object", _):
@@ -319,9 +319,9 @@ class PointsTo:
         solver.flow(self.slot(whole, "all"), self.slot(box, "all"))
         known = [int(key[2]) for key in self._boxes.get(whole, ()) if key[1] == "int"]
         if low is None or not known:
-            solver.flow(self.slot(whole, "all"), self.slot(box, ANY))
+            solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
             return
-        solver.flow(self.slot(whole, ANY), self.slot(box, ANY))
+        solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
         for place in known:
             if place >= low and (high is None or place < high):
                 solver.flow(self.slot(whole, ["key", "int", str(place)]), self.slot(box, ["key", "int", str(place - low)]))
@@ -357,7 +357,7 @@ class PointsTo:
         """Call a method that an operation of the language calls."""
         found = self._v(f"{method} of {value}@{caller}")
         self.attribute(value, method, found, caller, line)
-        calls = Calls(list(arguments), {}, caller, line, found, method)
+        calls = CallMade(list(arguments), {}, caller, line, found, method)
         self.solver.when(found, lambda each: self.call(each, to, calls))
 
     def send_only(self, value: Value, method: str, caller: str, line: int) -> None:
@@ -375,7 +375,7 @@ class PointsTo:
             case ("external", _):
                 self.solver.add(to, value)
 
-    def call(self, value: Value, to: int, calls: Calls) -> None:
+    def call(self, value: Value, to: int, calls: CallMade) -> None:
         """A call of a value: it is noted, arguments flow into parameters, and what it returns into a variable."""
         solver = self.solver
         match value:
@@ -407,10 +407,10 @@ class PointsTo:
             case ("box method", box, name):
                 METHODS_OF_BOXES[name](self, box, to, calls)
 
-    def _note(self, calls: Calls, callee: Callee) -> None:
+    def _note(self, calls: CallMade, callee: Callee) -> None:
         self._noted[calls.caller, callee].add((calls.line, calls.callee, calls.operation))
 
-    def _make(self, owner: str, calls: Calls) -> None:
+    def _make(self, owner: str, calls: CallMade) -> None:
         """Make an instance: what is run is the first `__init__` among the bases, and `__new__`."""
         nothing = self._v(f"nothing@{calls.caller}")
         for method, of in (("__init__", ("object", owner)), ("__new__", ("class", owner))):
@@ -419,39 +419,39 @@ class PointsTo:
             self._look_up(order, method, found, of, calls.caller, calls.line)
             self.solver.when(found, partial(self._initialise, None if method == "__init__" else of, nothing, calls))
 
-    def _initialise(self, of: Value | None, nothing: int, calls: Calls, method: Value) -> None:
+    def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
         """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
         if of is None:
             self.call(method, nothing, calls)
         elif method[0] == "function":
             self.call(("bound", method[1], *of), nothing, calls)
 
-    def _call_function(self, function: str, of: Value | None, to: int, calls: Calls) -> None:
+    def _call_function(self, function: str, of: Value | None, to: int, calls: CallMade) -> None:
         solver, shape = self.solver, self.program.functions[function]
         self._note(calls, ("function", function))
-        parameters = [self._v(in_scope(name, function)) for name in shape["usual"]]
+        parameters = [self._v(variable_in(name, function)) for name in shape["usual"]]
         if of is not None and parameters:
             solver.add(parameters[0], of)
             parameters = parameters[1:]
         elif of is not None and shape["rest"]:
             rest = f"rest of {function}"
-            solver.add(self._v(in_scope(shape["rest"], function)), ("box", rest))
+            solver.add(self._v(variable_in(shape["rest"], function)), ("box", rest))
         self._pass_arguments(function, shape, parameters, calls)
         for name, given in calls.names.items():
             if name == "**":
                 self._spread(given, [*shape["usual"], *shape["named"]], function)
             elif name in shape["usual"] or name in shape["named"]:
-                solver.flow(given, self._v(in_scope(name, function)))
+                solver.flow(given, self._v(variable_in(name, function)))
             elif shape["names"]:
                 box = f"names of {function}"
-                solver.add(self._v(in_scope(shape["names"], function)), ("box", box))
+                solver.add(self._v(variable_in(shape["names"], function)), ("box", box))
                 self.hold(box, ["key", "str", name], given)
         if shape["generator"]:
             solver.add(to, ("generator", function))
         solver.flow(self._v(f"return@{function}"), to)
 
-    def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: Calls) -> None:
-        rest = self._v(in_scope(shape["rest"], function)) if shape["rest"] else None
+    def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: CallMade) -> None:
+        rest = self._v(variable_in(shape["rest"], function)) if shape["rest"] else None
         box = f"rest of {function}"
         place = 0
         for given in calls.arguments:
@@ -468,7 +468,7 @@ class PointsTo:
                     self.hold(box, ["key", "int", str(place - len(parameters))], given)
             place += 1
 
-    def _spread_items(self, source: int, parameters: list[int], rest: int | None, box: str, calls: Calls) -> None:
+    def _spread_items(self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallMade) -> None:
         def act(value: Value) -> None:
             for place, parameter in enumerate(parameters):
                 self.item(value, ["key", "int", str(place)], parameter, calls.caller, calls.line)
@@ -476,7 +476,7 @@ class PointsTo:
                 self.solver.add(rest, ("box", box))
                 each = self._v(f"spread into {box}")
                 self.each(value, each, calls.caller, calls.line)
-                self.hold(box, ANY, each)
+                self.hold(box, ANY_KEY, each)
 
         self.solver.when(source, act)
 
@@ -484,7 +484,7 @@ class PointsTo:
         def act(value: Value) -> None:
             if value[0] == "box":
                 for name in names:
-                    self.item(value, ["key", "str", name], self._v(in_scope(name, function)), function, 0)
+                    self.item(value, ["key", "str", name], self._v(variable_in(name, function)), function, 0)
 
         self.solver.when(source, act)
 

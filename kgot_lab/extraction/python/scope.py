@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kgot_lab.extraction.python.flow import Flow, in_scope
+from kgot_lab.extraction.python.flow import Flow, variable_in
 
 Versions = dict[str, tuple[str, ...]]
 _BUILTINS = frozenset(dir(builtins))
@@ -43,7 +43,7 @@ class Scope:
         """A new version of a name; returns its variable."""
         if name in self.global_names or name in self.nonlocal_names:
             home = self.module if name in self.global_names else self._home(name) or self.module
-            variable = in_scope(name, home.id)
+            variable = variable_in(name, home.id)
             if value is not None:
                 self.flow.add("copy", variable, value)
             return variable
@@ -51,7 +51,7 @@ class Scope:
         variable = f"{name}#{self._count}@{self.id}"
         if value is not None:
             self.flow.add("copy", variable, value)
-        self.flow.add("copy", in_scope(name, self.id), variable)
+        self.flow.add("copy", variable_in(name, self.id), variable)
         for gathering in self.collecting:
             if name in gathering:
                 self.flow.add("copy", gathering[name], variable)
@@ -63,13 +63,13 @@ class Scope:
         if versions := self.versions.get(name):
             return self.flow.joined(list(versions))
         if name in self.bound and name not in self.global_names:
-            return in_scope(name, self.id)
+            return variable_in(name, self.id)
         home = self.module if name in self.global_names else self._home(name)
         if home is not None:
-            return in_scope(name, home.id)
+            return variable_in(name, home.id)
         if name in _BUILTINS:
             return self.flow.made(["builtin", name])
-        return in_scope(name, self.module.id)  # perhaps one of `from … import *`
+        return variable_in(name, self.module.id)  # perhaps one of `from … import *`
 
     def _home(self, name: str) -> Scope | None:
         """The scope around this one that binds a name; classes are passed over, as Python does."""

@@ -9,7 +9,7 @@ from typing import Any
 Value = tuple[Any, ...]  # its kind, and what it is of
 # How many values of a kind a variable may be. One that may be more may be nearly anything, which says nothing of what a call calls, and
 # without a bound the answer grows with the square of a program: each test of a package hands its own lists to the same functions.
-MOST: dict[str, int] = {
+MOST_OF_KIND: dict[str, int] = {
     "key": 12,
     "external": 12,
     "builtin": 12,
@@ -103,7 +103,7 @@ class Solver:
         for value in values:
             kind = self._values[value][0]
             count = self._count.get((number, kind), 0)
-            if count >= MOST.get(kind, _MOST_OTHERS):
+            if count >= MOST_OF_KIND.get(kind, _MOST_OTHERS):
                 self._full.add((number, kind))
                 continue
             self._count[number, kind] = count + 1

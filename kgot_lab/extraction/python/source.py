@@ -7,7 +7,7 @@ import warnings
 
 from kgot_lab.errors import BadInput
 from kgot_lab.extraction.facts.facts import Definition, FileFacts
-from kgot_lab.extraction.python.statements import Statements, first_paragraph
+from kgot_lab.extraction.python.statements import StatementReader, first_paragraph
 
 FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")
 
@@ -22,7 +22,7 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BadInput(f"does not parse: {error or 'nested too deep'}") from None
-    statements = Statements(module, module if is_package else module.rpartition(".")[0])
+    statements = StatementReader(module, module if is_package else module.rpartition(".")[0])
     try:
         statements.read(tree)
     except RecursionError:

@@ -6,10 +6,10 @@ import ast
 import textwrap
 from collections.abc import Iterable
 
-from kgot_lab.extraction.facts.facts import Definition, Reference
+from kgot_lab.extraction.facts.facts import Definition, Mention
 from kgot_lab.extraction.python.bindings import Function, bound_names, declared, parameters, yields
 from kgot_lab.extraction.python.expressions import Expressions
-from kgot_lab.extraction.python.flow import Flow, in_scope
+from kgot_lab.extraction.python.flow import Flow, variable_in
 from kgot_lab.extraction.python.marks import marks_of
 from kgot_lab.extraction.python.scope import Scope, Versions, either
 from kgot_lab.types import Json
@@ -18,14 +18,14 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _KINDS = {"staticmethod": "static", "classmethod": "class", "property": "property", "cached_property": "property"}
 
 
-class Statements:
+class StatementReader:
     """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin at."""
 
     def __init__(self, module: str, package: str):
         self.package = package
         self.flow = Flow(module)
         self.definitions: list[Definition] = []
-        self.references: list[Reference] = []
+        self.references: list[Mention] = []
         self.expressions = Expressions(self.flow, self._lambda)
 
     def read(self, tree: ast.Module) -> None:
@@ -177,7 +177,7 @@ class Statements:
 
     def _import(self, aliases: list[ast.alias], scope: Scope, line: int) -> None:
         for alias in aliases:
-            self.references.append(Reference(self.flow.module, "imports", alias.name, line))
+            self.references.append(Mention(self.flow.module, "imports", alias.name, line))
             name = alias.name if alias.asname else alias.name.split(".")[0]
             module = self.flow.fresh()
             self.flow.add("module", module, name)
@@ -191,7 +191,7 @@ class Statements:
             module = ".".join([*parts, *([node.module] if node.module else [])])
         for alias in node.names:
             said = "" if alias.name == "*" else alias.name
-            self.references.append(Reference(self.flow.module, "imports", module, node.lineno, said))
+            self.references.append(Mention(self.flow.module, "imports", module, node.lineno, said))
             if alias.name == "*":
                 self.flow.add("star", self.flow.module, module)
                 continue
@@ -253,10 +253,10 @@ class Statements:
         defaults = [*zip(reversed(usual), reversed(given.defaults), strict=False), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
         for parameter, default in defaults:
             if (value := self.expressions.value(default, scope)) is not None:
-                self.flow.add("copy", in_scope(parameter.arg, id), value)
+                self.flow.add("copy", variable_in(parameter.arg, id), value)
         for parameter in (*usual, *given.kwonlyargs):
             if parameter.annotation is not None:
-                self._annotated_into(in_scope(parameter.arg, id), parameter.annotation, scope)
+                self._annotated_into(variable_in(parameter.arg, id), parameter.annotation, scope)
 
     def _shape(self, given: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
         return {

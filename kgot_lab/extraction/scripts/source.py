@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Reference
+from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
 
 _FUNCTIONS = ("function_declaration", "generator_function_declaration", "function_expression", "generator_function", "arrow_function")
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
@@ -66,7 +66,7 @@ class _Script:
     def __init__(self, path: str):
         self.path = path
         self.definitions: list[Definition] = []
-        self.references: list[Reference] = []
+        self.references: list[Mention] = []
 
     def module(self, root: Any) -> None:
         place = _Place(self.path)
@@ -263,7 +263,7 @@ class _Script:
         return ""
 
     def _refer(self, source: str, type: str, target: str, node: Any, said: str = "") -> None:
-        self.references.append(Reference(source, type, target, node.start_point[0] + 1, said))
+        self.references.append(Mention(source, type, target, node.start_point[0] + 1, said))
 
 
 # --- nodes of the tree ---

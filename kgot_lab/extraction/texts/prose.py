@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from kgot_lab.extraction.facts.facts import Definition, FileFacts, Reference
+from kgot_lab.extraction.facts.facts import Definition, FileFacts, Mention
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
@@ -21,7 +21,7 @@ def prose_facts(text: str, path: str) -> FileFacts:
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").parse(text)
-    headings, first, references = [], "", dict[str, Reference]()
+    headings, first, references = [], "", dict[str, Mention]()
     heading = False
     for token in tokens:
         heading = token.type == "heading_open" or (heading and token.type != "heading_close")
@@ -33,7 +33,7 @@ def prose_facts(text: str, path: str) -> FileFacts:
         line = token.map[0] + 1 if token.map else 1
         if token.type in ("inline", "fence", "code_block"):
             for target in _named(token, path):
-                references.setdefault(target, Reference(path, "documents", target, line, _around(target, token.content)))
+                references.setdefault(target, Mention(path, "documents", target, line, _around(target, token.content)))
     title = headings[0] if headings else PurePosixPath(path).stem
     about = first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MOST_HEADINGS])}".strip()
     itself = Definition(path, "document", title or path, 1, text.count("\n") + 1, "", about)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kgot_lab.errors import BadInput
-from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Reference
+from kgot_lab.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
 
 _REQUIRING = {"dependencies", "devdependencies", "peerdependencies", "optionaldependencies", "optional-dependencies", "requires"}
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
@@ -31,14 +31,14 @@ def settings_facts(text: str, path: str) -> FileFacts:
     told = f"settings: {', '.join(keys[:_MOST_KEYS])}" if keys else f"{len(whole)} entries" if isinstance(whole, list) else "one value"
     itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", told + ", …" * (len(keys) > _MOST_KEYS))
     lines = _Lines(text)
-    references: dict[str, Reference] = {}
+    references: dict[str, Mention] = {}
     looked = 0
     for pointer, value in _values(whole):
         looked += 1
         if looked > _MOST_VALUES:
             break
         for target in _named(pointer, value):
-            references.setdefault(target, Reference(path, "configures", target, lines.of(value), ".".join(map(str, pointer))))
+            references.setdefault(target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer))))
     return FileFacts(
         path,
         form[1:],

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints, csr
+from kgot_lab.methods.index import Reals
 
-Reals = NDArray[np.float64]
 DAMPING = 0.85
 _NEAR = 1e-12  # of one another: two rounds of PageRank that are the same
 _ROUNDS = 200
@@ -21,7 +20,7 @@ def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
     return (pairs // max(1, len(graph))).astype(np.int32), (pairs % max(1, len(graph))).astype(np.int32)
 
 
-def pagerank(graph: PropertyGraph) -> Reals:
+def pagerank_shares(graph: PropertyGraph) -> Reals:
     """The share of a long random walk along the edges that each node gets (Page et al. 1999), damped by .85; they add up to 1.
 
     A node without edges that leave it passes its share to all alike.

@@ -10,8 +10,8 @@ import numpy as np
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
-from kgot_lab.methods.index import index_of
-from kgot_lab.methods.structure.centrality import Reals, betweenness, cut_nodes, pagerank, pairs_of
+from kgot_lab.methods.index import Reals, index_of
+from kgot_lab.methods.structure.centrality import betweenness, cut_nodes, pagerank_shares, pairs_of
 from kgot_lab.methods.structure.overview import OUTSIDE
 from kgot_lab.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
@@ -48,7 +48,7 @@ def critical_components(
     measures: dict[str, Reals] = {
         "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
         "betweenness": betweenness(graph, samples),
-        "pagerank": _over_largest(pagerank(graph)),
+        "pagerank": _over_largest(pagerank_shares(graph)),
         "dependants": _dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
     }

@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
-from kgot_lab.methods.structure.centrality import pagerank, pairs_of
+from kgot_lab.methods.structure.centrality import pagerank_shares, pairs_of
 from kgot_lab.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
 from kgot_lab.text.words import telling_words
@@ -54,7 +54,7 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
     Packages that are not among the files of a folder are left out, where there is something else.
     """
     require_count(each, 1, "each")
-    index, rank = index_of(graph), pagerank(graph)
+    index, rank = index_of(graph), pagerank_shares(graph)
     rows = []
     for label, numbers in index.of_label.items():
         if label == OUTSIDE and len(index.of_label) > 1:
@@ -68,7 +68,7 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
 def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """Groups of nodes with more edges among them than to others (Louvain, Blondel et al. 2008), the largest first, with their words."""
     require_count(most, 1, "most")
-    index, rank = index_of(graph), pagerank(graph)
+    index, rank = index_of(graph), pagerank_shares(graph)
     found = nx.community.louvain_communities(_undirected(graph), seed=0)
     groups = sorted((sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]]))
     everywhere = Counter(word for name in index.names for word in set(telling_words(name.replace("_", " "))))
@@ -83,7 +83,7 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     return TableFound(f"clusters: {len(rows)}", ("nodes", "words", "first"), tuple(rows), why, tuple(dict.fromkeys(about)))
 
 
-def gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
+def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """What a graph lacks: nodes without an edge or a description, limitations without a workaround, patterns that nothing follows.
 
     Of each kind the first `most`, those with most neighbours before others; `why` says how many there are.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgot_lab.draw.table import Sheet, Table
-from kgot_lab.editing.editor import CURATED, Edited, Editor
+from kgot_lab.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.errors import BadInput, LabError, require
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims.written import WrittenDown, written_down
@@ -65,7 +65,7 @@ class Editing:
         self.live.send({"shown": self.live.data["shown"]})
         return {}
 
-    def _done(self, message: Mapping[str, Json]) -> Edited | None:
+    def _done(self, message: Mapping[str, Json]) -> EditMade | None:
         editor = self.editor
         match message:
             case {"look": str(id)}:
@@ -94,7 +94,7 @@ class Editing:
                 return self._still_there(editor.redo())
         return None
 
-    def _still_there(self, made: Edited) -> Edited:
+    def _still_there(self, made: EditMade) -> EditMade:
         """A node that was taken away is not in view any more; one that came back is."""
         back = [node.id for node in made.diff.added_nodes]
         if back and back[0] in self.editor.graph:
@@ -111,11 +111,11 @@ class Editing:
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
-            mark = node.properties.get(CURATED)
+            mark = node.properties.get(MADE_BY_HAND)
             about = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
-                "properties": [[name, _text(value)] for name, value in node.properties.items() if name != CURATED],
+                "properties": [[name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND],
                 "edges": [_ends(edge) for edge in edges[:_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.faults_at(self.node)],
