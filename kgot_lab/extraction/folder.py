@@ -80,20 +80,22 @@ def graph_of_folder(folder: str | Path, *, cache: Path | Literal[False] | None =
     names = ModuleNames([each for each in paths if each.endswith(PYTHON_ENDINGS)], name if (folder / "__init__.py").is_file() else "")
     kept = None if cache is False else KeptExtraction(cache)
     reading = _Reading(folder, names, kept)
-    files = list(reading.facts_of(paths, progress or (lambda *_: None)))
-    if not files:
+    told = progress or (lambda *_: None)
+    files = list(reading.facts_of(paths, told))
+    if not reading.read + reading.reused:
         reasons = "; ".join(map(str, [*walk.skipped, *reading.skipped][:5])) or f"it holds no {', '.join(READ_ENDINGS)}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = key_of_parts(name, *reading.keys)
     found = kept.graph(key) if kept else None
     if found is None:
+        told(len(paths), len(paths), "what calls what")
         found = join_facts(files, names, name)
         if kept:
             kept.keep_graph(key, found)
     skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
     return FolderGraph(
         found.graph,
-        len(files),
+        reading.read + reading.reused,
         reading.read,
         reading.reused,
         skipped,
@@ -172,9 +174,20 @@ class _Reading:
                         continue
                     self.keys.append(keys[path])
                     yield facts
+                yield from self._unread(paths[start : start + _LOT])
             finally:  # an interruption too keeps what was read
                 if self.kept:
                     self.kept.keep_facts(new)
+
+    def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
+        """Modules of Python that could not be read: they are there, and others import them."""
+        skipped = {each.path for each in self.skipped}
+        for path in paths:
+            if path in skipped and path.endswith(PYTHON_ENDINGS):
+                module = self.names.of(path)
+                self.keys.append(key_of_parts(path, module, "could not be read"))
+                itself = Definition(module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read")
+                yield FileFacts(path, "python", (itself,))
 
     def _bytes(self, path: str) -> bytes | None:
         most = _LARGEST[PurePosixPath(path).suffix.lower()]

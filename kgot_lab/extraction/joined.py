@@ -269,7 +269,7 @@ class _Growing:
 
     def _holder(self, caller: str) -> str:
         """The node whose code runs: a lambda and what is in it belong to what is around them."""
-        while caller not in self.id_of and caller not in self.nodes:
+        while caller and caller not in self.id_of and caller not in self.nodes:
             caller = caller.rpartition(".")[0]
         return self.id_of.get(caller, caller)
 

@@ -129,6 +129,17 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     assert check_rules(found.graph, CODE).broken == ()
 
 
+def test_a_module_that_does_not_parse_is_there_for_those_that_import_it(tmp_path):
+    (tmp_path / "whole.py").write_text("import broken\nfrom broken import part\n\ndef go():\n    part()\n")
+    (tmp_path / "broken.py").write_text("def part(:\n")
+    found, cache = graph_of_folder(tmp_path, cache=tmp_path / "cache"), tmp_path / "cache"
+    assert [each.path for each in found.skipped] == ["broken.py"] and ("whole", "broken") in edges(found.graph, "imports")
+    (tmp_path / "broken.py").write_text("def part():\n    pass\n")
+    assert ("whole.go", "broken.part") in edges(graph_of_folder(tmp_path, cache=cache).graph, "calls")
+    (tmp_path / "broken.py").unlink()
+    assert ("whole", "package:broken") in edges(graph_of_folder(tmp_path, cache=cache).graph, "imports")
+
+
 def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path):
     (tmp_path / "a.py").write_text("import b\n\ndef go():\n    b.back()\n")
     (tmp_path / "b.py").write_text("import a\n\ndef back():\n    a.go()\n")
