@@ -50,7 +50,8 @@ class Grown:
     def __repr__(self) -> str:
         relations = sum(len(each.relations) for each in self.read)
         refused = sum(len(each.refused) for each in self.read)
-        said = f"{len({id(each.passage) for each in self.read})} passages: {relations} relations, {sum(len(each.keywords) for each in self.read)} keywords"
+        passages, keywords = len({id(each.passage) for each in self.read}), sum(len(each.keywords) for each in self.read)
+        said = f"{passages} passages: {relations} relations, {keywords} keywords"
         return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
 
 
