@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
@@ -11,9 +11,8 @@ from kgot_lab.schemas.rules.twelve import check_rules
 from kgot_lab.schemas.vocabulary import Vocabulary
 from kgot_lab.types import Diff
 
-_NEAR_RULES = (1, 2, 4, 5, 6, 7, 10, 12)  # that look at a node, an edge, or what is two edges away
-_CIRCLES = {9: "requires", 11: "feeds_into"}  # that follow one type of edge any way
-_FAR = 2  # edges from a node to what a rule looks at
+_OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it
+_ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}  # that follow these edges
 
 
 def touched_by(diff: Diff) -> set[str]:
@@ -24,30 +23,29 @@ def touched_by(diff: Diff) -> set[str]:
 
 
 def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
-    """What breaks a rule within two edges of some nodes, and the circles that go through them: the graph beyond is not looked at.
+    """What breaks a rule at some nodes or at their edges, or at what certain edges join them with: the graph beyond is not looked at.
 
     A change alters no other answer of a rule, so a full check before and after differs in these faults alone.
     """
     there = [id for id in touched if id in graph]
     if not there:
         return set()
-    # one edge further than what is told: a rule on a node at the rim looks at that node's edges
-    near = graph.neighbourhood(there, hops=_FAR)
-    wide = graph.neighbourhood(there, hops=2 * _FAR)
-    told = {f"node {shortly(id)}" for id in near.ids} | {_edge(each.source, each.type, each.target) for each in near.edges}
-    found = {each for each in check_rules(wide, vocabulary, only=_NEAR_RULES).faults if each.where in told}
-    for rule, type in _CIRCLES.items():
-        if type in graph.type_names:
-            found.update(check_rules(graph.subgraph(_along(graph, there, type)), vocabulary, only=(rule,)).faults)
+    told = {f"node {shortly(id)}" for id in there}
+    told |= {_edge(edge.source, edge.type, edge.target) for id in there for edge in graph.neighbours(id, "both")}
+    near = graph.neighbourhood(there, hops=1)
+    found = {each for each in check_rules(near, vocabulary, only=_OWN_RULES).faults if each.where in told}
+    for rules, types in _ALONG_RULES.items():
+        if not set(types).isdisjoint(graph.type_names):
+            found.update(check_rules(graph.subgraph(_along(graph, there, types)), vocabulary, only=rules).faults)
     return found
 
 
-def _along(graph: PropertyGraph, start: Iterable[str], type: str) -> set[str]:
-    """What edges of a type lead to from some nodes, and what leads to them."""
+def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
+    """All that edges of some types join with some nodes, over any number of them."""
     reached = set(start)
     waiting = list(reached)
     while waiting:
-        for edge in graph.neighbours(waiting.pop(), "both", (type,)):
+        for edge in graph.neighbours(waiting.pop(), "both", types):
             for end in (edge.source, edge.target):
                 if end not in reached:
                     reached.add(end)

@@ -12,6 +12,7 @@ from kgot_lab.editing.index import EditedIndex
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.truth import inverse
 from kgot_lab.schemas.check import Fault
 from kgot_lab.schemas.vocabularies import UNIFIED
 from kgot_lab.schemas.vocabulary import Vocabulary
@@ -121,7 +122,7 @@ class Editor:
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
-        made = EditMade(f"took back: {last.said}", _reversed(last.diff), last.mended, last.broken)
+        made = EditMade(f"took back: {last.said}", inverse(last.diff), last.mended, last.broken)
         self._write(made.diff)
         self._undone.append(self._done.pop())
         return made
@@ -200,14 +201,3 @@ class Editor:
 def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Properties without the mark, which is another each time."""
     return {name: value for name, value in properties.items() if name != MADE_BY_HAND}
-
-
-def _reversed(diff: Diff) -> Diff:
-    return Diff(
-        added_nodes=diff.removed_nodes,
-        removed_nodes=diff.added_nodes,
-        changed_nodes=tuple((after, before) for before, after in diff.changed_nodes),
-        added_edges=diff.removed_edges,
-        removed_edges=diff.added_edges,
-        changed_edges=tuple((after, before) for before, after in diff.changed_edges),
-    )

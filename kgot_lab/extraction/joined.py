@@ -101,6 +101,7 @@ class _Growing:
             ("description", definition.description),
             ("signature", definition.signature),
             ("decorators", list(definition.decorators)),
+            ("attributes", list(definition.attributes)),
             ("marks", list(definition.marks)),
         ):
             if value:

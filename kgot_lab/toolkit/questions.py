@@ -28,6 +28,7 @@ from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.methods.structure import overview as structure
 from kgot_lab.methods.structure import selection
 from kgot_lab.methods.structure.critical import Metric, critical_components
+from kgot_lab.methods.structure.overview import OUTSIDE
 from kgot_lab.methods.structure.pattern_code import pattern_to_code
 from kgot_lab.methods.structure.table import TableFound
 from kgot_lab.methods.trace_path import trace_path
@@ -239,8 +240,11 @@ def _trace(
     edge_type: _EdgeTypes = None,
     directed: Annotated[bool, "only along the arrows"] = False,
 ) -> MethodResult:
-    """The shortest path between two nodes."""
-    return trace_path(graph, meant_node(graph, node), meant_node(graph, other), max_depth=max_depth, types=edge_type, directed=directed)
+    """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
+    ends = meant_node(graph, node), meant_node(graph, other)
+    inside = [id for id, labels in zip(graph.ids, graph.node_labels, strict=True) if OUTSIDE not in labels or id in ends]
+    within = graph if len(inside) == len(graph) else graph.subgraph(inside)
+    return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
 
 
 @_in("exploration")

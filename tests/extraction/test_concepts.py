@@ -16,6 +16,7 @@ from kgot_lab.extraction.concepts.passages import Passage, passages_to_read
 from kgot_lab.extraction.concepts.reading import FIELDS, read_about, read_relations
 from kgot_lab.extraction.folder import graph_of_folder
 from kgot_lab.llm.scripted import Scripted
+from kgot_lab.schemas.dimensions.extracted import NOT_EXTRACTABLE
 from kgot_lab.schemas.rules.twelve import check_rules
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "concepts.py"
@@ -70,15 +71,12 @@ def test_what_it_does_not_say_is_refused_with_the_reason(filled, why):
 
 
 def test_keywords_and_dimensions_need_their_words_too():
-    reply = {
-        "keywords": ["grammar", "compiler"],
-        "dimensions": [
-            {"dimension": "learning_curve", "value": 0.4, "quote": "needs a grammar file"},
-            {"dimension": "size", "value": 0.1, "quote": "needs a"},
-        ],
-    }
-    read = read_about(PASSAGE, json.dumps(reply))
-    assert read.keywords == ("grammar",) and len(read.dimensions) + sum(each.startswith("dimension") for each in read.refused) == 2
+    read_by_reading = NOT_EXTRACTABLE[0]
+    rated = [(read_by_reading, "needs a grammar file"), (NOT_EXTRACTABLE[1], "is easily learnt"), ("size", "needs a grammar file")]
+    dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in rated]
+    read = read_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
+    assert read.keywords == ("grammar",) and [(each.dimension, each.value) for each in read.dimensions] == [(read_by_reading, 0.4)]
+    assert [each.partition(":")[0] for each in read.refused] == ["keyword compiler", f"dimension {NOT_EXTRACTABLE[1]}", "dimension size"]
 
 
 @pytest.mark.parametrize("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])

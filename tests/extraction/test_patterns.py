@@ -60,3 +60,9 @@ def test_a_template_knows_its_pattern_and_not_what_looks_like_it(name, tmp_path)
     is_so, is_not = PAIRS[name]
     assert patterns_in(tmp_path / "one", is_so)[f"pattern:{name}"]
     assert f"pattern:{name}" not in patterns_in(tmp_path / "two", is_not)
+
+
+def test_a_singleton_is_known_by_its_attribute_too(tmp_path):
+    kept = "class A:\n    _instance = None\n    def __new__(cls):\n        return cls._instance\n"
+    assert "attribute" in patterns_in(tmp_path / "one", kept)["pattern:singleton"]
+    assert "pattern:singleton" not in patterns_in(tmp_path / "two", kept.replace("_instance", "_other"))

@@ -17,7 +17,7 @@ from kgot_lab.toolkit.flags import FLAGS, flag_table
 from kgot_lab.toolkit.many import answered_lines, piped
 from kgot_lab.toolkit.nodes import meant_node
 from kgot_lab.toolkit.questions import QUESTIONS
-from kgot_lab.types import Node
+from kgot_lab.types import Edge, Node
 
 GRAPH = cookbook()
 A, B = "goal:reduce_api_costs", "technique:prompt_caching"
@@ -87,6 +87,14 @@ def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
     assert meant_node(two, "b.run()") == "b.run"
     with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
         meant_node(two, "run")
+
+
+def test_a_path_does_not_go_through_a_package_that_both_use():
+    nodes = [Node(id, ("module",), {}) for id in "abc"] + [Node("package:os", ("package",), {})]
+    edges = [Edge("a", "imports", "package:os"), Edge("b", "imports", "package:os"), Edge("a", "imports", "c"), Edge("c", "imports", "b")]
+    graph = PropertyGraph.of(nodes, edges)
+    assert ask_by_name(graph, "trace", {"node": "a", "other": "b"}).ids == ["a", "c", "b"]
+    assert ask_by_name(graph, "trace", {"node": "a", "other": "package:os"}).ids == ["a", "package:os"]
 
 
 def test_a_pipe_hands_on_what_was_found():

@@ -24,12 +24,13 @@ class Definition:
     description: str = ""
     signature: str = ""
     decorators: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()  # of a class, besides its methods
     marks: tuple[str, ...] = ()  # what a template of a pattern asks for and structure does not tell, as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:
         """What `asdict` gave."""
-        return cls(**{**kept, "decorators": tuple(kept["decorators"]), "marks": tuple(kept["marks"])})
+        return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Template:
 
 def _singleton(view: CodeView) -> _Found:
     for id, methods in view.classes():
-        if "__new__" in methods and any(name in view.attributes_told(id) for name in ("_instance", "instance")):
+        if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
             yield id, "__new__ and an attribute that keeps the one instance"
         elif methods & {"get_instance", "getInstance", "instance"}:
             yield id, f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}"
@@ -206,7 +206,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template(
         "pattern:iterator",
         "design_pattern",
-        "Things one after another, without showing how they are kept.",
+        "Things one after another, whatever keeps them.",
         ("pattern:visitor",),
         _iterator,
     ),

@@ -73,9 +73,9 @@ class CodeView:
         """The marks of a function."""
         return self._texts(id, "marks")
 
-    def attributes_told(self, id: str) -> str:
-        """What a class says of itself; a template looks for names in it."""
-        return " ".join((*self._texts(id, "attributes"), str(self._property(id, "description") or "")))
+    def attributes(self, id: str) -> list[str]:
+        """The names that a class binds besides its methods."""
+        return self._texts(id, "attributes")
 
     def lines(self, id: str) -> int:
         """How many lines a function has."""

@@ -91,7 +91,7 @@ def _best(analysis: PointsTo, to: int, calls: CallMade) -> None:
 def _next(analysis: PointsTo, to: int, calls: CallMade) -> None:
     given = calls.argument(0)
     if given is not None:
-        analysis.solver.when(given, lambda value: analysis._next(value, to, calls.caller, calls.line))
+        analysis.solver.when(given, lambda value: analysis.advance(value, to, calls.caller, calls.line))
     if (default := calls.argument(1)) is not None:
         analysis.solver.flow(default, to)
 
@@ -146,7 +146,7 @@ def _setattr(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
-                analysis.solver.when(base, lambda value: analysis._set(value, key[2], given))
+                analysis.solver.when(base, lambda value: analysis.set_attribute(value, key[2], given))
 
         analysis.solver.when(name, named)
 
@@ -219,10 +219,10 @@ def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
     def act(value: Value) -> None:
         if value[0] == "box":
-            for key in analysis._boxes.get(value[1], ()):
+            for key in analysis.boxes.get(value[1], ()):
                 analysis.hold(box, key if box in analysis.program.dictionaries else ANY_KEY, analysis.slot(value[1], key))
             analysis.hold(box, ANY_KEY, analysis.slot(value[1], ANY_KEY))
-            if not analysis._boxes.get(value[1]):
+            if not analysis.boxes.get(value[1]):
                 analysis.hold(box, ANY_KEY, analysis.slot(value[1], "all"))
         elif value[0] == "generator":
             analysis.hold(box, ANY_KEY, analysis.solver.of(f"yield@{value[1]}"))
@@ -267,7 +267,7 @@ def _pairs(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     analysis.solver.add(held, ("box", pair))
     analysis.hold(pairs, ANY_KEY, held)
     keys = analysis.solver.of(f"keys of {box}")
-    for key in analysis._boxes.get(box, ()):
+    for key in analysis.boxes.get(box, ()):
         analysis.solver.add(keys, tuple(key))
     analysis.hold(pair, known_key(0), keys)
     analysis.hold(pair, known_key(1), analysis.slot(box, "all"))

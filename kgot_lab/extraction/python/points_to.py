@@ -35,7 +35,7 @@ class PointsTo:
         self.resolved = 0  # those of them of which it is known what they may call
         self._sites: list[int] = []
         self._later: list[tuple[Callable[[], bool], Callable[[], None]]] = []
-        self._boxes: dict[str, list[Any]] = dict(program.keys)
+        self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
         """Find what everything may be: first what the bases of classes are, then, with the order of lookup known, the rest."""
@@ -91,7 +91,7 @@ class PointsTo:
             case ["get", to, base, attribute, caller, line]:
                 solver.when(v(base), lambda value: self.attribute(value, attribute, v(to), caller, line))
             case ["set", base, attribute, source]:
-                solver.when(v(base), lambda value: self._set(value, attribute, v(source)))
+                solver.when(v(base), lambda value: self.set_attribute(value, attribute, v(source)))
             case ["item", to, base, key, caller, line]:
                 solver.when(v(base), lambda value: self.item(value, key, v(to), caller, line))
             case ["put", base, key, source]:
@@ -238,7 +238,8 @@ class PointsTo:
         else:
             self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
 
-    def _set(self, value: Value, name: str, source: int) -> None:
+    def set_attribute(self, value: Value, name: str, source: int) -> None:
+        """An attribute of a value may be what a variable may be."""
         match value:
             case ("object", owner):
                 self.solver.flow(source, self._v(f"{name}@object {owner}"))
@@ -317,7 +318,7 @@ class PointsTo:
         if box == whole:
             return
         solver.flow(self.slot(whole, "all"), self.slot(box, "all"))
-        known = [int(key[2]) for key in self._boxes.get(whole, ()) if key[1] == "int"]
+        known = [int(key[2]) for key in self.boxes.get(whole, ()) if key[1] == "int"]
         if low is None or not known:
             solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
             return
@@ -332,7 +333,7 @@ class PointsTo:
         match value:
             case ("box", box):
                 if box in self.program.dictionaries:
-                    for key in self._boxes.get(box, ()):
+                    for key in self.boxes.get(box, ()):
                         solver.add(to, tuple(key))
                 else:
                     solver.flow(self.slot(box, "all"), to)
@@ -341,11 +342,12 @@ class PointsTo:
             case ("object", _):
                 iterator = self._v(f"iterator of {value[1]}@{caller}")
                 self.send(value, "__iter__", [], iterator, caller, line)
-                solver.when(iterator, lambda each: self._next(each, to, caller, line))
+                solver.when(iterator, lambda each: self.advance(each, to, caller, line))
             case ("external", _):
                 solver.add(to, value)
 
-    def _next(self, iterator: Value, to: int, caller: str, line: int) -> None:
+    def advance(self, iterator: Value, to: int, caller: str, line: int) -> None:
+        """What the next item of an iterator is flows into a variable."""
         if iterator[0] == "object":
             self.send(iterator, "__next__", [], to, caller, line)
         else:

@@ -225,14 +225,17 @@ class StatementReader:
         if node.returns is not None and not yields(node):
             self._annotated_into(f"return@{id}", node.returns, scope)
         self._body(node.body, inner)
-        value: str | None = made
-        for decorator in reversed(plain):
+        scope.write(node.name, self._decorated(made, plain, scope))
+
+    def _decorated(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
+        """What is left of a function or class once its decorators were called, the last one first."""
+        for decorator in reversed(decorators):
             callee = self.expressions.value(decorator, scope)
             if callee is not None:
                 decorated = self.flow.fresh()
                 self.flow.add("decorate", decorated, callee, value, scope.id, decorator.lineno)
                 value = decorated
-        scope.write(node.name, value)
+        return value
 
     def _lambda(self, scope: Scope, node: ast.Lambda) -> str:
         scope.lambdas += 1
@@ -277,14 +280,7 @@ class StatementReader:
         inner = Scope(id, "class", self.flow, bound_names(node.body), scope)
         self.flow.classes[id] = {"bases": list(bases), "names": sorted(inner.bound)}
         self._body(node.body, inner)
-        value: str | None = self.flow.made(["class", id])
-        for decorator in reversed(node.decorator_list):
-            callee = self.expressions.value(decorator, scope)
-            if callee is not None:
-                decorated = self.flow.fresh()
-                self.flow.add("decorate", decorated, callee, value, scope.id, decorator.lineno)
-                value = decorated
-        scope.write(node.name, value)
+        scope.write(node.name, self._decorated(self.flow.made(["class", id]), node.decorator_list, scope))
 
     def _define(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
         said = ast.get_docstring(node) or ""
@@ -293,7 +289,8 @@ class StatementReader:
         decorators = tuple(ast.unparse(each) for each in node.decorator_list)
         marks = () if isinstance(node, ast.ClassDef) else marks_of(node, decorators)
         end, about = node.end_lineno or line, first_paragraph(said)
-        self.definitions.append(Definition(id, type, node.name, line, end, scope.id, about, signature, decorators, marks))
+        attributes = _attributes(node) if isinstance(node, ast.ClassDef) else ()
+        self.definitions.append(Definition(id, type, node.name, line, end, scope.id, about, signature, decorators, attributes, marks))
 
     # --- annotations ---
 
@@ -324,6 +321,12 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
         case ast.Subscript(value=ast.Name(id="Optional" | "Union") | ast.Attribute(attr="Optional" | "Union"), slice=inner):
             return [each for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner]) for each in named_types(part)]
     return []
+
+
+def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
+    """The names that a class binds besides its methods and inner classes."""
+    inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return tuple(sorted(bound_names(node.body) - inner))
 
 
 def signature_of(node: Function) -> str:
