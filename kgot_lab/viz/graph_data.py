@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.draw.graph.bundles import EdgeBundle
 from kgot_lab.draw.graph.collapse import Community, View, collapsed
 from kgot_lab.draw.graph.places import places_of
-from kgot_lab.draw.graph.scene import Highlight, Marked, marked
+from kgot_lab.draw.graph.scene import Highlight, Marked, marked, node_caption
 from kgot_lab.draw.graph.shapes import DIFF, ROUND, NodeLook, Place, look_of
 from kgot_lab.draw.markup import shortened
 from kgot_lab.draw.table import cell
@@ -62,7 +62,7 @@ def data_of(view: View, told: Marked, positions: Mapping[str, Place]) -> dict[st
 def _node(node: Node, numbers: Mapping[str, int], places: Mapping[str, Place]) -> dict[str, Json]:
     look = look_of(numbers[node.labels[0]]) if node.labels else ROUND
     about = [f"id: {shortened(node.id, _LINE)}", f"types: {', '.join(node.labels) or 'none'}", *_lines(node.properties)]
-    return _thing(node.id, node.text, about, look, places) | {"kind": node.labels[0] if node.labels else ""}
+    return _thing(node.id, node_caption(node), about, look, places) | {"kind": node.labels[0] if node.labels else ""}
 
 
 def _group(community: Community, view: View, places: Mapping[str, Place]) -> dict[str, Json]:
@@ -72,7 +72,7 @@ def _group(community: Community, view: View, places: Mapping[str, Place]) -> dic
     about = [f"{community.hidden:,} of its {community.size:,} nodes are drawn as one", f"{community.edges:,} edges between these"]
     about += [f"{label}: {count:,}" for label, count in community.labels[:6]]
     made = _thing(community.id, community.title, about, GROUP, places)
-    named = f"{shortened(best.text, CAPTION)}\n{community.hidden:,} nodes"
+    named = f"{shortened(node_caption(best), CAPTION)}\n{community.hidden:,} nodes"
     small = community.hidden < sizes[min(_NAMED, len(sizes)) - 1]
     size = 8 + 34 * sqrt(community.hidden / sizes[0])
     return made | {"kind": "(group)", "caption": named, "community": community.id, "size": size, "small": small}

@@ -118,3 +118,9 @@ def _edge_marks(diff: Diff) -> dict[_Identity, str]:
         | {edge.identity: "changed" for _, edge in diff.changed_edges}
         | {edge.identity: "added" for edge in diff.added_edges}
     )
+
+
+def node_caption(node: Node) -> str:
+    """What stands under a node: its name, if it has one and is no text itself. A description is read on the node, not under it."""
+    properties = node.properties
+    return str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.draw.graph.layout import Points, force_layout, spread
-from kgot_lab.draw.graph.scene import Highlight, Scene, marked, scene_of
+from kgot_lab.draw.graph.scene import Highlight, Scene, marked, node_caption, scene_of
 from kgot_lab.draw.graph.shapes import (
     DIFF,
     MARKS,
@@ -219,7 +219,7 @@ class _Canvas:
         return MARKS[mark] if mark else styles(faint=bool(self.scene.said))
 
     def _caption(self, node: Node) -> str:
-        return shortened(node.text, self.caption_length)
+        return shortened(node_caption(node), self.caption_length)
 
     def _rim(self, node: Node) -> Rim:
         radius = self.radius + (5 if node.id in self.scene.node_marks else 0)  # the ring
