@@ -23,6 +23,7 @@ import os
 import platform
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -174,10 +175,12 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
     took: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="kgot_npc_") as folder, opened(engine, Path(folder)) as (world, counted):
         layers = WorldLayers(world, Directions(size["dimension"], min(INNER, size["dimension"])))
+        say(f"{engine}: making {size['entities']:,} entities")
         began = time.perf_counter()
         npcs = made_world(layers, size["entities"], size["relationships"], size["chunks"])
         filled = round(time.perf_counter() - began, 1)
         counted()
+        say(f"{engine}: made in {filled:g} s, asking {times} times")
         chance, sees = random.Random(WORLD_SEED), []
         for npc in (chance.choice(npcs) for _ in range(times)):
             sees.append(len(world.visible_subgraph(npc).entities))
@@ -185,9 +188,15 @@ def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:
                 took.setdefault(name, []).append(milliseconds(ask))
         told = {name: summary(each) for name, each in took.items()}
         told[f"add {BULK:,} relationships"] = bulk(world, npcs)
+        say(f"{engine}: asked" + ", indexing the texts" * (engine == "postgres"))
         index = indexed(layers.chunks, times) if engine == "postgres" else None
     run = {"engine": engine, **size, "times": times, "sees": statistics.median(sees), "fill_seconds": filled}
     return {**run, "busy": round(os.getloadavg()[0], 1), "at": f"{datetime.now(UTC):%Y-%m-%d}", "milliseconds": told, "index": index}
+
+
+def say(what: str) -> None:
+    """A line of progress, which is no result."""
+    sys.stderr.write(f"{datetime.now():%H:%M:%S} {what}\n")
 
 
 def milliseconds(act: Callable[[], object]) -> float:

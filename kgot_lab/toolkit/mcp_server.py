@@ -10,13 +10,13 @@ import json
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
 from kgot_lab.editing.editor import EditMade, Editor
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.printed import MethodResult
@@ -25,12 +25,12 @@ from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.text.fence import fenced
 from kgot_lab.toolkit.nodes import meant_node
 from kgot_lab.toolkit.questions import QUESTIONS, GraphQuestion
+from kgot_lab.toolkit.told_errors import told_errors
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-_Made = TypeVar("_Made")
 _Properties = Annotated[dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")]
 _MOST_ROWS = 200  # of an answer; an assistant pays for each
 
@@ -102,7 +102,7 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
     """A function that the protocol reads as if the arguments of the question were written in it."""
 
     def ask(**given: Any) -> AnswerRows:
-        return _answer(_told_errors(lambda: question.ask(held.graph, **given)))
+        return _answer(told_errors(lambda: question.ask(held.graph, **given)))
 
     parameters = [
         inspect.Parameter(
@@ -120,7 +120,7 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
 def _context_tool(held: _Held) -> Callable[..., str]:
     def context(query: Annotated[str, Field(description="what is looked for, in plain words")]) -> str:
         """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a fence."""
-        return _told_errors(lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}"))
+        return told_errors(lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}"))
 
     return context
 
@@ -168,7 +168,7 @@ def _resources(server: MCPServer[Any], held: _Held) -> None:
 
     @server.resource("graph://node/{id}", mime_type="application/json", description="A node with its properties and edges")
     def node(id: str) -> str:
-        found = held.graph.node(_told_errors(lambda: meant_node(held.graph, id)))
+        found = held.graph.node(told_errors(lambda: meant_node(held.graph, id)))
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in held.graph.neighbours(found.id, "both")]
         about: dict[str, Json] = {"id": found.id, "labels": list(found.labels), "properties": dict(found.properties), "edges": edges}
         return json.dumps(about, ensure_ascii=False)
@@ -187,18 +187,8 @@ _ONE_BY_ONE = threading.Lock()
 
 def _change(make: Callable[[], EditMade]) -> ChangeMade:
     with _ONE_BY_ONE:  # two assistants may ask at once, and a change begins from the graph that the last one left
-        made = _told_errors(make)
+        made = told_errors(make)
     return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
-
-
-def _told_errors(make: Callable[[], _Made]) -> _Made:
-    """What a function gives; an error of ours is told to the assistant in its words, which say what would do."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    try:
-        return make()
-    except LabError as error:
-        raise ToolError(str(error)) from None
 
 
 def _plain(value: Any) -> Any:
