@@ -28,6 +28,7 @@ from kgot_lab.cli.query.serving import serve_mcp
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.remembering import memories
 from kgot_lab.cli.reviewing import decide_on_one, list_waiting, review_in_turn
+from kgot_lab.cli.serving_experts import serve_experts
 from kgot_lab.cli.sharing import export, list_namespaces, pages
 from kgot_lab.cli.vouching import certify_run, list_answers
 from kgot_lab.errors import BadInput, LabError, ModelMissing, NotInstalled, OutOfMemory, wants_memory, without_secrets
@@ -367,6 +368,7 @@ memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
+app.command("serve")(serve_experts)
 app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)

@@ -1,0 +1,109 @@
+"""`kgot-lab serve`: experts on this computer, for browsers, for chat clients, for assistants and for programs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kgot_lab.cli import terminal
+from kgot_lab.cli.options import MODELS
+from kgot_lab.errors import BadInput, LabError, NotInstalled
+
+if TYPE_CHECKING:
+    from kgot_lab.experts.office import ExpertOffice
+
+
+def serve_experts(
+    graphs: Annotated[Path | None, typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes")] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help=f"what experts answer with: {MODELS}")] = "local",
+    models: Annotated[Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")] = None,
+    host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400,
+    tokens: Annotated[bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")] = False,
+    name: Annotated[list[str] | None, typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more")] = None,
+    new_token: Annotated[str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")] = None,
+    role: Annotated[str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")] = "user",
+    stdio: Annotated[bool, typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP")] = False,
+) -> None:
+    """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
+    office = office_at(graphs, store, model, models)
+    if new_token is not None:
+        from kgot_lab.experts.doors.tokens import new_token as made
+
+        typer.echo(made(office.tables, new_token, tenant_role(role)))
+        return
+    threading.Thread(target=make_ready, args=(office,), daemon=True).start()
+    if stdio:
+        from kgot_lab.experts.doors.assistants import expert_tools
+
+        expert_tools(office).run("stdio")
+        return
+    try:
+        import uvicorn
+    except ImportError:
+        raise NotInstalled("serve", "a web server") from None
+    from kgot_lab.experts.doors.guard import GuardRules, is_loopback
+    from kgot_lab.experts.doors.server import expert_app
+
+    app = expert_app(office, GuardRules(host, tokens or not is_loopback(host), names=tuple(name or ())))
+    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False))
+    sockets = uvicorn.Config(app, host=host, port=port).bind_socket() if port == 0 else None
+    at = sockets.getsockname()[1] if sockets else port
+    terminal.say(f"experts at http://{host}:{at}/ ({', '.join(each.id for each in office.tables.experts())}); Ctrl-C ends it")
+    server.run([sockets] if sockets else None)
+
+
+def tenant_role(role: str) -> Literal["admin", "user"]:
+    """A role by its name; raises BadInput."""
+    if role == "admin":
+        return "admin"
+    if role == "user":
+        return "user"
+    raise BadInput(f"a role is user or admin, not {role!r}")
+
+
+def office_at(graphs: Path | None, store: str | None, model: str, models: Path | None) -> ExpertOffice:
+    """The office of a server: its graphs, its tables, its models, and the experts that come with the package."""
+    from platformdirs import user_data_path
+
+    from kgot_lab.embedding.of_query import query_embedder
+    from kgot_lab.experts.graph_folder import GraphFolder
+    from kgot_lab.experts.keeping import open_experts
+    from kgot_lab.experts.office import ExpertModels, ExpertOffice
+    from kgot_lab.experts.shipping import ship_experts, shipped_graphs
+    from kgot_lab.llm import check_spec, connect
+    from kgot_lab.llm.models import load_models
+
+    if graphs is not None and not graphs.is_dir():
+        raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
+    if store is None:
+        folder = user_data_path("kgot_lab", appauthor=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        store = str(folder / "experts.db")
+    named = load_models(models) if models else {}
+    check_spec(model, named) if model not in named else None
+    makers = {each: (lambda each=each: connect(each, models=named, say=terminal.say)) for each in (model, *named)}
+    try:
+        embedder = query_embedder()
+    except NotInstalled as error:
+        terminal.say(f"note: no search by meaning: {error}")
+        embedder = None
+    office = ExpertOffice(open_experts(store), GraphFolder(graphs, shipped_graphs()), ExpertModels(makers, model), embedder=embedder)
+    ship_experts(office)
+    return office
+
+
+def make_ready(office: ExpertOffice) -> None:
+    """Read the graphs before somebody waits for them."""
+    for name in office.graphs.names():
+        try:
+            office.graphs.graph(name)
+        except LabError as error:
+            terminal.say(f"note: {error}")
+    terminal.say("all graphs are read")

@@ -1,0 +1,170 @@
+"""A chat with an expert through eight stages: intake, recall, playbooks, search and context, the answer in pieces, and what is kept.
+
+The question is on the disk before anything else is told, the answer before the end is. Whoever closes the events stops the model, and what
+it had said is kept as such.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.errors import LabError, LLMError
+from kgot_lab.experts.citations import Citables, CitationCheck
+from kgot_lab.experts.expert import Expert
+from kgot_lab.experts.graph_folder import KnownGraphs
+from kgot_lab.experts.happening import (
+    ChatDone,
+    ChatEvent,
+    ChatFailed,
+    ConversationStarted,
+    Injected,
+    SourceNode,
+    SourcesTold,
+    ThoughtTold,
+    TokenTold,
+)
+from kgot_lab.experts.keeping import ChatMessage, ExpertTables
+from kgot_lab.experts.playbook import Playbook, matching_sections
+from kgot_lab.experts.prompting import ExpertAsked, expert_prompt, told_context
+from kgot_lab.experts.recollection import recalled
+from kgot_lab.experts.thought import Thought, thought_of
+from kgot_lab.llm.streaming import streamed
+from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
+
+_LOOKED_BACK = 2_000  # messages of earlier conversations that are looked through
+
+
+@dataclass(frozen=True)
+class ChatTurn:
+    """A question to an expert that is kept already, and what is needed to answer it; `events` answers it, once."""
+
+    tables: ExpertTables
+    expert: Expert
+    known: KnownGraphs
+    llm: LLM
+    owner: str
+    conversation: str
+    question: str
+    said: tuple[tuple[str, str], ...]
+    playbooks: Mapping[str, Playbook] = field(hash=False)
+    embedder: Embedder | None = None
+    wishes: str = ""
+    clock: Callable[[], float] = time.monotonic
+
+    def events(self) -> Iterator[ChatEvent]:
+        """What happens, in its order; closing it stops the model and keeps what was said."""
+        yield ConversationStarted(self.conversation)
+        begun = self.clock()
+        try:
+            prompt, thought, citables, sources, before = self._prepared()
+        except LabError as error:
+            yield from self._failed(str(error))
+            return
+        yield Injected(thought.memories > 0, bool(thought.playbooks), len(sources))
+        yield SourcesTold(sources)
+        yield ThoughtTold(thought)
+        answer = _Answer(CitationCheck(citables), {**before, "searched_ms": round(1000 * (self.clock() - begun))})
+        try:
+            yield from self._answered(prompt, answer, begun)
+        finally:  # also where the events were closed in the middle, which is no error
+            if not answer.kept:
+                self._keep(answer, stopped=True)
+
+    def _prepared(self) -> tuple[Prompt, Thought, Citables, tuple[SourceNode, ...], dict[str, Json]]:
+        """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it all."""
+        config = self.expert.config
+        earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
+        memories = recalled(self.question, earlier)
+        found = intent_search(self.known.asked, self.question, config=config.search_config(), embedder=self.embedder)
+        intent = found.intents.best.name if found.intents.best else ""
+        sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
+        told = told_context(self.known, found)
+        thought = thought_of(config, self.known, found, told, sections, len(memories))
+        scores = {node.id: round(node.score, 4) for node in found.nodes}
+        texts = [text for _, text in memories]
+        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes)
+        prompt = expert_prompt(config, told, asked)
+        by_node = {self.known.apart(id): score for id, score in scores.items()}
+        sources = tuple(
+            SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0)) for node in told.nodes
+        )
+        before: dict[str, Json] = {
+            "expert_id": self.expert.id,
+            "kg_db_id": config.graphs[0],
+            "intent": intent or None,
+            "kg_nodes_used": [node.id for node in sources],
+            "retrieval_scores": {node.id: node.score for node in sources},
+            "trace": thought.model_dump(mode="json"),
+        }
+        return prompt, thought, Citables(told.citable), sources, before
+
+    def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
+        """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""
+        pieces = streamed(self.llm, prompt)
+        try:
+            for piece in pieces:
+                if isinstance(piece, Reply):
+                    answer.usage, answer.model = piece.usage, piece.model or self.llm.name
+                elif said := answer.check.tell(piece):
+                    if not answer.text:
+                        answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
+                    answer.text += said
+                    yield TokenTold(said)
+            if rest := answer.check.rest():
+                answer.text += rest
+                yield TokenTold(rest)
+        except LLMError as error:
+            yield from self._failed(str(error), answer)
+            return
+        finally:
+            close = getattr(pieces, "close", None)
+            if close is not None:
+                close()
+        kept = self._keep(answer)
+        yield ChatDone(kept.id, tuple(answer.check.cited), tuple(answer.check.false), answer.usage, answer.text)
+
+    def _keep(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
+        answer.kept = True
+        cited: list[Json] = [
+            {"graph": node.graph, "id": node.id, "name": node.name, "times": times} for node, times in answer.check.cited.items()
+        ]
+        about: dict[str, Json] = {**answer.about, "citations": cited, "false_citations": answer.check.false, "model": answer.model}
+        about["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
+        about |= {"stopped": True} if stopped else {}
+        about |= {"failed": True} if failed else {}
+        return self.tables.say(self.conversation, "assistant", answer.text, about)
+
+    def _failed(self, why: str, answer: _Answer | None = None) -> Iterator[ChatEvent]:
+        answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
+        kept = self._keep(answer, failed=True)
+        yield ChatFailed(why)
+        yield ChatDone(kept.id, text=answer.text)
+
+
+@dataclass
+class _Answer:
+    """An answer while it is written."""
+
+    check: CitationCheck
+    about: dict[str, Json]
+    text: str = ""
+    model: str = ""
+    usage: Usage = Usage()
+    kept: bool = False
+
+
+def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
+    """What was said in a conversation as a model is told it, as (role, content): questions that nobody answered are left out."""
+    said: list[tuple[str, str]] = []
+    for message in messages:
+        if message.role == "user":
+            if said and said[-1][0] == "user":
+                said.pop()
+            said.append(("user", message.content))
+        elif message.content and said and said[-1][0] == "user":
+            said.append(("assistant", message.content))
+    return tuple(said[:-1] if said and said[-1][0] == "user" else said)

@@ -1,0 +1,116 @@
+"""Citations in an answer, [Source: graph:node], checked against what the model was told; what it was not told is marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_OPENS = "[source:"
+_LONGEST = 400  # letters of a citation; what is longer is text
+MARK = " (not in the context)"
+CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
+
+
+class CitableNode(NamedTuple):
+    """A node that may be cited: its graph, its id there, its name and type."""
+
+    graph: str
+    id: str
+    name: str
+    type: str
+
+    @property
+    def handle(self) -> str:
+        """What an answer writes to cite it; the name where that can stand between brackets, else the id."""
+        return f"{self.graph}:{self.name if self.name and not set(self.name) & set('[];:') and len(self.name) < 100 else self.id}"
+
+    def named_in(self, cited: str) -> bool:
+        """Whether one of the parts of a citation, such as "graph:one; graph:two", means this node."""
+        parts = {_plain(cited), *(_plain(part) for part in re.split(r"[;,]", cited))}
+        return not parts.isdisjoint(self.called)
+
+    @property
+    def called(self) -> frozenset[str]:
+        """All that a citation may call it: by name, id, the end of its id, with its graph or without."""
+        words = (self.name, self.id, re.split(r"[:/]", self.id)[-1])
+        return frozenset(_plain(f"{before}{each}") for each in words for before in ("", f"{self.graph}:"))
+
+
+class Citables:
+    """The nodes that may be cited in an answer, by everything an answer may call them."""
+
+    def __init__(self, nodes: Iterable[CitableNode]):
+        self.nodes = tuple(dict.fromkeys(nodes))
+        self._called: dict[str, list[CitableNode]] = {}
+        for node in self.nodes:
+            for called in node.called:
+                self._called.setdefault(called, []).append(node)
+
+    def meant(self, cited: str) -> CitableNode | None:
+        """The node that a citation means; None where it means none, or could mean several."""
+        found = self._called.get(_plain(cited), [])
+        return found[0] if len(found) == 1 else None
+
+
+@dataclass
+class CitationCheck:
+    """Reads an answer piece by piece, and tells it on with each false citation marked; notes which nodes were cited."""
+
+    citables: Citables
+    cited: dict[CitableNode, int] = field(default_factory=dict)  # how often each
+    false: list[str] = field(default_factory=list)
+    _held: str = ""
+
+    def tell(self, piece: str) -> str:
+        """What can be told on of an answer after one more piece: a citation that is not whole yet is held back."""
+        text, self._held = self._held + piece, ""
+        out = []
+        while text:
+            start = text.find("[")
+            if start < 0:
+                out.append(text)
+                break
+            out.append(text[:start])
+            text = text[start:]
+            beginning = text[: len(_OPENS)].casefold()
+            if not _OPENS.startswith(beginning):
+                out.append("[")
+                text = text[1:]
+                continue
+            end = text.find("]")
+            if end < 0 and len(text) < _LONGEST and "\n" not in text:
+                self._held = text
+                break
+            if end < 0 or end > _LONGEST or "\n" in text[:end]:
+                out.append("[")
+                text = text[1:]
+                continue
+            out.append(self._checked(text[1:end]))
+            text = text[end + 1 :]
+        return "".join(out)
+
+    def rest(self) -> str:
+        """What was held back when the answer ended."""
+        held, self._held = self._held, ""
+        return held
+
+    def _checked(self, inside: str) -> str:
+        """A citation as it is told: each of its parts that means no node is marked."""
+        label, _, told = inside.partition(":")
+        parts = [told.strip()] if self.citables.meant(told) else [part.strip() for part in re.split(r"[;,]", told)]
+        shown = []
+        for part in filter(None, parts):
+            node = self.citables.meant(part)
+            if node is None:
+                self.false.append(part)
+                shown.append(part + MARK)
+            else:
+                self.cited[node] = self.cited.get(node, 0) + 1
+                shown.append(part)
+        return f"[{label}: {'; '.join(shown)}]" if shown else f"[{inside}]"
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[\s_-]+", " ", text.casefold()).split()).replace(": ", ":")

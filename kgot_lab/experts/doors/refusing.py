@@ -1,0 +1,110 @@
+"""How errors are told at the doors: a status, a word for programs, a sentence that says what to do; nothing of the inside."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from kgot_lab.errors import BadInput, LabError, LLMError, ModelMissing, NotInstalled, OutOfMemory, StoreUnavailable
+from kgot_lab.experts.doors.guard import error_body
+from kgot_lab.experts.doors.shapes import ApiErrorBody
+from kgot_lab.experts.doors.tokens import Tenant
+from kgot_lab.experts.keeping import NotThere
+
+log = logging.getLogger("kgot_lab.experts")
+_SAID = {
+    400: "The request is no request",
+    401: "No token, or none that holds",
+    403: "The caller may not do this",
+    404: "There is none, or it is not the caller's",
+    413: "The body is too large",
+    415: "The body is not JSON",
+    421: "The server is not called that",
+    422: "What was sent cannot be used",
+    429: "Too often",
+    503: "Busy, or a part that is needed is away: try again later",
+}
+_ALWAYS = (400, 401, 403, 413, 415, 421, 429, 503)
+
+
+class Forbidden(LabError):
+    """What this caller may not do."""
+
+
+class TooBusy(LabError):
+    """No more chats may begin just now."""
+
+    def __init__(self) -> None:
+        super().__init__("too many chats are going on: try again in a moment")
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors of a route, as OpenAPI tells them."""
+    return {status: {"model": ApiErrorBody, "description": _SAID[status]} for status in sorted({*_ALWAYS, *statuses})}
+
+
+def tenant(request: Request) -> Tenant:
+    """Who asks; the guard has seen to it that there is somebody."""
+    found: Tenant | None = request.scope.get("tenant")
+    if found is None:
+        raise Forbidden("this needs a token")
+    return found
+
+
+def may_change(request: Request) -> Tenant:
+    """Who asks, if they may change experts."""
+    found = tenant(request)
+    if found.role != "admin":
+        raise Forbidden("only an admin changes experts: ask for a token of that role")
+    return found
+
+
+def told_error(error: LabError) -> tuple[int, str, str]:
+    """The status, the word and the sentence of an error of ours."""
+    match error:
+        case NotThere():
+            return 404, "not_there", str(error)
+        case Forbidden():
+            return 403, "forbidden", str(error)
+        case TooBusy():
+            return 503, "too_busy", str(error)
+        case BadInput():
+            return 422, "bad_input", str(error)
+        case StoreUnavailable():
+            return 503, "store_away", "the store of experts cannot be reached: try again later"
+        case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
+            return 503, "model_away", "the model of this expert is not there: the owner of this server finds the reason in its log"
+        case _:
+            return 503, "unavailable", "a part of this server is away: its owner finds the reason in its log"
+
+
+def tell_errors(app: FastAPI) -> None:
+    """Have an application tell errors so."""
+
+    @app.exception_handler(LabError)
+    async def ours(request: Request, error: LabError) -> JSONResponse:
+        status, code, why = told_error(error)
+        if status == 503 and not isinstance(error, TooBusy):
+            log.warning("%s: %s", type(error).__name__, error)
+        return _told(request, status, code, why)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"] if step != "body")
+        return _told(request, 422, "bad_input", f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        code = {404: "not_there", 405: "wrong_method"}.get(error.status_code, "refused")
+        return _told(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
+
+
+def _told(request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    more = {"retry-after": "5"} if status == 503 else {}
+    return JSONResponse(error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more})

@@ -1,0 +1,75 @@
+"""The application of all doors, and running it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+
+from kgot_lab import __version__
+from kgot_lab.experts.doors.assistants import expert_tools
+from kgot_lab.experts.doors.completions import completions_router
+from kgot_lab.experts.doors.guard import Guard, GuardRules
+from kgot_lab.experts.doors.pouring import Faucet
+from kgot_lab.experts.doors.refusing import tell_errors
+from kgot_lab.experts.doors.rest import rest_router
+from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+_ON_LOOPBACK = GuardRules()
+_ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
+
+
+def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAPI:
+    """An ASGI application that serves the experts of an office behind the rules: REST under /api, OpenAI's under /v1, MCP at /mcp."""
+    faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
+    tools = expert_tools(office, _ASKING.get)
+    mcp = tools.streamable_http_app(stateless_http=True, json_response=True)
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        async with tools.session_manager.run():
+            try:
+                yield
+            finally:
+                faucet.close()
+
+    app = FastAPI(
+        title="kgot-lab experts",
+        version=__version__,
+        summary="Personas bound to knowledge graphs, whose answers cite nodes that are checked.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=living,
+    )
+    tell_errors(app)
+    app.include_router(rest_router(office, faucet))
+    app.include_router(completions_router(office, faucet))
+
+    @app.get("/health", tags=["server"])
+    def health() -> dict[str, Any]:
+        """Whether the server is up, and how many chats are going on."""
+        return {"up": True, "chats": faucet.open}
+
+    async def asked_by_tenant(scope: Scope, receive: Receive, send: Send) -> None:
+        _ASKING.set(scope["tenant"].name)
+        await mcp(scope, receive, send)
+
+    app.mount("/mcp", _AtRoot(asked_by_tenant))
+    app.add_middleware(Guard, rules=rules, tables=office.tables)
+    return app
+
+
+class _AtRoot:
+    """The assistants' application, which answers at /mcp itself."""
+
+    def __init__(self, app: Any):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app({**scope, "path": "/mcp", "raw_path": b"/mcp", "root_path": ""}, receive, send)

@@ -1,0 +1,183 @@
+"""What the REST API is sent and sends, with examples."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kgot_lab.experts.expert import Expert
+
+_Question = Annotated[str, Field(min_length=1, max_length=20_000)]
+_Id = Annotated[str, Field(max_length=200)]
+
+
+class _Sent(BaseModel):
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+
+
+class ApiError(BaseModel):
+    """What went wrong, in a word for programs and in a sentence that says what to do."""
+
+    code: str
+    message: str
+
+
+class ApiErrorBody(BaseModel):
+    error: ApiError
+
+
+class PersonaShown(BaseModel):
+    name: str
+    style: str
+
+
+class ExpertShown(BaseModel):
+    """An expert in a list."""
+
+    id: str
+    name: str
+    description: str
+    kg_db_id: str
+    kg_db_ids: list[str]
+    persona: PersonaShown
+    created_at: datetime
+    conversation_count: int
+    last_active: datetime | None
+
+
+class ExpertMade(BaseModel):
+    id: str
+    name: str
+    created_at: datetime
+
+
+class ExpertWhole(Expert):
+    """An expert with all that is set of it, and the weights as they are in force."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
+    effective_weights: dict[str, float]
+
+
+class Duplicated(_Sent):
+    """The name of a copy, and what differs in it."""
+
+    new_name: Annotated[str, Field(min_length=1, max_length=200)]
+    overrides: dict[str, Any] = {}
+
+
+class ExpertDeleted(BaseModel):
+    deleted: bool
+    conversations_deleted: int
+
+
+class HistoryMessage(_Sent):
+    role: Literal["user", "model", "assistant"]
+    content: Annotated[str, Field(max_length=20_000)]
+
+
+class ChatAsked(_Sent):
+    """A question; with a conversation's id its history is the server's, and `history` does not count.
+
+    `model` is a name of the server's own list; `provider` is taken for the sake of older clients, and means nothing. With `trace` the train
+    of thought comes as an event of its own.
+    """
+
+    query: _Question
+    conversation_id: _Id | None = None
+    history: Annotated[list[HistoryMessage], Field(max_length=200)] = []
+    provider: _Id | None = None
+    model: _Id | None = None
+    trace: bool = False
+
+
+class ConversationShown(BaseModel):
+    id: str
+    started_at: datetime
+    last_message_at: datetime
+    message_count: int
+    preview: str
+
+
+class ConversationsShown(BaseModel):
+    conversations: list[ConversationShown]
+    total: int
+    limit: int
+    offset: int
+
+
+class MessageShown(BaseModel):
+    id: str
+    role: str
+    content: str
+    timestamp: datetime
+    metadata: dict[str, Any]
+
+
+class ConversationWhole(BaseModel):
+    id: str
+    expert_id: str
+    started_at: datetime
+    messages: list[MessageShown]
+
+
+class ConversationDeleted(BaseModel):
+    deleted: bool
+
+
+class OpinionSent(_Sent):
+    """What somebody thinks of an answer: 1 or -1."""
+
+    thumb: Literal[1, -1]
+
+
+class OpinionKept(BaseModel):
+    kept: bool
+
+
+class QueryConfig(_Sent):
+    """How a graph is searched; as in an expert's retrieval."""
+
+    methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = ["hybrid", "intent"]
+    alpha: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.35
+    beta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.40
+    gamma: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.15
+    delta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.10
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
+    boost_types: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=100)] | None = None
+
+
+class QuerySent(_Sent):
+    query: _Question
+    config: QueryConfig = QueryConfig()
+
+
+class ImpactSent(_Sent):
+    direction: Literal["forward", "backward", "both"] = "both"
+    max_depth: Annotated[int, Field(ge=1, le=10)] = 3
+
+
+class ComposeSent(_Sent):
+    goal: _Question
+    max_tools: Annotated[int, Field(ge=1, le=20)] = 5
+
+
+class SimilarSent(_Sent):
+    k: Annotated[int, Field(ge=1, le=200)] = 10
+
+
+class DimensionShown(BaseModel):
+    name: str
+    category: str
+    description: str
+    low_description: str
+    high_description: str
+    range: list[float]
+
+
+class DimensionsShown(BaseModel):
+    dimensions: list[DimensionShown]
+    total: int
+    categories: dict[str, int]

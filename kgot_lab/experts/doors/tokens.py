@@ -1,0 +1,58 @@
+"""Tokens of tenants: made once, told once, kept as hashes, compared in constant time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts import statements as sql
+from kgot_lab.experts.keeping import ExpertTables
+from kgot_lab.memory.claims.times import instant
+
+TenantRole = Literal["admin", "user"]
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
+_PREFIX = "kgx_"
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Who asks: the owner of conversations, and whether experts may be changed ("admin") or only talked to ("user")."""
+
+    name: str
+    role: TenantRole
+
+
+def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
+    """A token for a tenant, told this once: only its hash is kept. Raises BadInput for a name that can be none."""
+    if not _TENANT.fullmatch(tenant):
+        raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
+    token = _PREFIX + secrets.token_urlsafe(32)
+    with tables.storage.changing():
+        at = instant(tables.now(), "now")
+        tables.storage.rows(sql.ADD_TOKEN, {"hash": _hash(token), "tenant": tenant, "role": role, "at": at})
+    return token
+
+
+def revoke_tokens(tables: ExpertTables, tenant: str) -> None:
+    """No token of a tenant holds any more."""
+    with tables.storage.changing():
+        tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": instant(tables.now(), "now")})
+
+
+def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
+    """Whose token it is; None where it is nobody's. Each hash is compared whole, so that time tells nothing of a hash."""
+    given, found = _hash(token), None
+    for kept, tenant, role in tables.storage.rows(sql.TOKENS):
+        if hmac.compare_digest(given, str(kept)):
+            found = Tenant(tenant, role)
+    return found
+
+
+def _hash(token: str) -> str:
+    """A token is 256 random bits, so a plain hash of it can be searched by nobody."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

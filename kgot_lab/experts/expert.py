@@ -1,0 +1,216 @@
+"""What an expert is: graphs, a persona, how it searches, playbooks, filters, and what words of a goal change (KG-OS, section 8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kgot_lab.errors import BadInput, LabError
+from kgot_lab.methods.search.configuration import GoalMapping, RetrievalConfig
+from kgot_lab.retrieval.presets import Weights
+
+SCHEMA_VERSION = 1
+GRAPH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_MOST_TEXT, _MOST_LIST = 20_000, 100
+
+
+def _spoken(text: str) -> str:
+    """A text that can be kept and shown: not blank, no control characters but tabs and line ends, no half of a surrogate pair."""
+    if not text.strip():
+        raise ValueError("it is blank")
+    return _sound(text)
+
+
+def _sound(text: str) -> str:
+    if any((ord(letter) < 32 and letter not in "\t\n\r") or 0xD800 <= ord(letter) <= 0xDFFF or letter == "\x7f" for letter in text):
+        raise ValueError("it has control characters, or half of a surrogate pair")
+    return text
+
+
+def _graph_id(text: str) -> str:
+    if not GRAPH_ID.fullmatch(text):
+        raise ValueError("the id of a graph is letters, digits, dots, dashes and underscores, at most 100")
+    return text
+
+
+_Name = Annotated[str, Field(max_length=200), AfterValidator(_spoken)]
+_Text = Annotated[str, Field(max_length=_MOST_TEXT), AfterValidator(_sound)]
+_Word = Annotated[str, Field(max_length=100), AfterValidator(_spoken)]
+_GraphId = Annotated[str, AfterValidator(_graph_id)]
+_Amount = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+_Words = Annotated[tuple[_Word, ...], Field(max_length=_MOST_LIST)]
+
+
+class ExpertPart(BaseModel):
+    """What every part of an expert is: frozen, and with no field that it does not know."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
+
+
+class Persona(ExpertPart):
+    """How an expert speaks: its name, what it is told to be, a word for its style, and with what it greets."""
+
+    name: _Name
+    instructions: _Text = ""
+    style: _Word = "professional"
+    greeting: _Text = ""
+
+
+class ExpertRetrieval(ExpertPart):
+    """How an expert searches; weights may add up to anything, and are divided by their sum (decision C-E1)."""
+
+    methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = ("hybrid", "intent")
+    alpha: _Amount = 0.35
+    beta: _Amount = 0.40
+    gamma: _Amount = 0.15
+    delta: _Amount = 0.10
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
+    boost_types: _Words | None = None
+
+
+class DimensionBound(ExpertPart):
+    """Between which values a dimension of a node has to lie, ends included."""
+
+    min: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    max: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    exact: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
+class ExpertGoal(ExpertPart):
+    """What a word of a goal changes: edge types that are followed, dimensions that count in the intent lane (decision C-E6)."""
+
+    boost_types: _Words = ()
+    dimension_boosts: _Words = ()
+
+
+class CrossEdge(ExpertPart):
+    """An edge between two graphs of an expert; its ends are written GRAPH:NODE."""
+
+    source: _Name
+    type: _Word
+    target: _Name
+
+
+class ExpertConfig(ExpertPart):
+    """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
+
+    `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the
+    server knows: chat.
+    """
+
+    schema_version: Literal[1] = 1
+    name: _Name
+    description: _Text = ""
+    kg_db_id: _GraphId | None = None
+    kg_db_ids: Annotated[tuple[_GraphId, ...], Field(max_length=20)] = ()
+    graph_weights: Annotated[dict[_GraphId, Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]], Field(max_length=20)] = {}
+    cross_edges: Annotated[tuple[CrossEdge, ...], Field(max_length=1000)] = ()
+    persona: Persona
+    retrieval: ExpertRetrieval = ExpertRetrieval()
+    dimension_filters: Annotated[dict[_Word, DimensionBound], Field(max_length=_MOST_LIST)] = {}
+    playbook_skills: _Words = ()
+    custom_goal_mappings: Annotated[dict[_Word, ExpertGoal], Field(max_length=_MOST_LIST)] = {}
+    models: Annotated[dict[Literal["chat"], _Word], Field(max_length=1)] = {}
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> ExpertConfig:
+        if not self.graphs:
+            raise ValueError("an expert knows at least one graph: kg_db_id, or kg_db_ids")
+        if len(set(self.graphs)) < len(self.graphs):
+            raise ValueError("kg_db_ids names a graph twice")
+        for name in self.graph_weights:
+            if name not in self.graphs:
+                raise ValueError(f"graph_weights: {name} is none of its graphs, {', '.join(self.graphs)}")
+        for edge in self.cross_edges:
+            for end in (edge.source, edge.target):
+                if end.partition(":")[0] not in self.graphs:
+                    raise ValueError(f"cross_edges: {end[:60]!r} begins with none of its graphs, {', '.join(self.graphs)}")
+        try:
+            self.search_config()
+        except LabError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The ids of its graphs, in their order."""
+        return self.kg_db_ids or ((self.kg_db_id,) if self.kg_db_id else ())
+
+    def search_config(self) -> RetrievalConfig:
+        """How `intent_search` is to search for it; raises BadInput and UnknownName."""
+        how = self.retrieval
+        return RetrievalConfig(
+            weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
+            methods=how.methods,
+            limit=how.limit,
+            expand_depth=how.expand_depth,
+            boost_types=how.boost_types,
+            dimension_filters={name: bound.model_dump(exclude_none=True) for name, bound in self.dimension_filters.items()},
+            goal_mappings={word: GoalMapping(goal.boost_types, goal.dimension_boosts) for word, goal in self.custom_goal_mappings.items()},
+        )
+
+
+class Expert(ExpertConfig):
+    """An expert as it is kept: with its id, and when it was made and changed."""
+
+    id: str
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def config(self) -> ExpertConfig:
+        """What is set of it, without what its keeper added."""
+        return ExpertConfig.model_validate(self.model_dump(exclude={"id", "created_at", "updated_at"}))
+
+
+def expert_config(told: object) -> ExpertConfig:
+    """The configuration that somebody wrote, a mapping as JSON has it; raises BadInput with the field and what would do."""
+    if not isinstance(told, Mapping):
+        raise BadInput("an expert is a JSON object with name, persona and kg_db_id")
+    try:
+        return ExpertConfig.model_validate(dict(told))
+    except ValidationError as error:
+        raise BadInput(first_problem(error)) from None
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first field that is wrong, and why; never its value, which may be anything."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    said = str(first["msg"]).removeprefix("Value error, ")
+    return f"{where}: {said}" if where else said
+
+
+def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
+    """A configuration with a partial change: objects are merged field by field, lists are replaced, null takes away (C-E2).
+
+    Raises BadInput where the change, or what would come of it, is none.
+    """
+    if not isinstance(change, Mapping):
+        raise BadInput("a change of an expert is a JSON object with the fields that change")
+    return expert_config(merged(json.loads(config.model_dump_json(exclude_unset=True)), change))
+
+
+def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Two JSON objects in one, as RFC 7396 (JSON Merge Patch) says."""
+    after = dict(before)
+    for name, value in change.items():
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, Mapping):
+            there = after.get(name)
+            after[name] = merged(there if isinstance(there, Mapping) else {}, value)
+        else:
+            after[name] = value
+    return after
+
+
+def slug(text: str) -> str:
+    """A name as a part of an id: small letters and digits of ASCII, joined by underscores; "expert" where nothing is left."""
+    return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")[:60].strip("_") or "expert"

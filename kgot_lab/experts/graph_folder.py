@@ -1,0 +1,120 @@
+"""The graphs that experts may know: the files of one folder, by name, each read once and again when it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.methods.index import index_of
+from kgot_lab.methods.search.several import SEPARATOR, SeveralGraphs
+from kgot_lab.toolkit.opened import opened_graph
+from kgot_lab.types import Edge
+
+
+@dataclass(frozen=True, eq=False)
+class KnownGraphs:
+    """The graphs of an expert as they are asked: one, or several in one whose ids begin with the name of theirs."""
+
+    names: tuple[str, ...]
+    asked: PropertyGraph | SeveralGraphs
+    digest: str  # of what all of them hold
+
+    @property
+    def graph(self) -> PropertyGraph:
+        return self.asked.graph if isinstance(self.asked, SeveralGraphs) else self.asked
+
+    def apart(self, id: str) -> tuple[str, str]:
+        """The graph that a node is of, and its id there."""
+        if not isinstance(self.asked, SeveralGraphs):
+            return self.names[0], id
+        name, _, own = id.partition(SEPARATOR)
+        return name, own
+
+
+class _ReadGraph(NamedTuple):
+    stamp: tuple[int, int, int]
+    graph: PropertyGraph
+
+
+class GraphFolder:
+    """A folder of graphs; the id of one is the name of its file without the ending. Nothing outside the folder is ever read.
+
+    `more` makes graphs by name that lie nowhere, each when it is first asked for. Files are looked at again at
+    each question, so a graph that was changed counts at once.
+    """
+
+    def __init__(self, folder: Path | None = None, more: Mapping[str, Callable[[], PropertyGraph]] | None = None):
+        self.folder = None if folder is None else folder.resolve()
+        self._more = dict(more or {})
+        self._read: dict[str, _ReadGraph] = {}
+        self._joined: dict[str, KnownGraphs] = {}
+        self._made: dict[str, PropertyGraph] = {}
+        self._lock = threading.RLock()
+
+    def names(self) -> tuple[str, ...]:
+        """The ids of all graphs."""
+        return tuple(sorted({*self._more, *self._files()}))
+
+    def graph(self, name: str) -> PropertyGraph:
+        """A graph by its id; raises UnknownName, and BadInput for a file that is no graph."""
+        if name in self._more:
+            with self._lock:
+                if name not in self._made:
+                    self._made[name] = self._more[name]()
+                    index_of(self._made[name])
+                return self._made[name]
+        path = self._files().get(name)
+        if path is None:
+            raise UnknownName("graph", name, self.names())
+        found = path.stat()
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        with self._lock:
+            kept = self._read.get(name)
+            if kept is None or kept.stamp != stamp:
+                try:
+                    kept = _ReadGraph(stamp, opened_graph(str(path)))
+                except LabError as error:
+                    raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
+                self._read[name] = kept
+                index_of(kept.graph)
+        return kept.graph
+
+    def known_to(self, config: ExpertConfig) -> KnownGraphs:
+        """The graphs of an expert, joined; raises UnknownName and BadInput."""
+        graphs = {name: self.graph(name) for name in config.graphs}
+        digest = hashlib.sha256("".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()).hexdigest()
+        if len(graphs) == 1:
+            return KnownGraphs(config.graphs, next(iter(graphs.values())), digest)
+        told = f"{digest}{sorted(config.graph_weights.items())}{config.cross_edges}"
+        key = hashlib.sha256(told.encode()).hexdigest()
+        with self._lock:
+            if key not in self._joined:
+                across = [_edge(each, graphs) for each in config.cross_edges]
+                joined = SeveralGraphs.of(graphs, across, weights=config.graph_weights)
+                self._joined = dict([*self._joined.items()][-7:]) | {key: KnownGraphs(config.graphs, joined, digest)}
+            return self._joined[key]
+
+    def _files(self) -> dict[str, Path]:
+        """The files and folders that may be graphs, by id; links are passed over, since they may lead out of the folder."""
+        if self.folder is None:
+            return {}
+        try:
+            found = sorted(self.folder.iterdir())
+        except OSError as error:
+            raise BadInput(f"the folder of graphs cannot be read: {error.strerror}") from None
+        return {path.stem: path for path in found if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"}
+
+
+def _edge(each: CrossEdge, graphs: Mapping[str, PropertyGraph]) -> Edge:
+    for end in (each.source, each.target):
+        name, _, id = end.partition(SEPARATOR)
+        if id not in graphs[name]:
+            raise BadInput(f"cross_edges: the graph {name} has no node {id[:60]!r}")
+    return Edge(each.source, each.type, each.target)

@@ -1,0 +1,246 @@
+"""Where experts and their conversations are kept: tables in SQLite, or in PostgreSQL by its address.
+
+Whatever a caller was told of is on the disk before it is told. Whoever asks names the owner of the conversations, and no statement reads
+those of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts import statements as sql
+from kgot_lab.experts.expert import Expert, ExpertConfig, slug
+from kgot_lab.memory.claims.times import instant, moment, utc_now
+from kgot_lab.memory.tables.opening import open_tables
+from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
+from kgot_lab.types import Json
+
+_PREVIEW = 80  # letters of the first question
+
+
+class NotThere(BadInput):
+    """An expert, a conversation or a message that is not there, or not the caller's: the words are the same."""
+
+    def __init__(self, what: str):
+        super().__init__(f"there is no such {what}")
+
+
+class AlreadyThere(BadInput):
+    """An id that an expert has, or had: none comes again (C-E9)."""
+
+    def __init__(self, id: str):
+        super().__init__(f"there is, or was, an expert {id} already")
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """What was said in a conversation: by whom ("user" or "assistant"), when, and what an answer rests on."""
+
+    id: str
+    role: str
+    content: str
+    at: datetime
+    metadata: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class ChatConversation:
+    """A conversation with an expert; `chain` is a hash of all that was said in it."""
+
+    id: str
+    expert_id: str
+    started_at: datetime
+    last_message_at: datetime
+    preview: str
+    chain: str
+    message_count: int
+
+
+class ExpertTables:
+    """Experts, their conversations and what was thought of the answers; `now` is its clock."""
+
+    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
+        self.storage, self.now = storage, now
+
+    def __repr__(self) -> str:
+        return f"<ExpertTables in {self.storage!r}>"
+
+    def close(self) -> None:
+        self.storage.close()
+
+    def _at(self) -> int:
+        return instant(self.now(), "now")
+
+    # --- experts ------------------------------------------------------------------------------------------------------
+
+    def experts(self) -> tuple[Expert, ...]:
+        """All experts, the oldest first."""
+        return tuple(map(_expert, self.storage.rows(sql.EXPERTS)))
+
+    def expert(self, id: str) -> Expert:
+        """An expert by its id; raises NotThere."""
+        found = self.storage.rows(sql.EXPERT, {"id": id})
+        if not found:
+            raise NotThere("expert")
+        return _expert(found[0])
+
+    def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
+        """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never used again (C-E9)."""
+        base = f"{copy_of}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
+        with self.storage.changing():
+            beginning = id or base
+            taken = {row[0] for row in self.storage.rows(sql.TAKEN, {"id": id, "beginning": beginning, "length": len(beginning)})}
+            if id and id in taken:
+                raise AlreadyThere(id)
+            first = [base] if not copy_of else []
+            names = (*first, *(f"{base}_{number}" for number in range(1 if copy_of else 2, len(taken) + 3)))
+            chosen = id or next(name for name in names if name not in taken)
+            at = self._at()
+            self.storage.rows(sql.ADD_EXPERT, {"id": chosen, "body": _body(config), "at": at})
+        return _expert((chosen, _body(config), at, at))
+
+    def change_expert(self, id: str, change: Callable[[ExpertConfig], ExpertConfig]) -> Expert:
+        """Change an expert by a function of what it is; raises NotThere, and what the function raises."""
+        with self.storage.changing():
+            before = self.expert(id)
+            body = _body(change(before.config))
+            self.storage.rows(sql.CHANGE_EXPERT, {"id": id, "body": body, "at": self._at()})
+            return self.expert(id)
+
+    def remove_expert(self, id: str, *, conversations: bool) -> int:
+        """Remove an expert, with all conversations if that is wanted; how many of them went. Raises NotThere."""
+        with self.storage.changing():
+            self.expert(id)
+            ids = [row[0] for row in self.storage.rows(sql.OF_EXPERT, {"expert": id})] if conversations else []
+            self._remove(ids)
+            self.storage.rows(sql.REMOVE_EXPERT, {"id": id, "at": self._at()})
+        return len(ids)
+
+    def activity(self, owner: str) -> dict[str, tuple[int, datetime]]:
+        """For each expert that somebody talked to: in how many conversations, and when last."""
+        return {expert: (int(count), moment(last)) for expert, count, last in self.storage.rows(sql.ACTIVE, {"owner": owner})}
+
+    # --- conversations ------------------------------------------------------------------------------------------------
+
+    def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
+        """The conversations of somebody with an expert, the last first, and how many there are in all."""
+        asked = {"expert": expert, "owner": owner}
+        with self.storage.reading():
+            rows = self.storage.rows(sql.CONVERSATIONS, {**asked, "limit": limit, "offset": offset})
+            ((total,),) = self.storage.rows(sql.COUNT_CONVERSATIONS, asked)
+        return tuple(map(_conversation, rows)), int(total)
+
+    def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
+        """A conversation of somebody with an expert; raises NotThere, also for one of somebody else."""
+        found = self.storage.rows(sql.CONVERSATION, {"id": id, "expert": expert, "owner": owner})
+        if not found:
+            raise NotThere("conversation")
+        return _conversation(found[0])
+
+    def continued(self, expert: str, owner: str, said: Sequence[tuple[str, str]]) -> str | None:
+        """The conversation in which exactly this was said so far, as (role, content); None where there is none."""
+        found = self.storage.rows(sql.CONTINUED, {"chain": chain_of(said), "expert": expert, "owner": owner}) if said else []
+        return found[0][0] if found else None
+
+    def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
+        """The id of a new conversation, in which something may have been said before."""
+        id = f"conv_{secrets.token_urlsafe(12)}"
+        with self.storage.changing():
+            self.expert(expert)
+            preview = " ".join((said[0][1] if said else question).split())[:_PREVIEW]
+            self.storage.rows(
+                sql.ADD_CONVERSATION,
+                {"id": id, "expert": expert, "owner": owner, "at": self._at(), "preview": preview, "chain": ""},
+            )
+            for role, content in said:
+                self.say(id, role, content, {"told_by_client": True})
+        return id
+
+    def say(self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None) -> ChatMessage:
+        """Keep what was said; raises NotThere where the conversation is gone meanwhile."""
+        id = f"msg_{secrets.token_urlsafe(12)}"
+        with self.storage.changing():
+            ((last,),) = self.storage.rows(sql.LAST_NUMBER, {"id": conversation})
+            chain = self.storage.rows("SELECT chain FROM conversations WHERE id = :id", {"id": conversation})
+            if not chain:
+                raise NotThere("conversation")
+            at = self._at()
+            told = {"conversation": conversation, "number": int(last) + 1, "id": id, "role": role, "content": content, "at": at}
+            self.storage.rows(sql.ADD_MESSAGE, told | {"metadata": json.dumps(dict(metadata or {}))})
+            self.storage.rows(sql.TOUCH, {"id": conversation, "at": at, "chain": chain_of([(role, content)], str(chain[0][0]))})
+        return ChatMessage(id, role, content, moment(at), metadata or {})
+
+    def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
+        """All that was said in a conversation, in its order."""
+        return tuple(map(_message, self.storage.rows(sql.MESSAGES, {"id": conversation})))
+
+    def said_before(self, expert: str, owner: str, conversation: str, most: int) -> tuple[tuple[str, str, str], ...]:
+        """The last things that were said in other conversations of somebody with an expert, as (id, role, content)."""
+        asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
+        return tuple((id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked))
+
+    def remove_conversation(self, id: str, expert: str, owner: str) -> None:
+        """Remove a conversation; raises NotThere."""
+        with self.storage.changing():
+            self.conversation(id, expert, owner)
+            self._remove([id])
+
+    def _remove(self, ids: list[str]) -> None:
+        for statement in (sql.REMOVE_OPINIONS, sql.REMOVE_MESSAGES, sql.REMOVE_CONVERSATIONS):
+            self.storage.rows(statement, {"ids": ids})
+
+    # --- what was thought of answers ----------------------------------------------------------------------------------
+
+    def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
+        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a question."""
+        asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
+        with self.storage.changing():
+            found = self.storage.rows(sql.MESSAGE_OF, asked)
+            if not found or found[0][1] != "assistant":
+                raise NotThere("answer")
+            self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
+
+    def opinions(self, expert: str) -> tuple[tuple[str, Mapping[str, Json], int | None], ...]:
+        """Each answer of an expert: its id, what it rests on, and what was thought of it. No words of anybody."""
+        rows = self.storage.rows(sql.OPINIONS, {"expert": expert})
+        return tuple((id, json.loads(metadata), None if thumb is None else int(thumb)) for id, metadata, thumb in rows)
+
+
+def open_experts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> ExpertTables:
+    """The tables of experts in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
+    return ExpertTables(open_tables(sql.EXPERTS_LAYOUT, place, namespace=namespace), now=now)
+
+
+def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
+    """A hash of what was said, as (role, content), which grows with each: two conversations that say the same have the same."""
+    for role, content in said:
+        before = hashlib.sha256(json.dumps([before, role, content.strip()]).encode()).hexdigest()
+    return before
+
+
+def _body(config: ExpertConfig) -> str:
+    """What was set of an expert and no default, so that a later version's defaults hold for it."""
+    told = json.loads(config.model_dump_json(exclude_unset=True))
+    return json.dumps({"schema_version": config.schema_version, **told}, ensure_ascii=False)
+
+
+def _expert(row: ClaimRow) -> Expert:
+    id, body, created, updated = row
+    return Expert.model_validate({**json.loads(body), "id": id, "created_at": moment(created), "updated_at": moment(updated)})
+
+
+def _conversation(row: ClaimRow) -> ChatConversation:
+    id, expert, started, last, preview, chain, count = row
+    return ChatConversation(id, expert, moment(started), moment(last), preview, chain, int(count))
+
+
+def _message(row: ClaimRow) -> ChatMessage:
+    id, role, content, at, metadata = row
+    return ChatMessage(id, role, content, moment(at), json.loads(metadata))

@@ -1,0 +1,189 @@
+"""The prompt of an expert: persona, what its graphs say, plan, playbooks, memory, and how to cite (KG-OS, sections 8 and 9; C-E5).
+
+At most 10 nodes and 15 edges are told; of limitations none is left out, for what a model is not told it cannot warn of. What comes from
+graphs, playbooks of others and earlier talk stands behind fences: it is material, and never an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgot_lab.experts.citations import CitableNode
+from kgot_lab.experts.expert import ExpertConfig
+from kgot_lab.experts.graph_folder import KnownGraphs
+from kgot_lab.experts.playbook import PlaybookSection
+from kgot_lab.methods.can_it import Limitation
+from kgot_lab.methods.compose_for import Composition
+from kgot_lab.methods.index import GraphIndex, index_of
+from kgot_lab.methods.search.results import SearchResult
+from kgot_lab.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.text.fence import FENCES, fenced
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.tokens import shorten
+from kgot_lab.types import Edge, Message, Prompt
+
+MOST_NODES, MOST_EDGES = 10, 15
+_TURNS = 6  # of the conversation that are told again
+_DESCRIPTION, _TURN, _PLAYBOOK = 80, 300, 350  # tokens of each
+_DIMENSIONS = 5  # of a node, those that are furthest from the middle
+_REPLY = 600
+STYLES: Mapping[str, str] = {
+    "professional": "Write in a plain, professional manner.",
+    "casual": "Write in a relaxed, friendly manner.",
+    "academic": "Write precisely, as in a paper; name what is uncertain.",
+    "concise": "Write as few words as will do.",
+}
+
+
+@dataclass(frozen=True)
+class ToldContext:
+    """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be cited of it."""
+
+    nodes: tuple[CitableNode, ...]  # in the order of their scores
+    limitations: tuple[CitableNode, ...]
+    citable: tuple[CitableNode, ...]
+    edges: tuple[Edge, ...]
+    text: str
+    hints: str
+    plan: str
+    cut: tuple[str, ...]
+
+
+def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
+    """What of a search over the graphs of an expert goes into its prompt."""
+    index = index_of(known.graph)
+    hits = [id for node in found.nodes[:MOST_NODES] for id in node.sources]
+    shown = dict.fromkeys(hits)
+    edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
+    cut = [f"{len(found.nodes) - MOST_NODES} nodes beyond {MOST_NODES}"] * (len(found.nodes) > MOST_NODES)
+    cut += [f"{len(edges) - MOST_EDGES} edges beyond {MOST_EDGES}"] * (len(edges) > MOST_EDGES)
+    edges = edges[:MOST_EDGES]
+    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
+    told = dict.fromkeys([*shown, *ends])
+    limits = {id: found.limitations[id] for id in told if found.limitations.get(id)}
+    held = dict.fromkeys(each.id for those in limits.values() for each in those)
+    helps = dict.fromkeys(id for those in limits.values() for each in those for id in each.workarounds if id in known.graph)
+    plan = found.answers.get("compose_for")
+    steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
+    citable = {id: _citable(known, index, id) for id in dict.fromkeys([*told, *held, *helps, *steps])}
+    lines, cut_lines = _lines(index, found, citable, hits, edges, limits)
+    return ToldContext(
+        nodes=tuple(citable[id] for id in hits),
+        limitations=tuple(citable[id] for id in held),
+        citable=tuple(citable.values()),
+        edges=edges,
+        text="\n".join(map(harmless, lines)),
+        hints="\n".join(map(harmless, _hints(index, citable, hits))),
+        plan="\n".join(map(harmless, _plan(plan, citable))) if isinstance(plan, Composition) and len(plan.steps) > 1 else "",
+        cut=(*cut, *cut_lines),
+    )
+
+
+@dataclass(frozen=True)
+class ExpertAsked:
+    """A question, and what goes into its prompt besides the graph; what was said before as (role, content)."""
+
+    question: str
+    said: tuple[tuple[str, str], ...] = ()
+    memories: tuple[str, ...] = ()
+    sections: tuple[PlaybookSection, ...] = ()
+    intent: str = ""
+    wishes: str = ""
+
+
+def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
+    """What a model is asked."""
+    persona = config.persona
+    parts = [f"You are {_line(persona.name)}. {persona.instructions}".strip(), STYLES.get(persona.style, f"Style: {_line(persona.style)}.")]
+    if asked.wishes.strip():
+        parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}")
+    if context.text:
+        head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {asked.intent or 'none'}"
+        parts.append(f"{head}\n{fenced(context.text, 'the graph')}")
+    if context.plan:
+        parts.append(f"[Composition Plan]\n{fenced(context.plan, 'the graph')}")
+    if context.hints:
+        parts.append(f"[Dimension Hints]\n{fenced(context.hints, 'the graph')}")
+    if asked.sections:
+        told = "\n\n".join(f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections)
+        parts.append(f"[Playbook Context]\n{told}")
+    if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
+        parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
+    example = f" For example: {_line(context.nodes[0].name)} may help [Source: {_line(context.nodes[0].handle)}]." if context.nodes else ""
+    parts.append(_CITING + example if context.nodes else _KNOWS_NOTHING)
+    messages = [Message("system", "\n\n".join(parts))]
+    messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
+    return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
+
+
+_CITING = (
+    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it cite the node, written exactly "
+    "as in its line: [Source: graph:node]. If a node that you recommend has a limitation, say so. Where the graph does not say it, say "
+    f"that you do not know. {FENCES}"
+)
+_KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
+
+
+def _citable(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
+    row = known.graph.row(id)
+    name, own = known.apart(id)
+    return CitableNode(name, own, index.names[row], index.kinds[row])
+
+
+def _lines(
+    index: GraphIndex,
+    found: SearchResult,
+    citable: Mapping[str, CitableNode],
+    hits: Sequence[str],
+    edges: Sequence[Edge],
+    limits: Mapping[str, Sequence[Limitation]],
+) -> tuple[list[str], list[str]]:
+    lines, cut = [], []
+    for id in hits:
+        node = citable[id]
+        lines.append(f"- [{node.type}] {_line(node.name)} [Source: {_line(node.handle)}]")
+        if text := index.graph.node_properties[index.graph.row(id)].get("description"):
+            whole = _line(str(text))
+            short = shorten(whole, _DESCRIPTION)
+            cut += [f"the description of {_line(node.name)}"] * (short != whole)
+            lines.append(f"  {_line(short)}")
+    if edges:
+        lines += ["Relationships:"] + [f"  {_named(index, each.source)} --[{each.type}]--> {_named(index, each.target)}" for each in edges]
+    if limits:
+        lines.append("Limitations:")
+    for id, those in limits.items():
+        for each in those:
+            about = f": {_line(each.description).rstrip('.')}" if each.description else ""
+            helps = f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}" if each.workarounds else ""
+            none = "; no workaround is known" if each.blocking and not each.workarounds else ""
+            lines.append(f"  {_named(index, id)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}")
+    return lines, cut
+
+
+def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
+    """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision C-D3)."""
+    for id in hits:
+        known = index.graph.node_properties[index.graph.row(id)]
+        values = {name: float(value) for name, value in known.items() if name in BY_NAME and _is_share(value)}
+        far = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS]
+        if far:
+            yield f"- {_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in far)}"
+
+
+def _plan(plan: Composition, citable: Mapping[str, CitableNode]) -> Iterator[str]:
+    for number, step in enumerate(plan.steps, start=1):
+        yield f"  Step {number}: {_line(step.name)} [Source: {_line(citable[step.tool].handle)}] -> {_line(step.action)}"
+    yield from (f"  Warning: {_line(each)}" for each in plan.warnings)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _named(index: GraphIndex, id: str) -> str:
+    return _line(index.names[index.graph.row(id)]) if id in index.graph else _line(id)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
