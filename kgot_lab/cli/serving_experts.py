@@ -76,7 +76,7 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.keeping import open_experts
     from kgot_lab.experts.office import ExpertModels, ExpertOffice
-    from kgot_lab.experts.shipping import ship_experts, shipped_graphs
+    from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.models import load_models
 
@@ -94,7 +94,7 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    office = ExpertOffice(open_experts(store), GraphFolder(graphs, shipped_graphs()), ExpertModels(makers, model), embedder=embedder)
+    office = ExpertOffice(open_experts(store), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder)
     ship_experts(office)
     return office
 
