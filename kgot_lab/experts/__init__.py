@@ -1,0 +1,1 @@
+"""Experts: a persona bound to graphs, asked by chat, whose answers cite nodes that are checked."""
