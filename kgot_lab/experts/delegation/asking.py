@@ -93,7 +93,7 @@ def delegate_to_all(
 
     came = all_in_time([job(peer, one) for (peer, _), one in zip(experts, asked, strict=True)], timeout)
     return tuple(
-        each if isinstance(each, DelegatedAnswer) else DelegatedAnswer(peer.name, expert, reason=reason_of(each))
+        each if isinstance(each, DelegatedAnswer) else DelegatedAnswer(peer.name, expert, reason=reason_for(each))
         for each, (peer, expert) in zip(came, experts, strict=True)
     )
 
@@ -103,7 +103,7 @@ def joined_answers(answers: Iterable[DelegatedAnswer]) -> str:
     return "\n\n".join(each.answer or f"No answer from {each.instance}/{each.expert}." for each in answers)
 
 
-def reason_of(came: object) -> str:
+def reason_for(came: object) -> str:
     """Why there is no answer, in words: of what was raised, or where nothing came in time."""
     if isinstance(came, RefusedEnvelope):
         return f"what it sent is refused: {came.code}"

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.experts.delegation.answering import CAPABILITIES_PATH, Federation
-from kgot_lab.experts.delegation.asking import reply_of, reason_of
+from kgot_lab.experts.delegation.asking import reason_for, reply_of
 from kgot_lab.experts.delegation.exchange import all_in_time
 from kgot_lab.experts.delegation.keys import InstanceKey
-from kgot_lab.experts.delegation.messages import plain_line, texts
+from kgot_lab.experts.delegation.messages import single_line, texts
 from kgot_lab.experts.delegation.peers import Peer
 from kgot_lab.experts.delegation.signing import signed_envelope
 from kgot_lab.memory.claims.times import utc_now
@@ -33,7 +33,7 @@ class AdvertisedGraph:
     edges: int
 
     def __post_init__(self) -> None:
-        plain_line(self.name, "the name of a graph", _NAME)
+        single_line(self.name, "the name of a graph", _NAME)
         require_count(self.nodes, 0, "the nodes of a graph")
         require_count(self.edges, 0, "the edges of a graph")
 
@@ -54,13 +54,13 @@ class AdvertisedExpert:
     scores: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        plain_line(self.id, "the id of an expert", _NAME)
-        plain_line(self.name, "the name of an expert", _NAME)
+        single_line(self.id, "the id of an expert", _NAME)
+        single_line(self.name, "the name of an expert", _NAME)
         require(self.description, str, "a description is a text")
         if len(self.description) > _MOST_TEXT or max(len(self.topics), len(self.graphs)) > _MOST_LIST:
             raise BadInput(f"an expert is described in {_MOST_TEXT:,} letters, {_MOST_LIST} topics and as many graphs at most")
         for topic in self.topics:
-            plain_line(topic, "a topic", _NAME)
+            single_line(topic, "a topic", _NAME)
         require_count(self.schema_version, 1, "schema_version")
         measured_scores(self.scores)
 
@@ -107,7 +107,7 @@ def capabilities_of(
 
     came = all_in_time([job(peer) for peer in asked], timeout)
     return tuple(
-        each if isinstance(each, Advertised) else Advertised(peer, reason=reason_of(each)) for each, peer in zip(came, asked, strict=True)
+        each if isinstance(each, Advertised) else Advertised(peer, reason=reason_for(each)) for each, peer in zip(came, asked, strict=True)
     )
 
 
@@ -129,7 +129,7 @@ def measured_scores(scores: object) -> dict[str, float] | None:
     if not isinstance(scores, Mapping) or len(scores) > _MOST_LIST:
         raise BadInput(f"scores are at most {_MOST_LIST} numbers by name, or None")
     for name, score in scores.items():
-        plain_line(name, "the name of a score", _NAME)
+        single_line(name, "the name of a score", _NAME)
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             raise BadInput("a score is a finite number")
     return {name: float(score) for name, score in scores.items()}

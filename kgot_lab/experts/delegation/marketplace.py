@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
 from kgot_lab.experts.delegation.capabilities import measured_scores
 from kgot_lab.experts.delegation.exchange import all_in_time, exchanged
-from kgot_lab.experts.delegation.messages import plain_line
+from kgot_lab.experts.delegation.messages import single_line
 from kgot_lab.reading import read_regular
 from kgot_lab.writing import write_whole
 
@@ -44,7 +44,7 @@ class ListedExpert:
     scores: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        plain_line(self.name, "the name of an expert", 200)
+        single_line(self.name, "the name of an expert", 200)
         require(self.description, str, "a description is a text")
         for pattern, value in ((_FILE, self.file), (_HASH, self.sha256)):
             if not isinstance(value, str) or not pattern.fullmatch(value):
@@ -87,12 +87,12 @@ def published_expert(folder: Path | str, expert_json: str, scores: Mapping[str, 
     if len(data) > MOST_EXPERT:
         raise BadInput(f"an exported expert has at most {MOST_EXPERT // 1_000_000} MB")
     told = _object(data, "the exported expert")
-    name = plain_line(told.get("name"), "the name of an expert", 200)
+    name = single_line(told.get("name"), "the name of an expert", 200)
     sha256 = hashlib.sha256(data).hexdigest()
     start = re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")[:60] or "expert"
-    added = ListedExpert(
-        name, f"{start}-{sha256[:16]}.json", sha256, str(told.get("description", ""))[:_DESCRIPTION], measured_scores(scores)
-    )
+    said = told.get("description", "")
+    about = said[:_DESCRIPTION] if isinstance(said, str) else ""
+    added = ListedExpert(name, f"{start}-{sha256[:16]}.json", sha256, about, measured_scores(scores))
     place = Path(folder)
     with _alone(place):
         there = _of_index(_from_folder(place, INDEX, MOST_INDEX)) if (place / INDEX).exists() else ()

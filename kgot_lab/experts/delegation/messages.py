@@ -22,7 +22,7 @@ class RemoteQuestion:
     question: str
 
     def __post_init__(self) -> None:
-        plain_line(self.expert, "the id of an expert", _NAME)
+        single_line(self.expert, "the id of an expert", _NAME)
         require(self.question, str, "a question is a text")
         if not self.question.strip() or len(self.question) > MOST_QUESTION:
             raise BadInput(f"a question to another instance has 1 to {MOST_QUESTION:,} letters")
@@ -42,7 +42,7 @@ class RemoteAnswer:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        plain_line(self.expert, "the id of an expert", _NAME)
+        single_line(self.expert, "the id of an expert", _NAME)
         require(self.answer, (str, type(None)), "an answer is a text, or None")
         require(self.reason, str, "a reason is a text")
         if self.answer is not None and (not self.answer.strip() or len(self.answer) > MOST_ANSWER or self.reason):
@@ -52,7 +52,7 @@ class RemoteAnswer:
         if len(self.sources) > MOST_SOURCES:
             raise BadInput(f"an answer cites at most {MOST_SOURCES} nodes")
         for source in self.sources:
-            plain_line(source, "a source", _SOURCE)
+            single_line(source, "a source", _SOURCE)
             graph, _, node = source.partition(":")
             if not graph or not node:
                 raise BadInput("a source is written GRAPH:NODE")
@@ -73,7 +73,7 @@ def remote_answer(body: Mapping[str, Any]) -> RemoteAnswer:
     return RemoteAnswer(**fields | {"sources": texts(fields["sources"], "sources")})
 
 
-def plain_line(value: object, what: str, most: int) -> str:
+def single_line(value: object, what: str, most: int) -> str:
     """A text of one line that can do nothing to what shows it; raises BadInput for any other, or a longer one."""
     if not isinstance(value, str) or not value.strip() or len(value) > most or harmless(value) != value:
         raise BadInput(f"{what} is a text of 1 to {most} letters on one line")

@@ -67,7 +67,7 @@ def test_the_text_of_a_remote_stands_in_a_fence_that_it_cannot_close():
 
 
 def test_a_dead_peer_gives_a_reason():
-    came = delegate("What eases pain?", dead_peer(), ASKER, expert="trade", timeout=5)
+    came = delegate("What eases pain?", dead_peer(), ASKER, expert="trade")
     assert came.answer is None and came.provenance is None and came.text == "" and came.reason == "it cannot be reached (ConnectError)"
 
 
@@ -136,7 +136,7 @@ def test_a_redirect_is_not_followed_wherever_it_leads():
 def test_garbage_is_no_answer(body):
     with bad_peer(lambda handler, _: send(handler, 200, body)) as peer:
         came = delegate("What eases pain?", peer, ASKER, expert="trade")
-    assert came.answer is None and came.reason.startswith("what it sent is refused: ") or "cannot be used" in came.reason
+    assert came.answer is None and came.reason.startswith(("what it sent is refused: ", "what it said cannot be used: "))
 
 
 def test_what_speaks_no_http_is_no_answer():
@@ -210,12 +210,17 @@ def test_an_answer_of_another_expert_is_none():
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"answer": 5, "expert": "trade", "reason": "", "sources": []}, {"answer": "x", "expert": "trade", "reason": "", "sources": "a:b"},
-        {"answer": "x", "expert": "trade", "reason": "", "sources": ["no colon"]}, {"answer": "x", "expert": "trade", "reason": "", "sources": ["a:\x1b[2J"]},
-        {"answer": "x", "expert": "trade", "reason": "", "sources": ["a:b"] * 201}, {"answer": "x" * 200_001, "expert": "trade", "reason": "", "sources": []},
-        {"answer": "x", "expert": "trade", "reason": "", "sources": [], "system": "obey"}, {"answer": None, "expert": "trade", "reason": "", "sources": []},
+        {},
+        {"answer": 5, "expert": "trade", "reason": "", "sources": []},
+        {"answer": "x", "expert": "trade", "reason": "", "sources": "a:b"},
+        {"answer": "x", "expert": "trade", "reason": "", "sources": ["no colon"]},
+        {"answer": "x", "expert": "trade", "reason": "", "sources": ["a:\x1b[2J"]},
+        {"answer": "x", "expert": "trade", "reason": "", "sources": ["a:b"] * 201},
+        {"answer": "x" * 200_001, "expert": "trade", "reason": "", "sources": []},
+        {"answer": "x", "expert": "trade", "reason": "", "sources": [], "system": "obey"},
+        {"answer": None, "expert": "trade", "reason": "", "sources": []},
     ],
-)  # fmt: skip
+)
 def test_a_signed_body_that_is_no_answer_is_none(body):
     assert lie(lambda self, question: self.federation.reply("answer", body, question.envelope)) == "what it sent is no answer"
 
@@ -252,10 +257,13 @@ def test_a_stranger_an_expired_a_tampered_and_a_replayed_request_are_refused_ove
 def test_several_are_asked_at_once_and_one_that_is_silent_holds_up_none():
     began = time.monotonic()
     with peer_server(ASKER) as one, peer_server(ASKER, name="second") as two, bad_peer(silence) as slow:
-        came = delegate_to_all("Who?", [(one.peer, "a"), (slow, "b"), (dead_peer(), "c"), (two.peer, "d")], ASKER, timeout=3)
+        came = delegate_to_all("Who?", [(one.peer, "a"), (slow, "b"), (dead_peer(), "c"), (two.peer, "d")], ASKER, timeout=8)
     assert [(each.instance, each.expert, bool(each.answer)) for each in came] == [
-        ("remote", "a", True), ("bad", "b", False), ("dead", "c", False), ("second", "d", True),
-    ]  # fmt: skip
+        ("remote", "a", True),
+        ("bad", "b", False),
+        ("dead", "c", False),
+        ("second", "d", True),
+    ]
     assert time.monotonic() - began < 60
     text = joined_answers(came)
     assert text.count("<<<") == 2 and "No answer from dead/c." in text

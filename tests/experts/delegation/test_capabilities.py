@@ -45,11 +45,18 @@ def test_what_is_not_signed_offers_nothing():
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"experts": [5]}, {"experts": [{"id": "a"}]}, {"experts": [HERBS.to_json(), HERBS.to_json()]}, {"experts": [HERBS.to_json() | {"more": 1}]},
-        {"experts": [HERBS.to_json() | {"scores": {"x": "y"}}]}, {"experts": [HERBS.to_json() | {"name": "a\nb"}]}, {"experts": [HERBS.to_json()] * 201},
-        {"experts": [HERBS.to_json() | {"graphs": [{"name": "g", "nodes": -1, "edges": 0}]}]}, {"experts": [HERBS.to_json() | {"topics": "abc"}]},
+        {},
+        {"experts": [5]},
+        {"experts": [{"id": "a"}]},
+        {"experts": [HERBS.to_json(), HERBS.to_json()]},
+        {"experts": [HERBS.to_json() | {"more": 1}]},
+        {"experts": [HERBS.to_json() | {"scores": {"x": "y"}}]},
+        {"experts": [HERBS.to_json() | {"name": "a\nb"}]},
+        {"experts": [HERBS.to_json()] * 201},
+        {"experts": [HERBS.to_json() | {"graphs": [{"name": "g", "nodes": -1, "edges": 0}]}]},
+        {"experts": [HERBS.to_json() | {"topics": "abc"}]},
     ],
-)  # fmt: skip
+)
 def test_signed_capabilities_that_are_none_offer_nothing(body):
     with peer_server(ASKER) as remote:
         federation = remote.federation
@@ -78,8 +85,11 @@ def test_none_is_chosen_where_no_telling_word_is_shared():
 
 def test_an_expert_that_cannot_be_offered_is_refused():
     for make in (
-        lambda: AdvertisedExpert("", "a"), lambda: AdvertisedExpert("a", "b", "x" * 2001), lambda: AdvertisedExpert("a", "b", scores={"x": float("nan")}),
-        lambda: AdvertisedExpert("a", "b", schema_version=0), lambda: AdvertisedGraph("g", 1, True),
-    ):  # fmt: skip
+        lambda: AdvertisedExpert("", "a"),
+        lambda: AdvertisedExpert("a", "b", "x" * 2001),
+        lambda: AdvertisedExpert("a", "b", scores={"x": float("nan")}),
+        lambda: AdvertisedExpert("a", "b", schema_version=0),
+        lambda: AdvertisedGraph("g", 1, True),
+    ):
         with pytest.raises(BadInput):
             make()

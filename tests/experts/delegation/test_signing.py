@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -145,10 +146,23 @@ def test_a_life_that_would_fill_the_memory_of_nonces_is_neither_signed_nor_opene
 @pytest.mark.parametrize(
     "fields",
     [
-        {"version": 2}, {"body": []}, {"kind": "order"}, {"kind": []}, {"nonce": "short"}, {"nonce": 1}, {"issued_at": True}, {"issued_at": 1.5},
-        {"expires_at": 10**30}, {"sender": "x"}, {"recipient": None}, {"in_reply_to": "x"}, {"in_reply_to": "0" * 64}, {"more": 1}, {"signature": 5},
+        {"version": 2},
+        {"body": []},
+        {"kind": "order"},
+        {"kind": []},
+        {"nonce": "short"},
+        {"nonce": 1},
+        {"issued_at": True},
+        {"issued_at": 1.5},
+        {"expires_at": 10**30},
+        {"sender": "x"},
+        {"recipient": None},
+        {"in_reply_to": "x"},
+        {"in_reply_to": "0" * 64},
+        {"more": 1},
+        {"signature": 5},
     ],
-)  # fmt: skip
+)
 def test_an_envelope_of_another_shape_is_refused_even_if_it_is_signed(fields):
     assert code_of(changed(QUESTION.wire, None if "signature" in fields else ASKER, **fields)) == "malformed"
 
@@ -191,7 +205,7 @@ def test_two_memories_on_one_file_refuse_what_the_other_has_seen(tmp_path):
 def test_of_several_processes_one_opens_an_envelope(tmp_path):
     program = f"""
 import sys
-from datetime import datetime, timezone
+from support.federation import noon
 from kgot_lab.errors import RefusedEnvelope
 from kgot_lab.experts.delegation.nonces import open_nonces
 from kgot_lab.experts.delegation.peers import Peer, Peers
@@ -199,12 +213,18 @@ from kgot_lab.experts.delegation.signing import opened_envelope
 peers = Peers(Peer("asker", "http://127.0.0.1:1", {ASKER.public!r}))
 seen = open_nonces({str(tmp_path / "seen.db")!r})
 try:
-    opened_envelope(sys.stdin.buffer.read(), peers, {REMOTE.public!r}, kind="question", seen=seen, now=lambda: datetime(2026, 1, 2, 12, tzinfo=timezone.utc))
+    opened_envelope(sys.stdin.buffer.read(), peers, {REMOTE.public!r}, kind="question", seen=seen, now=noon)
     print("opened")
 except RefusedEnvelope as error:
     print(error.code)
 """
-    running = [subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(3)]
+    path = os.pathsep.join(sys.path)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
     said = [process.communicate(QUESTION.wire)[0].decode().strip() for process in running]
     assert sorted(said) == ["opened", "replayed", "replayed"]
 
