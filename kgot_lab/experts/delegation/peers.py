@@ -14,7 +14,7 @@ from kgot_lab.experts.delegation.keys import is_public_key
 from kgot_lab.http.proxies import is_loopback
 from kgot_lab.reading import read_regular, utf8_text
 
-_MOST_FILE, _MOST_PEERS = 1_000_000, 1_000
+_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in a thread of its own
 _FIELDS = {"name", "url", "public_key", "plain_http"}
 
 
