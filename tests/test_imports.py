@@ -32,7 +32,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"tools"}],
     [{"paths"}],
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
-    [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
+    [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}, {"experts.trials"}],
     [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc

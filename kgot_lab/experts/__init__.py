@@ -1,0 +1,1 @@
+"""Experts: chat personas over a knowledge graph."""
