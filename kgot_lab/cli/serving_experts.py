@@ -48,10 +48,10 @@ def serve_experts(
         import uvicorn
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
-    from kgot_lab.experts.doors.guard import GuardRules, is_loopback
+    from kgot_lab.experts.doors.guard import GuardRules, is_here
     from kgot_lab.experts.doors.server import expert_app
 
-    app = expert_app(office, GuardRules(host, tokens or not is_loopback(host), names=tuple(name or ())))
+    app = expert_app(office, GuardRules(host, tokens or not is_here(host), names=tuple(name or ())))
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False))
     sockets = uvicorn.Config(app, host=host, port=port).bind_socket() if port == 0 else None
     at = sockets.getsockname()[1] if sockets else port

@@ -27,7 +27,9 @@ from kgot_lab.writing import write_whole
 
 INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
-MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
+HASH_MISMATCH = (
+    "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
+)
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_LISTED, _DESCRIPTION = 10_000, 2_000
@@ -73,7 +75,7 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
         raise UnknownName("expert of the marketplace", name, experts)
     data = _read(place, experts[name].file, MOST_EXPERT, timeout)
     if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), experts[name].sha256):
-        raise StoreDamaged(MISMATCH)
+        raise StoreDamaged(HASH_MISMATCH)
     return _object(data, "the exported expert")
 
 

@@ -12,7 +12,7 @@ from support.federation import acting_server, send
 from support.loopback import free_port, serving
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
-from kgot_lab.experts.delegation.marketplace import MISMATCH, fetched_expert, listed_experts, published_expert
+from kgot_lab.experts.delegation.marketplace import HASH_MISMATCH, fetched_expert, listed_experts, published_expert
 
 HERBS = json.dumps({"name": "Herbalist é", "description": "Plants.", "persona": {"name": "Hilde"}})
 
@@ -70,7 +70,7 @@ def test_a_file_that_was_changed_is_refused_in_words_that_are_always_the_same(ma
         file.write_text(text)
         with pytest.raises(StoreDamaged) as caught:
             fetched_expert(market, "Herbalist é")
-        assert str(caught.value) == MISMATCH
+        assert str(caught.value) == HASH_MISMATCH
 
 
 @pytest.mark.parametrize(
