@@ -97,7 +97,7 @@ def client_library() -> Any:
 def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
     """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so many bytes."""
     data = b"".join(unpacked_pieces(chunks, packed, most))
-    _check_holders(data)
+    check_holders(data)
     return data
 
 
@@ -147,11 +147,12 @@ def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _checked_line(line: bytearray) -> bytes:
-    _check_holders(line)
+    check_holders(line)
     return bytes(line)
 
 
-def _check_holders(data: bytes | bytearray) -> None:
+def check_holders(data: bytes | bytearray) -> None:
+    """Raise UnusableBody for JSON that holds too many objects and lists."""
     if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
         raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
 

@@ -68,7 +68,7 @@ class Xllamacpp:
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         answer = self._complete(tokens, **_asked(stop, prompt, seed))
-        return _written(str(answer["content"]), answer, answer.get("completion_probabilities", []), prompt)
+        return _written(answer, prompt)
 
     def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **_asked(stop, prompt, seed)}
@@ -92,7 +92,7 @@ class Xllamacpp:
                 raise LLMError("the engine of the local model broke off: close the model and ask again")
         if text[-1]:
             yield text[-1]
-        yield _written("".join(text), answer, told, prompt)
+        yield _written({**answer, "content": "".join(text), "completion_probabilities": told}, prompt)
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))
@@ -161,15 +161,15 @@ def _reason_in(answer: Json, otherwise: object) -> object:
     return answer.get("error", {}).get("message", otherwise)
 
 
-def _written(text: str, answer: Json, told: list[Json], prompt: Prompt) -> Written:
-    """What the server wrote, by the last of its answers and all that it told of the tokens."""
-    logprob = _logprob(told, answer["tokens_predicted"]) if prompt.likelihood else None
-    return Written(text, int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
+def _written(answer: Json, prompt: Prompt) -> Written:
+    logprob = _logprob(answer) if prompt.likelihood else None
+    return Written(str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
 
 
-def _logprob(told: list[Json], tokens: int) -> float | None:
+def _logprob(answer: Json) -> float | None:
     """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens only the last is told."""
-    if len(told) != tokens:
+    told = answer.get("completion_probabilities", [])
+    if len(told) != answer["tokens_predicted"]:
         return None
     return float(sum(min(0.0, max(token["logprob"], _LEAST_LOGPROB)) for token in told))
 

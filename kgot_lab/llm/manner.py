@@ -12,9 +12,13 @@ from kgot_lab.types import Prompt
 
 _UNKNOWN = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
+    r"|must be verified"
 )
 # Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does not support thinking".
 _OPTIONAL = {"temperature": "temperature", "seed": "seed", "reasoning_effort": "reasoning_effort|reasoning effort|thinking"}
+
+# The same of what only an answer that comes piece by piece is asked with; OpenAI lets some models stream to verified organizations alone.
+_STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
 
 # OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all there is to refuse.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
@@ -33,6 +37,7 @@ class Refusal:
     wait: float | None = None
     advice: str = ""  # what to do, where that is known better than by the status
     perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
+    broke_off: bool = False  # whether something of the answer was told before
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Manner:
     allowance: int = 0
     left_out: tuple[str, ...] = ()
 
-    def after(self, refusal: Refusal, prompt: Prompt, attempt: int) -> Manner | None:
+    def after(self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False) -> Manner | None:
         """The next manner to try with a prompt, or None where nothing that the server does not take was found."""
         told, refused = refusal.reason.lower(), refusal.status in {400, 422}
         if prompt.likelihood and "logprobs" not in self.left_out and refusal.status in _NO_LOGPROBS and "logprob" in told:
@@ -58,7 +63,7 @@ class Manner:
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
         if _refused(refusal, r"max_(completion_)?tokens") and other in told and other not in self.left_out:
             return replace(self, max_tokens_name=other, left_out=(*self.left_out, self.max_tokens_name))
-        for name, words in _OPTIONAL.items():
+        for name, words in (_OPTIONAL | (_STREAMING if streams else {})).items():
             if name not in self.left_out and _refused(refusal, words):
                 return replace(self, left_out=(*self.left_out, name))
         if self.allowance and refused and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from kgot_lab.llm.answers import ChatGathering, Gathering, OllamaGathering, first_in, member_of, texts_in
 from kgot_lab.llm.manner import Manner
 from kgot_lab.llm.presets import Endpoint
 from kgot_lab.llm.settings import Settings
@@ -37,6 +38,8 @@ class Wire(Protocol):
     def address(self, preset: Endpoint) -> str: ...
     def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]: ...
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
+    def gathering(self) -> Gathering: ...  # of the pieces of one answer
 
 
 class ChatCompletions:
@@ -63,21 +66,28 @@ class ChatCompletions:
             body["response_format"] = {"type": way, "schema": prompt.schema}
         return _sent(body, manner)
 
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes no options for it."""
+        return body if "stream" in manner.left_out else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+
+    def gathering(self) -> Gathering:
+        return ChatGathering()
+
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         """Servers send odd answers, so nothing is taken for granted."""
-        choice = _first(_member(answer, "choices"))
-        message = _member(choice, "message")
+        choice = first_in(member_of(answer, "choices"))
+        message = member_of(choice, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no choices, so it is not a chat completion"
-        text, apart = _texts(message.get("content"))
+        text, apart = texts_in(message.get("content"))
         said, inside = split_thought(text, thinks=thinks)
         thought = next((words for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning")) if words), "")
-        usage = _member(answer, "usage")
+        usage = member_of(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         written = max(plain, _count(usage, "total_tokens") - read)  # Gemini and xAI count thoughts only in the total
-        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
+        counted = _count(member_of(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
-        ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
+        ended, refusal = member_of(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
         return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined, _logprob(choice))
 
@@ -102,14 +112,20 @@ class OllamaChat:
         }
         return {{"reasoning_effort": "think"}.get(name, name): value for name, value in _sent(body, manner).items()}
 
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        return {**body, "stream": "stream" not in manner.left_out}
+
+    def gathering(self) -> Gathering:
+        return OllamaGathering()
+
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        message = _member(answer, "message")
+        message = member_of(answer, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no message, so it is not Ollama's"
         said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
         thought = str(message.get("thinking") or inside)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
-        return RawReply(said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said))
+        return RawReply(said, str(member_of(answer, "done_reason")), read, written, share_of(written, thought, said))
 
 
 # Ollama knows low, medium, high and max for some models; the others take any of them as yes.
@@ -137,33 +153,16 @@ def _with_images(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": message.text} | images
 
 
-def _texts(content: Json) -> tuple[str, str]:
-    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
-    if isinstance(content, str):
-        return content, ""
-    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    said = "".join(part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str))
-    return said, "".join(str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking"))
-
-
 def _logprob(choice: Json) -> float | None:
     """The logprob of a choice; None where the server does not tell that of each token it lists."""
-    tokens = _member(_member(choice, "logprobs"), "content")
-    told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
+    tokens = member_of(member_of(choice, "logprobs"), "content")
+    told = [member_of(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
     return float(sum(told)) if told and all(map(is_logprob, told)) else None
-
-
-def _member(value: Json, name: str) -> Json:
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def _first(value: Json) -> Json:
-    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
 
 
 def _number(value: Json, name: str) -> float:
     """A number in an answer, 0 where there is none."""
-    told = _member(value, name)
+    told = member_of(value, name)
     return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE else 0.0
 
 
