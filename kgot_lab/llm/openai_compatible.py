@@ -16,11 +16,10 @@ from kgot_lab.http.bounded import UnusableBody, bounded_client
 from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.manner import Manner, Refusal
+from kgot_lab.llm.manner import Manner, Refusal, Sending, broken_off, refusal_of, refused_in_answer
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
-from kgot_lab.llm.refusals import Sending, broken_off, refusal_of, refused_in_answer
 from kgot_lab.llm.settings import Patience, Settings
-from kgot_lab.llm.streamed_answer import StreamedAnswer
+from kgot_lab.llm.streaming import StreamedAnswer
 from kgot_lab.llm.thinking import reasons
 from kgot_lab.llm.wires import WIRES, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage

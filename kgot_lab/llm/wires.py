@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgot_lab.llm.answers import ChatGathering, Gathering, OllamaGathering, first_in, member_of, texts_in
+from kgot_lab.http.bounded import check_holders
 from kgot_lab.llm.manner import Manner
 from kgot_lab.llm.presets import Endpoint
 from kgot_lab.llm.settings import Settings
@@ -30,6 +31,98 @@ class RawReply:
 
 
 _HUGE = 1e12  # tokens or dollars that no server means
+_DONE = b"[DONE]"
+
+
+class Gathering(Protocol):
+    """The events of one answer, as a server sends them one after another; `ended` once it said that there are no more."""
+
+    ended: bool
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
+    def add(self, event: Json) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
+    def whole(self) -> Json: ...  # as the server would have answered at once
+
+
+class ChatGathering:
+    """A chat completion in server-sent events; also one that comes at once, from a server that does not stream."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._chat = False
+        self._said, self._thought, self._refusal = list[str](), list[str](), list[str]()
+        self._logprobs = list[Json]()
+        self._finish: Json = None
+        self._usage: Json = None
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.startswith(b"{"):
+                data = b"\n".join([line, *lines])
+                check_holders(data)
+                self.ended = True
+                yield json.loads(data)
+            elif line.startswith(b"data:") and (data := line.removeprefix(b"data:").strip()):
+                if data == _DONE:
+                    self.ended = True
+                    return
+                yield json.loads(data)
+
+    def add(self, event: Json) -> tuple[str, str]:
+        self._usage = _member(event, "usage") or self._usage
+        choice = _first(_member(event, "choices"))
+        delta = _member(choice, "delta")
+        message = delta if isinstance(delta, Mapping) else _member(choice, "message")
+        if _member(choice, "index") or not isinstance(message, Mapping):
+            return "", ""
+        self._chat = True
+        self._finish = _member(choice, "finish_reason") or self._finish
+        self.ended = self.ended or bool(self._finish)
+        tokens = _member(_member(choice, "logprobs"), "content")
+        self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
+        said, thought = _texts(message.get("content"))
+        thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
+        self._said.append(said)
+        self._thought.append(thought)
+        self._refusal.append(str(message.get("refusal") or ""))
+        return said, thought
+
+    def whole(self) -> Json:
+        if not self._chat:
+            return {}
+        message = {"content": "".join(self._said), "reasoning_content": "".join(self._thought), "refusal": "".join(self._refusal)}
+        choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
+        return {"choices": [choice], "usage": self._usage}
+
+
+class OllamaGathering:
+    """Ollama's own answer: a line of JSON for each piece, and a last one with what it took."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._last: Json = None
+        self._said, self._thought = list[str](), list[str]()
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+            if self.ended:
+                return
+
+    def add(self, event: Json) -> tuple[str, str]:
+        message = _member(event, "message")
+        said, thought = str(_member(message, "content") or ""), str(_member(message, "thinking") or "")
+        self._last = event
+        self._said.append(said)
+        self._thought.append(thought)
+        self.ended = _member(event, "done") is True
+        return said, thought
+
+    def whole(self) -> Json:
+        if not isinstance(_member(self._last, "message"), Mapping):
+            return self._last
+        return {**self._last, "message": {"content": "".join(self._said), "thinking": "".join(self._thought)}}
 
 
 class Wire(Protocol):
@@ -75,19 +168,19 @@ class ChatCompletions:
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         """Servers send odd answers, so nothing is taken for granted."""
-        choice = first_in(member_of(answer, "choices"))
-        message = member_of(choice, "message")
+        choice = _first(_member(answer, "choices"))
+        message = _member(choice, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no choices, so it is not a chat completion"
-        text, apart = texts_in(message.get("content"))
+        text, apart = _texts(message.get("content"))
         said, inside = split_thought(text, thinks=thinks)
         thought = next((words for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning")) if words), "")
-        usage = member_of(answer, "usage")
+        usage = _member(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         written = max(plain, _count(usage, "total_tokens") - read)  # Gemini and xAI count thoughts only in the total
-        counted = _count(member_of(usage, "completion_tokens_details"), "reasoning_tokens")
+        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
-        ended, refusal = member_of(choice, "finish_reason"), message.get("refusal")
+        ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
         return RawReply(said, str(ended), read, written, min(hidden, written), _number(usage, "cost"), declined, _logprob(choice))
 
@@ -119,13 +212,13 @@ class OllamaChat:
         return OllamaGathering()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        message = member_of(answer, "message")
+        message = _member(answer, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no message, so it is not Ollama's"
         said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
         thought = str(message.get("thinking") or inside)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
-        return RawReply(said, str(member_of(answer, "done_reason")), read, written, share_of(written, thought, said))
+        return RawReply(said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said))
 
 
 # Ollama knows low, medium, high and max for some models; the others take any of them as yes.
@@ -153,16 +246,35 @@ def _with_images(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": message.text} | images
 
 
+def _member(value: Json, name: str) -> Json:
+    """A member of what may be no object; None where there is none."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(value: Json) -> Json:
+    """The first of what may be no list; None where there is none."""
+    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
+
+
+def _texts(content: Json) -> tuple[str, str]:
+    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
+    if isinstance(content, str):
+        return content, ""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    said = "".join(part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str))
+    return said, "".join(str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking"))
+
+
 def _logprob(choice: Json) -> float | None:
     """The logprob of a choice; None where the server does not tell that of each token it lists."""
-    tokens = member_of(member_of(choice, "logprobs"), "content")
-    told = [member_of(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
+    tokens = _member(_member(choice, "logprobs"), "content")
+    told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
     return float(sum(told)) if told and all(map(is_logprob, told)) else None
 
 
 def _number(value: Json, name: str) -> float:
     """A number in an answer, 0 where there is none."""
-    told = member_of(value, name)
+    told = _member(value, name)
     return float(told) if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE else 0.0
 
 
