@@ -1,7 +1,7 @@
 """Words as a model writes them: a stream of pieces with the reply at its end, which is stopped by closing it.
 
 Every step of a stream may be taken in another thread and in another context, as servers do; so what is set around a call is set around each
-step, and nothing is left standing between two.
+step, and nothing is left standing between two. At the end of the file stands how the answer of a server is read while it comes.
 """
 
 from __future__ import annotations
