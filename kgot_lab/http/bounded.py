@@ -95,13 +95,6 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
     return BoundedClient()
 
 
-def client_library() -> Any:
-    """The library that the client of `openai` is made of: httpx, or what took its place."""
-    import openai
-
-    return import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
-
-
 def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
     """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so many bytes."""
     data = b"".join(unpacked_pieces(chunks, packed, most))
