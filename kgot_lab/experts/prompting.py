@@ -91,6 +91,7 @@ class ExpertAsked:
     sections: tuple[PlaybookSection, ...] = ()
     intent: str = ""
     wishes: str = ""
+    remote: str = ""  # what experts of other instances answer, each behind a fence
 
 
 def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
@@ -107,6 +108,8 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
         hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
         parts.append(f"{head}\n{fenced(context.text + plan + hints, 'the graph')}")
+    if asked.remote:
+        parts.append(f"[Remote Expert]\n{asked.remote}")
     if asked.sections:
         told = "\n\n".join(f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections)
         parts.append(f"[Playbook Context]\n{told}")
