@@ -23,8 +23,9 @@ _FOLDER = Path(__file__).parent / "playbooks"
 _LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)
 _MOST = 2  # sections in a prompt
 _ASKING = STOP_WORDS | frozenset(  # words of any question, which call for nothing
-    "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most much my need one "
-    "only our out over should so some something than them us want we were what when where which who whom whose why would you your".split()
+    "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
+    "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
+    "you your".split()
 )
 
 

@@ -42,12 +42,32 @@ CALLS = {
     ),
 }
 NO_BUSINESS = {
-    "enhanced-coding": ("What does one reply cost us?", "How do I find the right page of a manual?", "Which tone suits a letter to a widow?"),
-    "testing-qa": ("Why does it call the same tool again and again?", "How should I cut a long report?", "What is a good name for our bot?"),
-    "cost-control": ("Why does it overlook what stands in the middle?", "How do I mend a bug in my loop?", "Which words should the greeting have?"),
-    "retrieval-design": ("How do we spend less?", "What should a unit test of a chat look like?", "When should a person have to agree first?"),
+    "enhanced-coding": (
+        "What does one reply cost us?",
+        "How do I find the right page of a manual?",
+        "Which tone suits a letter to a widow?",
+    ),
+    "testing-qa": (
+        "Why does it call the same tool again and again?",
+        "How should I cut a long report?",
+        "What is a good name for our bot?",
+    ),
+    "cost-control": (
+        "Why does it overlook what stands in the middle?",
+        "How do I mend a bug in my loop?",
+        "Which words should the greeting have?",
+    ),
+    "retrieval-design": (
+        "How do we spend less?",
+        "What should a unit test of a chat look like?",
+        "When should a person have to agree first?",
+    ),
     "prompt-writing": ("Where are the vectors kept?", "Which model is cheap enough for us?", "How do I undo a release that went wrong?"),
-    "agent-building": ("Is my test set large enough?", "What is the price of a long answer?", "How do I write a regular expression for dates?"),
+    "agent-building": (
+        "Is my test set large enough?",
+        "What is the price of a long answer?",
+        "How do I write a regular expression for dates?",
+    ),
 }
 HEAD = "---\nname: mine\ntitle: Mine\nwords: [tide table]\nintents: [deployment]\n---\n"
 BODY = "\n## Look at the moon\nIt pulls.\n\n## Ask the harbour\nThey know.\n"
