@@ -23,12 +23,12 @@ from kgot_lab.text.harmless import harmless
 from kgot_lab.text.tokens import shorten
 from kgot_lab.types import Edge, Message, Prompt
 
-MOST_NODES, MOST_EDGES = 10, 15
+MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are told again
 _DESCRIPTION, _TURN, _PLAYBOOK = 80, 300, 350  # tokens of each
 _DIMENSIONS = 5  # of a node, those that are furthest from the middle
 _REPLY = 600
-STYLES: Mapping[str, str] = {
+PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
     "casual": "Write in a relaxed, friendly manner.",
     "academic": "Write precisely, as in a paper; name what is uncertain.",
@@ -53,12 +53,12 @@ class ToldContext:
 def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     """What of a search over the graphs of an expert goes into its prompt."""
     index = index_of(known.graph)
-    hits = [id for node in found.nodes[:MOST_NODES] for id in node.sources]
+    hits = [id for node in found.nodes[:MOST_TOLD_NODES] for id in node.sources]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(found.nodes) - MOST_NODES} nodes beyond {MOST_NODES}"] * (len(found.nodes) > MOST_NODES)
-    cut += [f"{len(edges) - MOST_EDGES} edges beyond {MOST_EDGES}"] * (len(edges) > MOST_EDGES)
-    edges = edges[:MOST_EDGES]
+    cut = [f"{len(found.nodes) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(found.nodes) > MOST_TOLD_NODES)
+    cut += [f"{len(edges) - MOST_TOLD_EDGES} edges beyond {MOST_TOLD_EDGES}"] * (len(edges) > MOST_TOLD_EDGES)
+    edges = edges[:MOST_TOLD_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     told = dict.fromkeys([*shown, *ends])
     limits = {id: found.limitations[id] for id in told if found.limitations.get(id)}
@@ -95,7 +95,10 @@ class ExpertAsked:
 def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
     """What a model is asked."""
     persona = config.persona
-    parts = [f"You are {_line(persona.name)}. {persona.instructions}".strip(), STYLES.get(persona.style, f"Style: {_line(persona.style)}.")]
+    parts = [
+        f"You are {_line(persona.name)}. {persona.instructions}".strip(),
+        PERSONA_STYLES.get(persona.style, f"Style: {_line(persona.style)}."),
+    ]
     if asked.wishes.strip():
         parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}")
     if context.text:

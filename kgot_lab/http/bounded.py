@@ -25,15 +25,22 @@ class UnusableBody(Exception):
     """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
 
 
-def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
+def client_library() -> Any:
+    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what took its place."""
+    import openai
+
+    return import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+
+
+def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
     """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and brings so many bytes.
 
-    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address. Raises what its library
-    raises, its ReadTimeout at the end of that time, and UnusableBody.
+    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address. Where no `redirects` are
+    followed, one is an answer like others. Raises what its library raises, its ReadTimeout at the end of that time, and UnusableBody.
     """
     import openai
 
-    library: Any = import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])  # httpx, or what took its place
+    library = client_library()
 
     class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
         """Reads answers itself, so that they end; each exchange has a connection of its own, which can be broken and is nobody else's."""
@@ -60,16 +67,16 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, **way: Any) -> Any:
             return found
 
         def _followed(self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]) -> Any:
-            for _ in range(_REDIRECTS + 1):
+            for _ in range(redirects + 1):
                 request.extensions = {**request.extensions, "trace": note}
                 with _closed(super().send(request, stream=True, **{**more, "follow_redirects": False})) as response:
                     data = unpacked_body(response.iter_raw(_CHUNK), response.headers.get("content-encoding", ""), most)
                     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
                     asked = response.next_request
-                    if asked is None:
+                    if asked is None or not redirects:
                         return library.Response(response.status_code, headers=headers, content=data, request=request)
                     request = asked
-            raise UnusableBody(f"the server redirects more than {_REDIRECTS} times")
+            raise UnusableBody(f"the server redirects more than {redirects} times")
 
     return BoundedClient()
 
