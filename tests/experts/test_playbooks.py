@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.office import ExpertModels, ExpertOffice
 from kgot_lab.experts.playbook import authored_playbooks, matching_sections, read_playbook
+from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in
+from kgot_lab.types import Reply
 
 SIX = ("cost-control", "retrieval-design", "prompt-writing", "agent-building", "enhanced-coding", "testing-qa")
 CALLS = {
@@ -80,6 +88,11 @@ def called_for(question: str, allowed: tuple[str, ...] = SIX, intent: str = "") 
 def test_the_six_are_there_each_under_the_name_of_its_file():
     assert sorted(authored_playbooks()) == sorted(SIX)
     assert all(name == playbook.name and playbook.title and playbook.words for name, playbook in authored_playbooks().items())
+
+
+def test_the_shipped_expert_on_the_curated_graph_has_all_six():
+    shipped = json.loads((files("kgot_lab.experts") / "shipped" / "cookbook.json").read_text(encoding="utf-8"))
+    assert sorted(shipped["playbook_skills"]) == sorted(SIX)
 
 
 @pytest.mark.parametrize("name", SIX)
@@ -175,3 +188,23 @@ def test_a_file_that_is_no_playbook_is_told_by_name(tmp_path, text, why):
 def test_no_playbook_names_a_vendor():
     told = " ".join(f"{section.heading} {section.text}" for playbook in authored_playbooks().values() for section in playbook.sections)
     assert not [name for name in ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon") if stands_in(name, told)]
+
+
+@pytest.mark.parametrize(
+    ("skills", "told"), [(["cost-control"], {"cost-control"}), (["testing-qa"], set()), ([], set()), (list(SIX), {"cost-control"})]
+)
+def test_what_an_expert_may_not_use_does_not_reach_its_prompt(skills, told):
+    asked = []
+
+    class Noting:
+        name = "noting"
+
+        def __call__(self, prompt):
+            asked.append(prompt.messages[0].text)
+            return Reply("Yes.")
+
+    office = ExpertOffice(open_experts(), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"noting": Noting}, "noting"))
+    expert = office.create({"name": "A", "kg_db_id": "cookbook", "persona": {"name": "A"}, "playbook_skills": skills})
+    list(office.ask(expert.id, "somebody", "Our monthly bill has doubled. Where do we begin?").events())
+    assert {name for name in SIX if f"{name}: " in asked[0]} == told
+    assert ("[Playbook Context]" in asked[0]) == bool(told)
