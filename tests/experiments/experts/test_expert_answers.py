@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Node, Reply, Usage
 
+ROOT = Path(__file__).parents[3]
 ALL = (*expert_questions("locked"), *expert_questions("develop"))
 KINDS = {"goal": 12, "can": 12, "compare": 9, "compose": 8, "why": 9, "none": 10}
 GRAPH = PropertyGraph.of(
@@ -300,3 +304,13 @@ def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two
     keep_reply(path, replace(first, **change))
     with pytest.raises(BadInput, match=why):
         list(ExpertAnswers(two, Scripted("Yes."), path).replies())
+
+
+def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_makes_them(tmp_path, two):
+    command = [sys.executable, ROOT / "benchmarks" / "expert_answers.py", "--table", "--folder", tmp_path]
+    none = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
+    assert none.returncode == 2 and "--model local --split develop makes it" in none.stderr
+    list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
+    assert done.returncode == 0 and "12 questions, 2 replies with the graph and 2 without; model scripted" in done.stdout, done.stderr
+    assert (tmp_path / "develop_local.md").read_text(encoding="utf-8").strip() == done.stdout.strip()
