@@ -13,6 +13,7 @@ from kgot_lab.cli.options import MODELS
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
 if TYPE_CHECKING:
+    from kgot_lab.experts.consulting import Consultants
     from kgot_lab.experts.office import ExpertOffice
 
 
@@ -29,10 +30,15 @@ def serve_experts(
     name: Annotated[list[str] | None, typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more")] = None,
     new_token: Annotated[str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")] = None,
     role: Annotated[str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")] = "user",
+    peers: Annotated[
+        Path | None, typer.Option("--peers", help="a JSON file of other instances that may be asked, and may ask; the own key is printed")
+    ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP")] = False,
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
     office = office_at(graphs, store, model, models)
+    if peers is not None:
+        office.consultants = consultants_of(peers)
     if new_token is not None:
         from kgot_lab.experts.doors.tokens import new_token as made
 
@@ -97,6 +103,23 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     office = ExpertOffice(open_experts(store), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder)
     ship_experts(office)
     return office
+
+
+def consultants_of(peers: Path) -> Consultants:
+    """The other instances in a file; the own key is made when there is none."""
+    from platformdirs import user_data_path
+
+    from kgot_lab.experts.consulting import Consultants
+    from kgot_lab.experts.delegation.answering import Federation
+    from kgot_lab.experts.delegation.keys import kept_instance_key
+    from kgot_lab.experts.delegation.nonces import open_nonces
+    from kgot_lab.experts.delegation.peers import read_peers
+
+    folder = user_data_path("kgot_lab", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    key = kept_instance_key(folder / "instance.key")
+    terminal.say(f"the public key of this instance: {key.public}")
+    return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
 
 
 def make_ready(office: ExpertOffice) -> None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
 from kgot_lab.experts.citations import Citables, CitationCheck
-from kgot_lab.experts.expert import Expert
+from kgot_lab.experts.consulting import Consultants, remote_citables, says_enough, told_answers
+from kgot_lab.experts.delegation.asking import DelegatedAnswer
+from kgot_lab.experts.expert import Expert, ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.happening import (
     ChatDone,
@@ -31,8 +33,10 @@ from kgot_lab.experts.playbook import Playbook, matching_sections
 from kgot_lab.experts.prompting import ExpertAsked, expert_prompt, told_context
 from kgot_lab.experts.recollection import recollected
 from kgot_lab.experts.thought import Thought, thought_of
+from kgot_lab.experts.trying import TrialChoice
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.methods.search.results import SearchResult
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
 _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked through
@@ -53,6 +57,8 @@ class ExpertTurn:
     playbooks: Mapping[str, Playbook] = field(hash=False)
     embedder: Embedder | None = None
     wishes: str = ""
+    choice: TrialChoice | None = None
+    consultants: Consultants | None = None
     clock: Callable[[], float] = time.monotonic
 
     def events(self) -> Iterator[ChatEvent]:
@@ -76,17 +82,18 @@ class ExpertTurn:
 
     def _prepared(self) -> tuple[Prompt, Thought, Citables, tuple[SourceNode, ...], dict[str, Json]]:
         """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it all."""
-        config = self.expert.config
+        config = self.choice.config if self.choice else self.expert.config
         earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
         memories = recollected(self.question, earlier)
         found = intent_search(self.known.asked, self.question, config=config.search_config(), embedder=self.embedder)
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
         told = told_context(self.known, found)
-        thought = thought_of(config, self.known, found, told, sections, len(memories))
+        remote = self._consulted(config, found)
+        thought = thought_of(self.known, found, told, sections, len(memories), [each.to_json() for each in remote])
         scores = {node.id: round(node.score, 4) for node in found.nodes}
         texts = [text for _, text in memories]
-        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes)
+        asked = ExpertAsked(self.question, self.said, tuple(texts), sections, intent, self.wishes, told_answers(remote))
         prompt = expert_prompt(config, told, asked)
         by_node = {self.known.apart(id): score for id, score in scores.items()}
         sources = tuple(
@@ -99,8 +106,15 @@ class ExpertTurn:
             "kg_nodes_used": [node.id for node in sources],
             "retrieval_scores": {node.id: node.score for node in sources},
             "trace": thought.model_dump(mode="json"),
+            **(self.choice.about if self.choice else {}),
         }
-        return prompt, thought, Citables(told.citable), sources, before
+        return prompt, thought, Citables([*told.citable, *remote_citables(remote)]), sources, before
+
+    def _consulted(self, config: ExpertConfig, found: SearchResult) -> tuple[DelegatedAnswer, ...]:
+        """What experts of other instances say, where the own graphs say little."""
+        if self.consultants is None or not config.delegates_to or says_enough(self.question, found):
+            return ()
+        return self.consultants.asked(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""

@@ -101,7 +101,7 @@ class ExpertConfig(ExpertPart):
     """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
 
     `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the
-    server knows: chat.
+    server knows: chat. `delegates_to` names experts of other instances, PEER/EXPERT, who are asked where its own graphs say little.
     """
 
     schema_version: Literal[1] = 1
@@ -116,6 +116,7 @@ class ExpertConfig(ExpertPart):
     dimension_filters: Annotated[dict[_Word, DimensionBound], Field(max_length=_MOST_LIST)] = {}
     playbook_skills: _Words = ()
     custom_goal_mappings: Annotated[dict[_Word, ExpertGoal], Field(max_length=_MOST_LIST)] = {}
+    delegates_to: Annotated[tuple[_Word, ...], Field(max_length=20)] = ()
     models: Annotated[dict[Literal["chat"], _Word], Field(max_length=1)] = {}
 
     @model_validator(mode="after")
@@ -166,7 +167,7 @@ class Expert(ExpertConfig):
     @property
     def config(self) -> ExpertConfig:
         """What is set of it, without what its keeper added."""
-        return ExpertConfig.model_validate(self.model_dump(exclude={"id", "created_at", "updated_at"}))
+        return ExpertConfig.model_validate(self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True))
 
 
 def expert_config(told: object) -> ExpertConfig:

@@ -17,7 +17,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.experts import statements as sql
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
-from kgot_lab.memory.claims.times import instant, moment, utc_now
+from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.tables.opening import open_tables
 from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
 from kgot_lab.types import Json
@@ -61,6 +61,28 @@ class ChatConversation:
     preview: str
     chain: str
     message_count: int
+
+
+@dataclass(frozen=True)
+class JudgedAnswer:
+    """An answer without its words: what it rests on, and the thumb (+1, -1 or None) with its time."""
+
+    message: str
+    conversation: str
+    at: datetime
+    about: Mapping[str, Json] = field(hash=False)
+    thumb: int | None
+    thought_at: datetime | None
+
+
+@dataclass(frozen=True)
+class KeptTrial:
+    """A trial as it is kept: what was stated of it before it began, and from when until when it ran."""
+
+    id: str
+    body: Mapping[str, Json] = field(hash=False)
+    begun: datetime
+    ended: datetime | None
 
 
 class ExpertTables:
@@ -207,10 +229,39 @@ class ExpertTables:
                 raise NotThere("answer")
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
-    def opinions(self, expert: str) -> tuple[tuple[str, Mapping[str, Json], int | None], ...]:
-        """Each answer of an expert: its id, what it rests on, and what was thought of it. No words of anybody."""
-        rows = self.storage.rows(sql.OPINIONS, {"expert": expert})
-        return tuple((id, json.loads(metadata), None if thumb is None else int(thumb)) for id, metadata, thumb in rows)
+    def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
+        """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""
+        return tuple(
+            JudgedAnswer(id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought))
+            for id, conversation, at, about, thumb, thought in self.storage.rows(sql.OPINIONS, {"expert": expert})
+        )
+
+    # --- trials -------------------------------------------------------------------------------------------------------
+
+    def add_trial(self, expert: str, body: Mapping[str, Json]) -> KeptTrial:
+        """Begin a trial of an expert; raises BadInput while another one is going on."""
+        id = f"trial_{secrets.token_urlsafe(9)}"
+        with self.storage.changing():
+            self.expert(expert)
+            if self.running_trial(expert) is not None:
+                raise BadInput("a trial of this expert is going on: end it first, since each conversation has one configuration")
+            at = self._at()
+            self.storage.rows(sql.ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at})
+        return KeptTrial(id, body, moment(at), None)
+
+    def trials(self, expert: str) -> tuple[KeptTrial, ...]:
+        """All trials of an expert, the first first."""
+        return tuple(map(_trial, self.storage.rows(sql.TRIALS, {"expert": expert})))
+
+    def running_trial(self, expert: str) -> KeptTrial | None:
+        """The trial of an expert that is going on."""
+        found = self.storage.rows(sql.RUNNING, {"expert": expert})
+        return _trial(found[0]) if found else None
+
+    def end_trial(self, id: str) -> None:
+        """Let a trial go on no more; what it showed stays."""
+        with self.storage.changing():
+            self.storage.rows(sql.END_TRIAL, {"id": id, "at": self._at()})
 
 
 def open_experts(place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now) -> ExpertTables:
@@ -239,6 +290,11 @@ def _expert(row: ClaimRow) -> Expert:
 def _conversation(row: ClaimRow) -> ChatConversation:
     id, expert, started, last, preview, chain, count = row
     return ChatConversation(id, expert, moment(started), moment(last), preview, chain, int(count))
+
+
+def _trial(row: ClaimRow) -> KeptTrial:
+    id, body, begun, ended = row
+    return KeptTrial(id, json.loads(body), moment(begun), None if ended is None else moment(ended))
 
 
 def _message(row: ClaimRow) -> ChatMessage:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat import ExpertTurn, told_before
+from kgot_lab.experts.consulting import Consultants, check_remote
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
 from kgot_lab.experts.playbook import Playbook, authored_playbooks
+from kgot_lab.experts.trying import chosen_variant
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
@@ -49,6 +51,7 @@ class ExpertOffice:
     models: ExpertModels
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
+    consultants: Consultants | None = None
 
     # --- experts ------------------------------------------------------------------------------------------------------
 
@@ -63,7 +66,11 @@ class ExpertOffice:
 
     def create(self, told: object, *, id: str = "") -> Expert:
         """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a model that is not here."""
-        return self.tables.add_expert(self._checked(expert_config(told)), id=id)
+        return self.add(expert_config(told), id=id)
+
+    def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
+        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that is not here."""
+        return self.tables.add_expert(self._checked(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
         """An expert with a partial change (C-E2); raises NotThere, BadInput and UnknownName."""
@@ -92,6 +99,7 @@ class ExpertOffice:
         for skill in config.playbook_skills:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
+        check_remote(config.delegates_to, self.consultants)
         self.graphs.known_to(config)  # says what is wrong with edges between graphs
         return config
 
@@ -107,6 +115,7 @@ class ExpertOffice:
         history: Iterable[tuple[str, str]] = (),
         model: str | None = None,
         wishes: str = "",
+        may_delegate: bool = True,
     ) -> ExpertTurn:
         """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and UnknownName.
 
@@ -126,8 +135,21 @@ class ExpertOffice:
                 conversation = found or self.tables.begin(expert_id, owner, asked, said)
             before = told_before(self.tables.messages(conversation))
             self.tables.say(conversation, "user", asked)
+            trial = self.tables.running_trial(expert_id)
         return ExpertTurn(
-            self.tables, expert, known, llm, owner, conversation, asked, before, self.playbooks, self.embedder, wishes[:_LONGEST_QUESTION]
+            self.tables,
+            expert,
+            known,
+            llm,
+            owner,
+            conversation,
+            asked,
+            before,
+            self.playbooks,
+            embedder=self.embedder,
+            wishes=wishes[:_LONGEST_QUESTION],
+            choice=chosen_variant(expert.config, trial, conversation) if trial else None,
+            consultants=self.consultants if may_delegate else None,
         )
 
     def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:

@@ -11,6 +11,7 @@ EXPERT_TABLES = (
     """CREATE TABLE messages (conversation TEXT NOT NULL, number BIGINT NOT NULL, id TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
          content TEXT NOT NULL, at BIGINT NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (conversation, number))""",
     """CREATE TABLE opinions (message TEXT PRIMARY KEY, thumb BIGINT NOT NULL, at BIGINT NOT NULL)""",
+    """CREATE TABLE trials (id TEXT PRIMARY KEY, expert TEXT NOT NULL, body TEXT NOT NULL, begun BIGINT NOT NULL, ended BIGINT)""",
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
 EXPERT_INDEXES = (
@@ -55,8 +56,15 @@ MESSAGE_OF = """SELECT m.id, m.role FROM messages m JOIN conversations c ON c.id
   WHERE m.id = :message AND c.id = :conversation AND c.expert = :expert AND c.owner = :owner"""
 PUT_OPINION = """INSERT INTO opinions (message, thumb, at) VALUES (:message, :thumb, :at)
   ON CONFLICT (message) DO UPDATE SET thumb = excluded.thumb, at = excluded.at"""
-OPINIONS = """SELECT m.id, m.metadata, o.thumb FROM messages m JOIN conversations c ON c.id = m.conversation
+OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
   LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""
+
+# --- trials -----------------------------------------------------------------------------------------------------------
+
+ADD_TRIAL = "INSERT INTO trials (id, expert, body, begun) VALUES (:id, :expert, :body, :at)"
+TRIALS = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert ORDER BY begun, id"
+RUNNING = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert AND ended IS NULL ORDER BY begun, id LIMIT 1"
+END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
 

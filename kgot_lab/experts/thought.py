@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.playbook import PlaybookSection
 from kgot_lab.experts.prompting import ToldContext
@@ -52,12 +52,18 @@ class Thought(BaseModel):
     plan: list[str]
     playbooks: list[str]
     memories: int
+    delegated: list[dict[str, Any]]
     cut: list[str]
     graphs: dict[str, str]  # their digest
 
 
 def thought_of(
-    config: ExpertConfig, known: KnownGraphs, found: SearchResult, told: ToldContext, sections: tuple[PlaybookSection, ...], memories: int
+    known: KnownGraphs,
+    found: SearchResult,
+    told: ToldContext,
+    sections: tuple[PlaybookSection, ...],
+    memories: int,
+    delegated: Sequence[Mapping[str, Any]] = (),
 ) -> Thought:
     """The train of thought behind a search and what of it is told."""
     shown = {(node.graph, node.id) for node in told.nodes}
@@ -90,6 +96,7 @@ def thought_of(
         plan=[f"{step.name}: {step.action}" for step in plan.steps] if isinstance(plan, Composition) else [],
         playbooks=[f"{each.playbook}: {each.heading}" for each in sections],
         memories=memories,
+        delegated=[dict(each) for each in delegated],
         cut=list(told.cut),
-        graphs=dict.fromkeys(config.graphs, known.digest),
+        graphs=dict.fromkeys(known.names, known.digest),
     )

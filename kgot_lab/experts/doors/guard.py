@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kgot_lab.errors import BadInput
+from kgot_lab.experts.delegation.answering import ASK_PATH, CAPABILITIES_PATH
 from kgot_lab.experts.doors.tokens import Tenant, tenant_of
 from kgot_lab.experts.keeping import ExpertTables
 from kgot_lab.experts.office import LOCAL_OWNER
@@ -24,7 +25,7 @@ from kgot_lab.http.proxies import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_OPEN = ("/health",)  # needs no token
+_OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)  # need no token: the last two take nothing that is not signed
 _PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "

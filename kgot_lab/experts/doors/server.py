@@ -12,10 +12,12 @@ from fastapi import FastAPI
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
+from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import tell_errors
 from kgot_lab.experts.doors.rest import rest_router
+from kgot_lab.experts.doors.sharing import sharing_router
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     tell_errors(app)
     app.include_router(rest_router(office, faucet))
     app.include_router(completions_router(office, faucet))
+    app.include_router(sharing_router(office))
+    if office.consultants is not None:
+        app.include_router(federation_router(office, office.consultants.federation))
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:

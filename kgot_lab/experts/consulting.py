@@ -1,0 +1,113 @@
+"""Experts of other instances, who are asked where an expert's own graphs say little of a question."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.experts.citations import CITED, CitableNode
+from kgot_lab.experts.delegation.answering import Federation
+from kgot_lab.experts.delegation.asking import DelegatedAnswer, delegate_to_all, joined_answers
+from kgot_lab.experts.delegation.capabilities import Advertised, best_peer, capabilities_of
+from kgot_lab.experts.delegation.peers import Peer
+from kgot_lab.methods.index import index_of
+from kgot_lab.methods.search.results import SearchResult
+from kgot_lab.text.stems import stem
+from kgot_lab.text.words import telling_words
+
+_KNOWN_ENOUGH = 0.5  # the share of a question's telling words that what was found says; below it others are asked
+_REMEMBERED = 300.0  # seconds for which what others offer is remembered
+
+
+@dataclass
+class Consultants:
+    """Other instances as this one asks them: what they offer is asked for when it is needed, and remembered for a while."""
+
+    federation: Federation
+    seconds: float = 20.0  # for an answer
+    clock: Callable[[], float] = time.monotonic
+    _offered: dict[str, tuple[float, Advertised]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def fitting(self, question: str, named: Sequence[str]) -> list[tuple[Peer, str]]:
+        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; of one peer's silence nothing follows."""
+        wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
+        offered = self._offers({peer.name: peer for peer, _ in wanted})
+        allowed = {(peer.name, expert) for peer, expert in wanted}
+        kept = [
+            Advertised(each.peer, tuple(one for one in each.experts if (each.peer.name, one.id) in allowed), each.signed_at, each.digest)
+            for each in offered
+        ]
+        best = best_peer(question, kept)
+        return [] if best is None else [(best.peer, best.expert.id)]
+
+    def asked(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
+        """What the fitting one of some experts answers in time, or why it does not; nothing where none fits."""
+        chosen = self.fitting(question, named)
+        return delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
+
+    def _offers(self, peers: dict[str, Peer]) -> list[Advertised]:
+        now = self.clock()
+        with self._lock:
+            stale = [peer for name, peer in peers.items() if name not in self._offered or self._offered[name][0] < now - _REMEMBERED]
+        if stale:
+            came = capabilities_of(stale, self.federation.key, timeout=min(5.0, self.seconds))
+            with self._lock:
+                for each in came:
+                    if each.signed_at is not None:  # what is silent is asked again next time
+                        self._offered[each.peer.name] = (now, each)
+        with self._lock:
+            return [self._offered[name][1] for name in peers if name in self._offered]
+
+
+def remote_name(text: str) -> tuple[str, str]:
+    """The peer and the expert of a name such as "clinic/expert_devops"; raises BadInput."""
+    peer, sign, expert = text.partition("/")
+    if not sign or not peer or not expert:
+        raise BadInput("an expert of another instance is named PEER/EXPERT, as in clinic/expert_devops")
+    return peer, expert
+
+
+def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
+    """Raise UnknownName where an expert is named of a peer that is not known."""
+    for peer, _ in map(remote_name, named):
+        known = [] if consultants is None else [each.name for each in consultants.federation.peers]
+        if peer not in known:
+            raise UnknownName("peer", peer, known)
+
+
+def says_enough(question: str, found: SearchResult) -> bool:
+    """Whether what a search found says at least half of the telling words of a question, in names and descriptions of its nodes."""
+    asked = {stem(word) for word in telling_words(question)}
+    if not found.nodes or not asked:
+        return bool(found.nodes)
+    index = index_of(found.graph)
+    said: set[str] = set()
+    for node in found.nodes:
+        for id in node.sources:
+            row = index.graph.row(id)
+            said |= {stem(word) for word in telling_words(f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}")}
+    return len(asked & said) >= _KNOWN_ENOUGH * len(asked)
+
+
+def told_answers(answers: Sequence[DelegatedAnswer]) -> str:
+    """What others answer, for a prompt: each behind a fence, its citations with the name of its instance before that of the graph."""
+
+    def named(answer: DelegatedAnswer) -> DelegatedAnswer:
+        cited = CITED.sub(lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or "")
+        return replace(answer, answer=cited or None)
+
+    return joined_answers(map(named, answers))
+
+
+def remote_citables(answers: Sequence[DelegatedAnswer]) -> tuple[CitableNode, ...]:
+    """What the answers of others cite, as it may be cited here: INSTANCE/GRAPH:NODE."""
+    found = []
+    for each in answers:
+        for source in each.provenance.sources if each.provenance else ():
+            graph, _, node = source.partition(":")
+            found.append(CitableNode(f"{each.instance}/{graph}", node, node, "remote"))
+    return tuple(found)

@@ -1,0 +1,35 @@
+"""What is known of how good an expert is: what was measured on questions with gold, and what came of its answers since."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.experts.office import ExpertOffice
+
+_MEASURED = Path(__file__).parent / "shipped" / "scores"
+
+
+def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
+    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises NotThere."""
+    office.expert(id)
+    path = _MEASURED / f"{id}.json"
+    measured = json.loads(path.read_text(encoding="utf-8")) if id.isidentifier() and path.is_file() else None
+    answers = [each for each in office.tables.judged(id) if not each.about.get("failed") and not each.about.get("stopped")]
+    thumbs = [each.thumb for each in answers if each.thumb]
+    cited = sum(len(each.about.get("citations", ())) for each in answers)
+    false = sum(len(each.about.get("false_citations", ())) for each in answers)
+    told = sum(len(each.about.get("kg_nodes_used", ())) for each in answers)
+    first = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
+    in_use = {
+        "answers": len(answers),
+        "thumbs_up": sum(thumb > 0 for thumb in thumbs),
+        "thumbs_down": sum(thumb < 0 for thumb in thumbs),
+        "citations": cited,
+        "false_citations": false,
+        "nodes_told": told,
+        "first_token_ms_median": statistics.median(first) if first else None,
+    }
+    return {"measured": measured, "in_use": in_use}
