@@ -15,6 +15,7 @@ from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
 from kgot_lab.experts.playbook import Playbook, authored_playbooks
 from kgot_lab.experts.trying import chosen_variant
+from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
@@ -100,6 +101,11 @@ class ExpertOffice:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
         check_remote(config.delegates_to, self.consultants)
+        held = {name for graph in config.graphs for known in self.graphs.graph(graph).node_properties for name in known}
+        goals = (name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts)
+        for name in (*config.dimension_filters, *goals):
+            if name not in BY_NAME and name not in held:
+                raise UnknownName("dimension", name, BY_NAME)
         self.graphs.known_to(config)  # says what is wrong with edges between graphs
         return config
 

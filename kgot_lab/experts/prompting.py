@@ -33,7 +33,7 @@ PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
     "casual": "Write in a relaxed, friendly manner.",
     "academic": "Write precisely, as in a paper; name what is uncertain.",
-    "concise": "Write as few words as will do.",
+    "concise": "Write briefly: three to six plain sentences.",
 }
 
 

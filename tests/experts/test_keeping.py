@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
+from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import changed_config, expert_config
@@ -23,7 +24,8 @@ def tables(request, tmp_path):
     more = {}
     place = {"memory": ":memory:", "file": tmp_path / "experts.db"}.get(request.param)
     if place is None:
-        place, more = request.getfixturevalue("postgres_url"), {"namespace": f"experts {next(NUMBER)}"}
+        at = InPostgres(request.getfixturevalue("postgres_url"), f"experts {next(NUMBER)}")
+        place, more = at.url, {"namespace": at.namespace}
     opened = open_experts(place, now=lambda: next(clock), **more)
     yield opened
     opened.close()
@@ -44,7 +46,7 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
         tables.add_expert(first.config, id=second.id)
     with pytest.raises(NotThere):
         tables.expert(second.id)
-    assert [each.id for each in tables.experts()][0] == first.id
+    assert next(each.id for each in tables.experts()) == first.id
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tables):
@@ -67,7 +69,7 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tabl
         ({"retrieval": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}, "weighs more than 0"),
         ({"retrieval": {"alpha": float("nan")}}, "retrieval.alpha"),
         ({"retrieval": {"colour": "red"}}, "retrieval.colour"),
-        ({"dimension_filters": {"no_such_dimension": {"min": 0.2}}}, "no_such_dimension"),
+        ({"dimension_filters": {"token_efficiency": {"min": 0.9, "max": 0.2}}}, "token_efficiency"),
         ({"kg_db_ids": ["a", "a"]}, "twice"),
         ({"kg_db_ids": ["../etc/passwd"]}, "letters, digits"),
         ({"cross_edges": [{"source": "other:x", "type": "t", "target": "cookbook:y"}]}, "none of its graphs"),
