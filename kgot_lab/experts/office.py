@@ -19,6 +19,7 @@ from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
+PEER_OWNER = "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
 _LONGEST_QUESTION = 20_000  # letters
 _MOST_HISTORY = 200  # messages
 
@@ -121,7 +122,6 @@ class ExpertOffice:
         history: Iterable[tuple[str, str]] = (),
         model: str | None = None,
         wishes: str = "",
-        may_delegate: bool = True,
     ) -> ExpertTurn:
         """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and UnknownName.
 
@@ -155,7 +155,7 @@ class ExpertOffice:
             embedder=self.embedder,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=chosen_variant(expert.config, trial, conversation) if trial else None,
-            consultants=self.consultants if may_delegate else None,
+            consultants=None if owner.startswith(PEER_OWNER) else self.consultants,  # else two could ask each other for ever
         )
 
     def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
