@@ -13,6 +13,7 @@ from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
 from kgot_lab.experts.doors.guard import Guard, GuardRules
+from kgot_lab.experts.doors.pages import pages_router
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import tell_errors
 from kgot_lab.experts.doors.rest import rest_router
@@ -26,7 +27,10 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAPI:
-    """An ASGI application that serves the experts of an office behind the rules: REST under /api, OpenAI's under /v1, MCP at /mcp."""
+    """An ASGI application that serves the experts of an office behind the rules.
+
+    Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
+    """
     faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
     tools = expert_tools(office, _ASKING.get)
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True)
@@ -50,6 +54,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     tell_errors(app)
     app.include_router(rest_router(office, faucet))
     app.include_router(completions_router(office, faucet))
+    app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:

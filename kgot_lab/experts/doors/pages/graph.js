@@ -1,0 +1,160 @@
+// A node and what stands around it: a drawing whose places come from the server, and the same in words.
+
+import { call } from "./api.js";
+import { button, colourOf, dot, icon, make, told, words } from "./dom.js";
+
+const MANY = 14; // neighbours from which on an edge says its type only when it is pointed at
+const SIDE = 58; // pixels between the outermost nodes and the sides, for their captions
+
+/** A panel that shows one node at a time; `open` goes to another, and back. */
+export class GraphPanel {
+  constructor(root, moved = () => {}) {
+    this.root = root;
+    this.moved = moved;
+    this.before = [];
+    root.replaceChildren(make("p", { class: "hint" }, "Choose a source in an answer: its node is shown here, with what is linked to it."));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy?.style(style()));
+  }
+
+  /** Show a node of a graph; raises nothing: what went wrong stands in the panel. */
+  async open(graph, id, { back = false } = {}) {
+    const path = `/api/kgos/node/${encodeURIComponent(graph)}/${id.split("/").map(encodeURIComponent).join("/")}`;
+    this.root.setAttribute("aria-busy", "true");
+    const asked = this.asked = {};
+    try {
+      const seen = await call(path);
+      if (this.asked !== asked) return; // another was chosen in the meantime
+      if (!back && this.seen && !(this.seen.graph === graph && this.seen.node.id === id)) this.before.push(this.seen);
+      this.draw(seen);
+      this.moved(seen);
+    } catch (error) {
+      if (this.asked !== asked) return;
+      this.root.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.status === 404 ? `The graph ${graph} has no node ${id}.` : error.message));
+      this.seen = null;
+    } finally {
+      if (this.asked === asked) this.root.removeAttribute("aria-busy");
+    }
+  }
+
+  draw(seen) {
+    this.seen = seen;
+    this.end();
+    const to = this.before.at(-1);
+    const canvas = make("div", { class: "canvas" });
+    const more = seen.neighbours_in_all - seen.neighbours.length;
+    const drawing = make("div", { class: "drawing", role: "img", "aria-label":
+      `${seen.node.name} and ${seen.neighbours.length} of its ${seen.neighbours_in_all} neighbours, drawn; the lists below say the same` }, canvas);
+    this.root.replaceChildren(
+      make("div", { class: "graph-head" },
+        to ? make("button", { type: "button", class: "quiet", "aria-label": `Back to ${to.node.name}`, title: `Back to ${to.node.name}`, onclick: () => this.back() }, icon("back")) : "",
+        make("h2", { tabindex: "-1" }, dot(seen.node.type), seen.node.name),
+        make("span", { class: "small" }, `${words(seen.node.type)} in ${seen.graph}`)),
+      drawing,
+      make("p", { class: "small legend" }, this.kinds(), more > 0 ? ` ${more} more are not drawn.` : ""),
+      this.limitations(), this.properties(), this.neighbours());
+    this.start(canvas);
+  }
+
+  async back() {
+    const to = this.before.pop();
+    if (!to) return;
+    await this.open(to.graph, to.node.id, { back: true });
+    this.root.querySelector("h2")?.focus();
+  }
+
+  kinds() {
+    const types = [...new Set([this.seen.node, ...this.seen.neighbours].map((node) => node.type))];
+    return types.map((type) => make("span", {}, dot(type), words(type)));
+  }
+
+  limitations() {
+    const { limitations } = this.seen;
+    return limitations.length > 0 && make("section", { class: "limits" }, make("h3", {}, `Limitations (${limitations.length})`),
+      make("ul", { class: "plain" }, limitations.map((each) => make("li", {}, this.link(each.id, each.name), each.description ? make("p", {}, each.description) : "",
+        each.workarounds.length ? make("p", { class: "small" }, "What helps: ", each.workarounds.map((id, number) => [number ? ", " : "", this.link(id)]))
+          : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It does not stand in the way.")))));
+  }
+
+  properties() {
+    const rows = Object.entries(this.seen.properties).filter(([name]) => name !== "name");
+    return rows.length > 0 && make("section", {}, make("h3", {}, "What is known of it"), make("dl", { class: "rows" },
+      rows.map(([name, value]) => [make("dt", {}, words(name)), make("dd", {}, told(value))])));
+  }
+
+  /** The neighbours by what links them, each a button that goes there. */
+  neighbours() {
+    const here = this.seen.node.id;
+    const groups = new Map();
+    for (const edge of this.seen.edges) {
+      if (edge.source !== here && edge.target !== here) continue;
+      const out = edge.source === here;
+      const key = out ? `${words(edge.type)} →` : `← ${words(edge.type)}`;
+      groups.set(key, [...(groups.get(key) ?? []), out ? edge.target : edge.source]);
+    }
+    return make("section", {}, make("h3", {}, `Linked to it (${this.seen.neighbours_in_all})`), groups.size ? make("dl", { class: "rows linked" },
+      [...groups].map(([key, ids]) => [make("dt", {}, key), make("dd", {}, ids.map((id) => make("div", {}, this.link(id))))])) : make("p", {}, "Nothing."));
+  }
+
+  link(id, name = null) {
+    const node = [this.seen.node, ...this.seen.neighbours].find((each) => each.id === id);
+    const graph = this.seen.graph;
+    return button([node ? dot(node.type) : "", name ?? node?.name ?? words(id.split(":").pop())], async () => {
+      await this.open(graph, id);
+      this.root.querySelector("h2")?.focus();
+    }, { class: "link" });
+  }
+
+  start(canvas) {
+    const { node, neighbours, edges } = this.seen;
+    const rows = Math.ceil(neighbours.length / 2);
+    canvas.parentElement.style.height = `${Math.max(300, 40 * rows + 60)}px`;
+    const many = neighbours.length > MANY;
+    this.cy = globalThis.cytoscape({
+      container: canvas, style: style(), layout: { name: "preset" }, boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false,
+      elements: [
+        ...[node, ...neighbours].map((each) => ({ group: "nodes", data: { id: each.id, name: each.name, kind: colourOf(each.type), x: each.x, y: each.y, size: 13 + Math.min(9, 2 * Math.log2(1 + each.links)) },
+          classes: each.id === node.id ? "middle" : "" })),
+        ...edges.map((edge) => ({ group: "edges", data: { source: edge.source, target: edge.target, type: words(edge.type) },
+          classes: edge.source === node.id || edge.target === node.id ? (many ? "" : "said") : "aside" })),
+      ],
+    });
+    this.cy.on("tap", "node", (event) => { if (event.target.id() !== node.id) this.open(this.seen.graph, event.target.id()); });
+    this.cy.on("mouseover", "node", (event) => event.target.connectedEdges().addClass("near"));
+    this.cy.on("mouseout", "node", (event) => event.target.connectedEdges().removeClass("near"));
+    this.watcher = new ResizeObserver(() => this.place(canvas));
+    this.watcher.observe(canvas);
+  }
+
+  /** Put every node where the server says, in whatever room there is. */
+  place(canvas) {
+    const { clientWidth: width, clientHeight: height } = canvas;
+    if (!width || !height) return;
+    this.cy.resize();
+    this.cy.batch(() => this.cy.nodes().positions((each) => ({ x: SIDE + each.data("x") * (width - 2 * SIDE), y: 18 + each.data("y") * (height - 46) })));
+    this.cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    canvas.dataset.drawn = String(this.cy.nodes().length);
+  }
+
+  end() {
+    this.watcher?.disconnect();
+    this.cy?.destroy();
+    this.cy = null;
+  }
+}
+
+/** How the drawing looks, in the colours of the page. */
+function style() {
+  const page = getComputedStyle(document.documentElement);
+  const colour = (name) => page.getPropertyValue(`--${name}`).trim();
+  const text = { "font-family": "system-ui, sans-serif", "text-outline-color": colour("surface"), "text-outline-width": 2.5 };
+  return [
+    { selector: "node", style: { ...text, label: "data(name)", color: colour("ink"), "font-size": 11, width: "data(size)", height: "data(size)",
+      "background-color": (node) => colour(`kind-${node.data("kind")}`), "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "ellipsis", "text-max-width": 112 } },
+    { selector: "node.middle", style: { width: 30, height: 30, "font-size": 13, "font-weight": "bold", "border-width": 3, "border-color": colour("ink"), "text-max-width": 150, "z-index": 20 } },
+    { selector: "edge", style: { ...text, width: 1.4, color: colour("muted"), "font-size": 9.5, "line-color": colour("edge"), "target-arrow-color": colour("edge"),
+      "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier", "text-rotation": "autorotate" } },
+    { selector: "edge.said, edge.near", style: { label: "data(type)" } },
+    { selector: "edge.aside", style: { width: 1, "line-opacity": 0.45, "line-style": "dashed", "arrow-scale": 0.6, "curve-style": "unbundled-bezier", "control-point-distances": 26, "control-point-weights": 0.5 } },
+    { selector: "edge.near", style: { width: 2.2, color: colour("ink"), "line-color": colour("accent"), "target-arrow-color": colour("accent"), "line-opacity": 1, "z-index": 10 } },
+  ];
+}
