@@ -85,4 +85,4 @@ def _places(index: GraphIndex, id: str, rows: Sequence[int], edges: Sequence[Edg
 def _on_side(number: int, count: int, side: int) -> tuple[float, float]:
     """One of so many places on a bulging line from top to bottom, evenly far from each other; to the right for 1, to the left for -1."""
     height = (2 * number + 1) / count - 1  # from -1 to 1
-    return 0.5 + side * (0.2 + 0.3 * sqrt(1 - height * height)), 0.5 + height / 2
+    return 0.5 + side * (0.34 + 0.16 * sqrt(1 - height * height)), 0.5 + height / 2

@@ -1,6 +1,6 @@
 // The text of an answer: paragraphs, lists, code, and a button for each node that it cites. Every letter of it stays text.
 
-import { button, dot, make } from "./dom.js";
+import { dot, make } from "./dom.js";
 
 const CITED = /\[source:([^\]\n]{1,2000})\]/gi;
 const MARK = " (not in the context)";
@@ -23,7 +23,7 @@ export class Answer {
 
   tell(text) {
     this.text += text;
-    this.draw();
+    this.frame ??= requestAnimationFrame(() => this.draw()); // words may come faster than they can be shown
   }
 
   /** No more comes. */
@@ -32,6 +32,8 @@ export class Answer {
   }
 
   draw(whole = false) {
+    cancelAnimationFrame(this.frame);
+    this.frame = null;
     const parts = blocks(this.text);
     for (let at = 0; at < parts.length; at += 1) {
       const { kind, lines } = parts[at];
@@ -63,8 +65,12 @@ export class Answer {
     const out = [];
     let from = 0;
     for (const match of text.matchAll(CITED)) {
-      out.push(...styled(text.slice(from, match.index)), ...this.chips(match[1].trim()));
+      const chips = this.chips(match[1].trim());
+      out.push(...styled(text.slice(from, match.index)), ...chips.slice(0, -1));
       from = match.index + match[0].length;
+      const [ends] = /^[.,;:!?)]*/.exec(text.slice(from)); // stays with the citation before it, or it would begin a line
+      from += ends.length;
+      out.push(make("span", { class: "kept" }, chips.at(-1) ?? "", ends));
     }
     out.push(...styled(text.slice(from)));
     return out;
@@ -75,12 +81,12 @@ export class Answer {
     const parts = this.meant(inside) ? [inside] : inside.split(";").map((part) => part.trim()).filter(Boolean);
     return parts.map((part) => {
       if (part.endsWith(MARK)) {
-        const claimed = part.slice(0, -MARK.length);
+        const claimed = named(part.slice(0, -MARK.length));
         return make("span", { class: "chip false", title: "The expert cited this, but was never told it." },
           make("s", {}, claimed), make("span", { class: "why" }, "not in the context"));
       }
       const node = this.meant(part);
-      const name = node?.name || part.slice(part.indexOf(":") + 1).trim();
+      const name = node?.name || named(part);
       return make("button", { type: "button", class: "chip", title: `${part}: show it in its graph`, "aria-label": `Source: ${name}`,
         onclick: (event) => this.open(this.meant(part) ?? guessed(part), event.currentTarget) }, node?.type ? dot(node.type) : "", name);
     });
@@ -96,7 +102,12 @@ export class Answer {
 
 function guessed(part) {
   const at = part.indexOf(":");
-  return { graph: part.slice(0, at).trim(), id: part.slice(at + 1).trim(), name: part.slice(at + 1).trim() };
+  return { graph: part.slice(0, at).trim(), id: part.slice(at + 1).trim(), name: named(part) };
+}
+
+/** A citation without its graph. */
+function named(part) {
+  return part.slice(part.indexOf(":") + 1).trim() || part;
 }
 
 function plain(text) {

@@ -2,7 +2,7 @@
 
 import { Answer } from "./answer.js";
 import { call, events, sentence } from "./api.js";
-import { icon, make, say, words } from "./dom.js";
+import { icon, make, say } from "./dom.js";
 import { GraphPanel } from "./graph.js";
 import { views, tabs } from "./tabs.js";
 import { Talks, expertList, face, markExpert } from "./talks.js";
@@ -15,7 +15,7 @@ const beside = tabs(at("tabs"));
 const graph = new GraphPanel(at("graph"));
 const thoughts = new Thoughts(at("thought"), open);
 const talks = new Talks(at("talks"), { open: openTalk, gone: (id) => { if (id === state.talk) begin(); }, failed });
-const state = { expert: null, talk: null, running: null, shown: null };
+const state = { expert: null, talk: null, running: null };
 
 /** Open a node in the graph beside the chat. */
 async function open(node) {
@@ -58,7 +58,7 @@ function begin() {
   said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
     make("p", {}, expert.persona.greeting || `Ask me about ${[...(expert.kg_db_ids ?? []), expert.kg_db_id].filter(Boolean)[0]}.`)));
   view("chat");
-  question.focus();
+  if (matchMedia("(min-width: 901px)").matches) question.focus(); // on a phone the keyboard would cover the greeting
 }
 
 async function openTalk(id) {
@@ -112,7 +112,7 @@ function answered(message) {
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], false: about.false_citations ?? [] };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "" });
-  if (about.trace) state.shown = thoughts.show(about.trace, end);
+  if (about.trace) thoughts.show(about.trace, end);
 }
 
 /** What can be done with an answer: see how it came about, say what one thinks of it. */
@@ -169,6 +169,7 @@ async function stream(text, { answer, under }, signal) {
   let trace = null;
   const body = { query: text, trace: true, ...(state.talk ? { conversation_id: state.talk } : {}) };
   for await (const event of events(`/api/experts/${encodeURIComponent(expert)}/chat`, body, signal)) {
+    signal.throwIfAborted(); // several may have come at once
     if (event.type === "conversation_start") {
       state.talk = event.conversation_id;
       remember();

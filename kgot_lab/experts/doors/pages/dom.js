@@ -38,11 +38,15 @@ export function icon(name) {
   return drawing;
 }
 
-/** Which of eight colours a type of node has, here and in the drawing: the same on every page. */
+const COLOURS = 12;
+const OWN = { limitation: 0, workaround: 1 }; // what holds back and what helps are to be told apart everywhere
+
+/** Which of twelve colours a type of node has, here and in the drawing: the same on every page. */
 export function colourOf(type) {
+  if (Object.hasOwn(OWN, type)) return OWN[type];
   let sum = 0;
-  for (const letter of String(type)) sum = (sum * 31 + letter.codePointAt(0)) % 9973;
-  return sum % 8;
+  for (const letter of String(type)) sum = (sum * 27 + letter.codePointAt(0)) % 10007; // keeps the commonest types of the shipped graphs apart
+  return 2 + (sum % (COLOURS - 2));
 }
 
 /** A dot in the colour of a type. */

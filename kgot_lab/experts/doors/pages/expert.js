@@ -48,7 +48,7 @@ function parts(expert, sizes, scores) {
     make("header", { class: "card-head" }, face(expert), make("div", {}, make("h1", {}, expert.name), make("p", {}, expert.description)),
       make("a", { class: "button primary", href: `/#${encodeURIComponent(expert.id)}` }, `Ask ${expert.persona.name}`)),
     make("div", { class: "cards" },
-      section("Persona", rows([["Name", expert.persona.name], ["Style", expert.persona.style], ["Greets with", expert.persona.greeting], ["Is told to be", expert.persona.instructions]])),
+      section("Persona", rows([["Name", expert.persona.name], ["Style", expert.persona.style], ["Greets with", expert.persona.greeting], ["Instructions", expert.persona.instructions]])),
       section("Graphs", make("ul", { class: "plain graphs" }, sizes.map((graph) => graphLine(graph, expert.graph_weights[graph.id])))),
       section("How it searches", [weights(expert.effective_weights), rows([["Methods", expert.retrieval.methods.join(", ")], ["Nodes at most", expert.retrieval.limit],
         ["Steps around them", expert.retrieval.expand_depth], ["Follows", (expert.retrieval.boost_types ?? []).map(words).join(", ")]])]),

@@ -4,7 +4,8 @@ import { call } from "./api.js";
 import { button, colourOf, dot, icon, make, told, words } from "./dom.js";
 
 const MANY = 14; // neighbours from which on an edge says its type only when it is pointed at
-const SIDE = 58; // pixels between the outermost nodes and the sides, for their captions
+const LONGEST = 1500; // letters of a property
+const WIDE = 640; // pixels from which on there is room for whole captions, and for the type of every edge
 
 /** A panel that shows one node at a time; `open` goes to another, and back. */
 export class GraphPanel {
@@ -18,7 +19,7 @@ export class GraphPanel {
 
   /** Show a node of a graph; raises nothing: what went wrong stands in the panel. */
   async open(graph, id, { back = false } = {}) {
-    const path = `/api/kgos/node/${encodeURIComponent(graph)}/${id.split("/").map(encodeURIComponent).join("/")}`;
+    const path = `/api/kgos/node/${encodeURIComponent(graph)}/${encodeURIComponent(id)}`;
     this.root.setAttribute("aria-busy", "true");
     const asked = this.asked = {};
     try {
@@ -78,7 +79,7 @@ export class GraphPanel {
   properties() {
     const rows = Object.entries(this.seen.properties).filter(([name]) => name !== "name");
     return rows.length > 0 && make("section", {}, make("h3", {}, "What is known of it"), make("dl", { class: "rows" },
-      rows.map(([name, value]) => [make("dt", {}, words(name)), make("dd", {}, told(value))])));
+      rows.map(([name, value]) => [make("dt", {}, words(name)), make("dd", {}, beginning(told(value)))])));
   }
 
   /** The neighbours by what links them, each a button that goes there. */
@@ -107,15 +108,15 @@ export class GraphPanel {
   start(canvas) {
     const { node, neighbours, edges } = this.seen;
     const rows = Math.ceil(neighbours.length / 2);
-    canvas.parentElement.style.height = `${Math.max(300, 40 * rows + 60)}px`;
+    canvas.parentElement.style.height = `${Math.max(240, (neighbours.length > MANY ? 34 : 56) * rows + 70)}px`;
     const many = neighbours.length > MANY;
     this.cy = globalThis.cytoscape({
       container: canvas, style: style(), layout: { name: "preset" }, boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false,
       elements: [
-        ...[node, ...neighbours].map((each) => ({ group: "nodes", data: { id: each.id, name: each.name, kind: colourOf(each.type), x: each.x, y: each.y, size: 13 + Math.min(9, 2 * Math.log2(1 + each.links)) },
-          classes: each.id === node.id ? "middle" : "" })),
+        ...[node, ...neighbours].map((each) => ({ group: "nodes", data: { id: each.id, name: each.id === node.id ? shortened(each.name) : each.name, kind: colourOf(each.type), x: each.x, y: each.y, size: 13 + Math.min(9, 2 * Math.log2(1 + each.links)) },
+          classes: each.id === node.id ? "middle" : each.y < 0.5 ? "above" : "" })),
         ...edges.map((edge) => ({ group: "edges", data: { source: edge.source, target: edge.target, type: words(edge.type) },
-          classes: edge.source === node.id || edge.target === node.id ? (many ? "" : "said") : "aside" })),
+          classes: [edge.source === node.id ? "out" : edge.target === node.id ? "in" : "aside", many ? "" : "said"].join(" ") })),
       ],
     });
     this.cy.on("tap", "node", (event) => { if (event.target.id() !== node.id) this.open(this.seen.graph, event.target.id()); });
@@ -129,8 +130,11 @@ export class GraphPanel {
   place(canvas) {
     const { clientWidth: width, clientHeight: height } = canvas;
     if (!width || !height) return;
+    const wide = width >= WIDE;
+    const side = wide ? 112 : 58; // between the outermost nodes and the sides, for their captions
     this.cy.resize();
-    this.cy.batch(() => this.cy.nodes().positions((each) => ({ x: SIDE + each.data("x") * (width - 2 * SIDE), y: 18 + each.data("y") * (height - 46) })));
+    this.cy.elements()[wide ? "addClass" : "removeClass"]("wide");
+    this.cy.batch(() => this.cy.nodes().positions((each) => ({ x: side + each.data("x") * (width - 2 * side), y: 18 + each.data("y") * (height - 46) })));
     this.cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
     canvas.dataset.drawn = String(this.cy.nodes().length);
   }
@@ -142,6 +146,16 @@ export class GraphPanel {
   }
 }
 
+/** As much of a text as one reads beside a drawing: a node may hold a whole file. */
+function beginning(text) {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length.toLocaleString("en")} letters)` : text;
+}
+
+/** A name that fits into the middle. */
+function shortened(name) {
+  return name.length > 24 ? `${name.slice(0, 22).trim()}…` : name;
+}
+
 /** How the drawing looks, in the colours of the page. */
 function style() {
   const page = getComputedStyle(document.documentElement);
@@ -150,11 +164,19 @@ function style() {
   return [
     { selector: "node", style: { ...text, label: "data(name)", color: colour("ink"), "font-size": 11, width: "data(size)", height: "data(size)",
       "background-color": (node) => colour(`kind-${node.data("kind")}`), "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "ellipsis", "text-max-width": 112 } },
-    { selector: "node.middle", style: { width: 30, height: 30, "font-size": 13, "font-weight": "bold", "border-width": 3, "border-color": colour("ink"), "text-max-width": 150, "z-index": 20 } },
     { selector: "edge", style: { ...text, width: 1.4, color: colour("muted"), "font-size": 9.5, "line-color": colour("edge"), "target-arrow-color": colour("edge"),
-      "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier", "text-rotation": "autorotate" } },
-    { selector: "edge.said, edge.near", style: { label: "data(type)" } },
+      "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier", "text-rotation": "autorotate", "source-text-rotation": "autorotate", "target-text-rotation": "autorotate" } },
+    { selector: "node.above", style: { "text-valign": "top", "text-margin-y": -3 } }, // away from the edges, which come from the middle
+    { selector: "edge.out.said, edge.out.near", style: { "target-label": "data(type)", "target-text-offset": 46 } },
+    { selector: "edge.in.said, edge.in.near", style: { "source-label": "data(type)", "source-text-offset": 46 } },
+    { selector: "node.wide", style: { "text-max-width": 215 } },
+    { selector: "edge.out.wide", style: { "target-label": "data(type)", "target-text-offset": 96 } },
+    { selector: "edge.in.wide", style: { "source-label": "data(type)", "source-text-offset": 96 } },
+    { selector: "edge.aside.near", style: { label: "data(type)" } },
     { selector: "edge.aside", style: { width: 1, "line-opacity": 0.45, "line-style": "dashed", "arrow-scale": 0.6, "curve-style": "unbundled-bezier", "control-point-distances": 26, "control-point-weights": 0.5 } },
     { selector: "edge.near", style: { width: 2.2, color: colour("ink"), "line-color": colour("accent"), "target-arrow-color": colour("accent"), "line-opacity": 1, "z-index": 10 } },
+    { selector: "node.middle", style: { shape: "round-rectangle", width: 78, height: (node) => (node.data("name").length > 11 ? 40 : 28), "font-size": 12, "font-weight": "bold",
+      "background-color": colour("surface"), "border-width": 3, "border-color": (node) => colour(`kind-${node.data("kind")}`), "text-valign": "center", "text-margin-y": 0,
+      "text-wrap": "wrap", "text-max-width": 72, "text-outline-width": 0, "z-index": 20 } },
   ];
 }

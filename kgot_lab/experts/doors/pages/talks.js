@@ -6,7 +6,7 @@ import { button, icon, make, when } from "./dom.js";
 /** The experts, each a button; `choose` is told the one that is pressed. */
 export function expertList(place, experts, choose) {
   place.replaceChildren(...experts.map((expert) => make("li", {}, make("button", { type: "button", class: "expert", "data-id": expert.id, onclick: () => choose(expert.id) },
-    face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), make("span", { class: "small" }, expert.description || expert.persona.name))))));
+    face(expert), make("span", { class: "expert-words" }, make("strong", {}, expert.name), " ", make("span", { class: "small" }, expert.description || expert.persona.name))))));
   if (!experts.length) place.replaceChildren(make("li", { class: "hint" }, "There is no expert on this server yet."));
 }
 

@@ -111,7 +111,12 @@ function nodes(trace, open) {
         make("button", { type: "button", class: "link", onclick: (event) => open(node, event.currentTarget) }, dot(node.type), node.name || node.id),
         make("span", { class: "number" }, node.score.toFixed(3))),
       track(LANES.map(([lane], number) => [number, node[lane]]), most),
-      make("div", { class: "small" }, [words(node.type), node.path, node.told ? "" : "not told to the expert"].filter(Boolean).join(" · "))))));
+      make("div", { class: "small" }, [words(node.type), way(node.path), node.told ? "" : "not told to the expert"].filter(Boolean).join(" · "))))));
+}
+
+/** How the graph led to a node, with its edges as arrows. */
+function way(path) {
+  return path.replace(/<--\[([^\]]*)\]--/g, "← $1 —").replace(/--\[([^\]]*)\]-->/g, "— $1 →").replaceAll("_", " ");
 }
 
 /** A bar of parts, each as long as its share of the whole scale. */
