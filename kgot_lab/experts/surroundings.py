@@ -13,7 +13,7 @@ from kgot_lab.methods.can_it import Limitation, limitations_of
 from kgot_lab.methods.index import GraphIndex, index_of
 from kgot_lab.types import Edge, Json
 
-MOST_AROUND, MOST_LINES = 40, 240  # neighbours, edges
+MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
 
 
 class PlacedNode(NamedTuple):
@@ -59,7 +59,7 @@ def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> S
         properties=graph.node_properties[row],
         limitations=limitations_of(index, [row]).get(row, ()),
         neighbours=tuple(_placed(index, each, places[each]) for each in best),
-        edges=tuple(edges[:MOST_LINES]),
+        edges=tuple(edges[:_MOST_EDGES]),
         neighbours_in_all=len(around),
         edges_in_all=len(edges),
     )

@@ -234,7 +234,7 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         ]
         return {"source_node": _node(graph, node_id), "similar": rows}
 
-    @router.get("/kgos/graphs/{db_id}", response_model=shapes.GraphSize, responses=documented(404, 422), tags=["graphs"])
+    @router.get("/kgos/graphs/{db_id}", response_model=shapes.GraphShown, responses=documented(404, 422), tags=["graphs"])
     def graph_size(who: Who, db_id: _GraphName) -> Any:
         """How large a graph is, and which types of nodes it has most of, at most 12."""
         graph = _graph(office, db_id)

@@ -208,7 +208,7 @@ class NodeSeen(BaseModel):
     edges_in_all: int
 
 
-class GraphSize(BaseModel):
+class GraphShown(BaseModel):
     """How large a graph is: nodes, edges, and how many nodes there are of each of its commonest types."""
 
     id: str

@@ -40,7 +40,7 @@ async function choose(id, talk = null) {
     document.title = `${expert.name} — experts`;
     question.placeholder = `Ask ${expert.persona.name}`;
     talks.load(id);
-    if (talk) await openTalk(talk);
+    if (talk) await openTalk(talk, false);
     else begin();
   } catch (error) {
     failed(error);
@@ -57,11 +57,10 @@ function begin() {
   const { expert } = state;
   said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
     make("p", {}, expert.persona.greeting || `Ask me about ${[...(expert.kg_db_ids ?? []), expert.kg_db_id].filter(Boolean)[0]}.`)));
-  view("chat");
   if (matchMedia("(min-width: 901px)").matches) question.focus(); // on a phone the keyboard would cover the greeting
 }
 
-async function openTalk(id) {
+async function openTalk(id, isWanted = true) {
   state.running?.abort();
   const expert = state.expert.id;
   try {
@@ -73,7 +72,7 @@ async function openTalk(id) {
     talks.mark(id);
     remember();
     for (const message of whole.messages) (message.role === "user" ? asked(message.content) : answered(message));
-    view("chat");
+    if (isWanted) view("chat");
     toEnd(true);
   } catch (error) {
     if (error.status === 404) begin();
@@ -220,12 +219,12 @@ question.addEventListener("keydown", (event) => {
 });
 stop.addEventListener("click", () => { state.running?.abort(); question.focus(); });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.running) stop.click(); });
-at("new").addEventListener("click", () => state.expert && begin());
+at("new").addEventListener("click", () => { if (state.expert) begin(); view("chat"); });
 
 async function start() {
   try {
     const experts = await call("/api/experts");
-    expertList(at("experts"), experts, choose);
+    expertList(at("experts"), experts, async (id) => { await choose(id); view("chat"); });
     const [id, talk] = location.hash.slice(1).split("/").map(decodeURIComponent);
     const wanted = experts.find((each) => each.id === id) ?? experts[0];
     if (wanted) await choose(wanted.id, wanted.id === id ? talk : null);

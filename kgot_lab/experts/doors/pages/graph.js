@@ -131,9 +131,9 @@ export class GraphPanel {
     const { clientWidth: width, clientHeight: height } = canvas;
     if (!width || !height) return;
     const wide = width >= WIDE;
-    const side = wide ? 112 : 58; // between the outermost nodes and the sides, for their captions
+    const side = wide ? 112 : Math.min(58, 0.15 * width); // between the outermost nodes and the sides, for their captions
     this.cy.resize();
-    this.cy.elements()[wide ? "addClass" : "removeClass"]("wide");
+    this.cy.elements().toggleClass("wide", wide).toggleClass("slim", width < 340);
     this.cy.batch(() => this.cy.nodes().positions((each) => ({ x: side + each.data("x") * (width - 2 * side), y: 18 + each.data("y") * (height - 46) })));
     this.cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
     canvas.dataset.drawn = String(this.cy.nodes().length);
@@ -169,6 +169,7 @@ function style() {
     { selector: "node.above", style: { "text-valign": "top", "text-margin-y": -3 } }, // away from the edges, which come from the middle
     { selector: "edge.out.said, edge.out.near", style: { "target-label": "data(type)", "target-text-offset": 46 } },
     { selector: "edge.in.said, edge.in.near", style: { "source-label": "data(type)", "source-text-offset": 46 } },
+    { selector: "node.slim", style: { "text-max-width": 90 } },
     { selector: "node.wide", style: { "text-max-width": 215 } },
     { selector: "edge.out.wide", style: { "target-label": "data(type)", "target-text-offset": 96 } },
     { selector: "edge.in.wide", style: { "source-label": "data(type)", "source-text-offset": 96 } },
