@@ -5,6 +5,7 @@ LabError
 │   ├── UnknownName   a name that is not in a table; lists the names that are
 │   ├── NotToBeAsked  a question that the chosen mode cannot answer; it may answer others
 │   ├── NoLongerWaits a claim that was decided on meanwhile, or is gone; says what became of it
+│   ├── RefusedEnvelope  a signed message that is not accepted; says why in one word
 │   └── TooLittle     documents from which nothing can be learnt
 ├── NotInstalled      an optional package is missing
 ├── LLMError          a model could not answer
@@ -65,6 +66,14 @@ class NoLongerWaits(BadInput):
     def __init__(self, fact: object, became: str):
         self.fact, self.became = fact, became
         super().__init__(f"{'the claim' if fact is None else shortly(str(fact))} no longer waits. {became}")
+
+
+class RefusedEnvelope(BadInput):
+    """A signed message that is not accepted; `code` says why in words that programs compare."""
+
+    def __init__(self, code: str, told: str):
+        self.code = code
+        super().__init__(told)
 
 
 class TooLittle(BadInput):

@@ -32,8 +32,8 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"tools"}],
     [{"paths"}],
     [{"loop", "loop.along"}],  # its mode for paths has a sub-room
-    [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}],
-    [{"domains.npc"}, {"domains.investment"}, {"experts"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
+    [{"loop.again"}, {"loop.certified"}, {"loop.lasting"}, {"experts.delegation"}, {"experts.trials"}],
+    [{"domains.npc"}, {"domains.investment"}, {"experiments.recall"}, {"experiments.questions"}, {"experiments.stores"}],
     [{"experiments.beside"}],
     [{"domains.monitor"}, {"domains.layers"}],  # keeps an investment graph up; lie on a world of npc
     [{"experiments.pays"}, {"experiments.beam"}],  # pays answers as questions does
@@ -48,6 +48,8 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     ],  # simulate as competence does; the first changes what pays asks
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}, {"toolkit"}],
+    [{"experts"}],  # finds graphs as the toolkit does
+    [{"experts.doors"}, {"experiments.experts"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],
     [{"viz"}],

@@ -48,10 +48,10 @@ def serve_experts(
         import uvicorn
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
-    from kgot_lab.experts.doors.guard import GuardRules, is_loopback
+    from kgot_lab.experts.doors.guard import GuardRules, is_here
     from kgot_lab.experts.doors.server import expert_app
 
-    app = expert_app(office, GuardRules(host, tokens or not is_loopback(host), names=tuple(name or ())))
+    app = expert_app(office, GuardRules(host, tokens or not is_here(host), names=tuple(name or ())))
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False))
     sockets = uvicorn.Config(app, host=host, port=port).bind_socket() if port == 0 else None
     at = sockets.getsockname()[1] if sockets else port
@@ -76,7 +76,7 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.keeping import open_experts
     from kgot_lab.experts.office import ExpertModels, ExpertOffice
-    from kgot_lab.experts.shipping import ship_experts, shipped_graphs
+    from kgot_lab.experts.shipping import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.models import load_models
 
@@ -94,7 +94,7 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    office = ExpertOffice(open_experts(store), GraphFolder(graphs, shipped_graphs()), ExpertModels(makers, model), embedder=embedder)
+    office = ExpertOffice(open_experts(store), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder)
     ship_experts(office)
     return office
 

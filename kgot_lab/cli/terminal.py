@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from uuid import uuid4
 
 import typer
@@ -287,6 +288,13 @@ def check_page(html: Path | None, documents: Path | None = None) -> None:
         raise BadInput(f"--html {html} does not end in .html, and what it holds would be lost: name a file that does")
     if documents is not None and html.exists() and html.resolve().is_relative_to(documents.resolve()):
         raise BadInput(f"--html {html} is one of the documents, and would be lost: name another file")
+
+
+def standard_input() -> TextIO:
+    """What comes in; raises BadInput where it was closed before the program began."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise BadInput("standard input is closed: pipe something in, or name a file")
+    return sys.stdin
 
 
 def check_apart(**files: object) -> None:

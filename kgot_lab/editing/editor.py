@@ -16,6 +16,7 @@ from kgot_lab.graph.truth import inverse
 from kgot_lab.schemas.check import Fault
 from kgot_lab.schemas.vocabularies import UNIFIED
 from kgot_lab.schemas.vocabulary import Vocabulary
+from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -71,14 +72,14 @@ class Editor:
 
     # --- nodes ---
 
-    def add_node(self, id: str, type: str, **properties: Json) -> EditMade:
+    def add_node(self, id: str, type: str, /, **properties: Json) -> EditMade:
         """A node that was not there."""
         if id in self.graph:
             raise BadInput(f"the node {id!r} is there already: change_node changes it")
-        node = Node(id, (type,), {**properties, MADE_BY_HAND: self._mark()})
+        node = Node(id, (type,), self._changed({}, properties))
         return self._make(f"added node {id}", Diff(added_nodes=(node,)))
 
-    def change_node(self, id: str, *, type: str | None = None, **properties: Json) -> EditMade:
+    def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
         """Another type, or other values of some properties; None takes a property away."""
         before = self.graph.node(id)
         after = Node(id, before.labels if type is None else (type,), self._changed(before.properties, properties))
@@ -94,16 +95,16 @@ class Editor:
 
     # --- edges ---
 
-    def add_edge(self, source: str, type: str, target: str, **properties: Json) -> EditMade:
+    def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
         """An edge between two nodes that are there."""
         for end in (source, target):
             self.graph.row(end)
-        edge = Edge(source, type, target, {**properties, MADE_BY_HAND: self._mark()})
+        edge = Edge(source, type, target, self._changed({}, properties))
         if any(each.target == target for each in self.graph.neighbours(source, "out", (type,))):
             raise BadInput(f"the edge {source} -{type}-> {target} is there already: change_edge changes it")
         return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
-    def change_edge(self, source: str, type: str, target: str, **properties: Json) -> EditMade:
+    def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
         """Other values of some properties of an edge; None takes a property away."""
         before = self._edge(source, type, target)
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
@@ -161,6 +162,10 @@ class Editor:
     # --- how ---
 
     def _make(self, said: str, diff: Diff) -> EditMade:
+        for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
+            node_row(node)  # what no file takes could not be kept
+        for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
+            edge_row(edge)
         after = self.graph.apply(diff)
         touched = touched_by(diff)
         # what is gone cannot be looked at afterwards, so its neighbours stand for it
@@ -191,6 +196,8 @@ class Editor:
         return found[0]
 
     def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+        if MADE_BY_HAND in given:
+            raise BadInput(f"{MADE_BY_HAND} says who changed something by hand and when; the editor writes it itself")
         kept = {**before, **given, MADE_BY_HAND: self._mark()}
         return {name: value for name, value in kept.items() if value is not None}
 

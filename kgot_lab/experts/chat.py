@@ -29,7 +29,7 @@ from kgot_lab.experts.happening import (
 from kgot_lab.experts.keeping import ChatMessage, ExpertTables
 from kgot_lab.experts.playbook import Playbook, matching_sections
 from kgot_lab.experts.prompting import ExpertAsked, expert_prompt, told_context
-from kgot_lab.experts.recollection import recalled
+from kgot_lab.experts.recollection import recollected
 from kgot_lab.experts.thought import Thought, thought_of
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.methods.search.intent_search import intent_search
@@ -39,7 +39,7 @@ _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked throug
 
 
 @dataclass(frozen=True)
-class ChatTurn:
+class ExpertTurn:
     """A question to an expert that is kept already, and what is needed to answer it; `events` answers it, once."""
 
     tables: ExpertTables
@@ -78,7 +78,7 @@ class ChatTurn:
         """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it all."""
         config = self.expert.config
         earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
-        memories = recalled(self.question, earlier)
+        memories = recollected(self.question, earlier)
         found = intent_search(self.known.asked, self.question, config=config.search_config(), embedder=self.embedder)
         intent = found.intents.best.name if found.intents.best else ""
         sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _OPENS = "[source:"
 _LONGEST = 400  # letters of a citation; what is longer is text
-MARK = " (not in the context)"
+FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 
 
@@ -105,7 +105,7 @@ class CitationCheck:
             node = self.citables.meant(part)
             if node is None:
                 self.false.append(part)
-                shown.append(part + MARK)
+                shown.append(part + FALSE_MARK)
             else:
                 self.cited[node] = self.cited.get(node, 0) + 1
                 shown.append(part)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
@@ -79,7 +80,7 @@ class GraphFolder:
             kept = self._read.get(name)
             if kept is None or kept.stamp != stamp:
                 try:
-                    kept = _ReadGraph(stamp, opened_graph(str(path)))
+                    kept = _ReadGraph(stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path)))
                 except LabError as error:
                     raise BadInput(f"the graph {name} cannot be read: {str(error).replace(str(path), name)}") from None
                 self._read[name] = kept

@@ -167,7 +167,7 @@ class ExpertTables:
         """Keep what was said; raises NotThere where the conversation is gone meanwhile."""
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
-            ((last,),) = self.storage.rows(sql.LAST_NUMBER, {"id": conversation})
+            ((last,),) = self.storage.rows(sql.LAST_MESSAGE, {"id": conversation})
             chain = self.storage.rows("SELECT chain FROM conversations WHERE id = :id", {"id": conversation})
             if not chain:
                 raise NotThere("conversation")

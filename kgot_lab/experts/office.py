@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat import ChatTurn, told_before
+from kgot_lab.experts.chat import ExpertTurn, told_before
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
@@ -107,7 +107,7 @@ class ExpertOffice:
         history: Iterable[tuple[str, str]] = (),
         model: str | None = None,
         wishes: str = "",
-    ) -> ChatTurn:
+    ) -> ExpertTurn:
         """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and UnknownName.
 
         With a conversation's id, what was said in it counts, and not the history that the caller tells (C-E4); without, the conversation is
@@ -126,7 +126,7 @@ class ExpertOffice:
                 conversation = found or self.tables.begin(expert_id, owner, asked, said)
             before = told_before(self.tables.messages(conversation))
             self.tables.say(conversation, "user", asked)
-        return ChatTurn(
+        return ExpertTurn(
             self.tables, expert, known, llm, owner, conversation, asked, before, self.playbooks, self.embedder, wishes[:_LONGEST_QUESTION]
         )
 

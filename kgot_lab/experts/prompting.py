@@ -23,12 +23,13 @@ from kgot_lab.text.harmless import harmless
 from kgot_lab.text.tokens import shorten
 from kgot_lab.types import Edge, Message, Prompt
 
-MOST_NODES, MOST_EDGES = 10, 15
+MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are told again
-_DESCRIPTION, _TURN, _PLAYBOOK = 80, 300, 350  # tokens of each
-_DIMENSIONS = 5  # of a node, those that are furthest from the middle
+_DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
+_LIMITED = 30  # of the description of a limitation
+_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and of each the dimensions that are furthest from the middle
 _REPLY = 600
-STYLES: Mapping[str, str] = {
+PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
     "casual": "Write in a relaxed, friendly manner.",
     "academic": "Write precisely, as in a paper; name what is uncertain.",
@@ -53,12 +54,12 @@ class ToldContext:
 def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     """What of a search over the graphs of an expert goes into its prompt."""
     index = index_of(known.graph)
-    hits = [id for node in found.nodes[:MOST_NODES] for id in node.sources]
+    hits = [id for node in found.nodes[:MOST_TOLD_NODES] for id in node.sources]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(found.nodes) - MOST_NODES} nodes beyond {MOST_NODES}"] * (len(found.nodes) > MOST_NODES)
-    cut += [f"{len(edges) - MOST_EDGES} edges beyond {MOST_EDGES}"] * (len(edges) > MOST_EDGES)
-    edges = edges[:MOST_EDGES]
+    cut = [f"{len(found.nodes) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(found.nodes) > MOST_TOLD_NODES)
+    cut += [f"{len(edges) - MOST_TOLD_EDGES} edges beyond {MOST_TOLD_EDGES}"] * (len(edges) > MOST_TOLD_EDGES)
+    edges = edges[:MOST_TOLD_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     told = dict.fromkeys([*shown, *ends])
     limits = {id: found.limitations[id] for id in told if found.limitations.get(id)}
@@ -95,16 +96,17 @@ class ExpertAsked:
 def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
     """What a model is asked."""
     persona = config.persona
-    parts = [f"You are {_line(persona.name)}. {persona.instructions}".strip(), STYLES.get(persona.style, f"Style: {_line(persona.style)}.")]
+    parts = [
+        f"You are {_line(persona.name)}. {persona.instructions}".strip(),
+        PERSONA_STYLES.get(persona.style, f"Style: {_line(persona.style)}."),
+    ]
     if asked.wishes.strip():
         parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}")
     if context.text:
         head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {asked.intent or 'none'}"
-        parts.append(f"{head}\n{fenced(context.text, 'the graph')}")
-    if context.plan:
-        parts.append(f"[Composition Plan]\n{fenced(context.plan, 'the graph')}")
-    if context.hints:
-        parts.append(f"[Dimension Hints]\n{fenced(context.hints, 'the graph')}")
+        plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
+        hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
+        parts.append(f"{head}\n{fenced(context.text + plan + hints, 'the graph')}")
     if asked.sections:
         told = "\n\n".join(f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections)
         parts.append(f"[Playbook Context]\n{told}")
@@ -152,18 +154,21 @@ def _lines(
         lines += ["Relationships:"] + [f"  {_named(index, each.source)} --[{each.type}]--> {_named(index, each.target)}" for each in edges]
     if limits:
         lines.append("Limitations:")
+    of: dict[Limitation, list[str]] = {}  # each is told once, with all that have it
     for id, those in limits.items():
         for each in those:
-            about = f": {_line(each.description).rstrip('.')}" if each.description else ""
-            helps = f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}" if each.workarounds else ""
-            none = "; no workaround is known" if each.blocking and not each.workarounds else ""
-            lines.append(f"  {_named(index, id)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}")
+            of.setdefault(each, []).append(_named(index, id))
+    for each, names in of.items():
+        about = f": {_line(shorten(each.description, _LIMITED)).rstrip('.')}" if each.description else ""
+        helps = f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}" if each.workarounds else ""
+        none = "; no workaround is known" if each.blocking and not each.workarounds else ""
+        lines.append(f"  {', '.join(names)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}")
     return lines, cut
 
 
 def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
     """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision C-D3)."""
-    for id in hits:
+    for id in hits[:_HINTED]:
         known = index.graph.node_properties[index.graph.row(id)]
         values = {name: float(value) for name, value in known.items() if name in BY_NAME and _is_share(value)}
         far = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS]

@@ -12,7 +12,7 @@ _LOOKED_AT = 2_000  # messages of the past, the last first
 _LONGEST = 400  # letters of each that are told
 
 
-def recalled(question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5) -> tuple[tuple[str, str], ...]:
+def recollected(question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5) -> tuple[tuple[str, str], ...]:
     """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by BM25, at most `limit`."""
     asked = set(telling_words(question))
     documents = [Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(telling_words(content))]

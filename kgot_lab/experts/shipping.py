@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.keeping import AlreadyThere, NotThere
 from kgot_lab.experts.office import ExpertOffice
-from kgot_lab.extraction.folder import FileProgress, graph_of_folder
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.cookbook import cookbook
 
@@ -16,9 +16,7 @@ _FOLDER = Path(__file__).parent / "shipped"
 _PACKAGE = Path(__file__).parents[1]
 
 
-def shipped_graphs(progress: FileProgress | None = None) -> dict[str, Callable[[], PropertyGraph]]:
-    """The graphs of the shipped experts by name, each made when it is first asked for; `progress` is told of the files that are read."""
-    return {"cookbook": cookbook, "kgot_lab": lambda: graph_of_folder(_PACKAGE, progress=progress).graph}
+SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {"cookbook": cookbook, "kgot_lab": lambda: graph_read_apart(_PACKAGE)}
 
 
 def ship_experts(office: ExpertOffice) -> tuple[str, ...]:

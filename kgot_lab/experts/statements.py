@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgot_lab.memory.tables.layout import Layout
 
-TABLES = (
+EXPERT_TABLES = (
     """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",
     """CREATE TABLE conversations (id TEXT PRIMARY KEY, expert TEXT NOT NULL, owner TEXT NOT NULL, started BIGINT NOT NULL,
          last BIGINT NOT NULL, preview TEXT NOT NULL, chain TEXT NOT NULL)""",
@@ -13,11 +13,11 @@ TABLES = (
     """CREATE TABLE opinions (message TEXT PRIMARY KEY, thumb BIGINT NOT NULL, at BIGINT NOT NULL)""",
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
-INDEXES = (
+EXPERT_INDEXES = (
     "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
     "CREATE INDEX conversations_by_chain ON conversations (chain)",
 )
-EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, TABLES, INDEXES)  # "kglx"
+EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  # "kglx"
 
 # --- experts ----------------------------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ CONTINUED = """SELECT id FROM conversations WHERE chain = :chain AND expert = :e
 ADD_CONVERSATION = """INSERT INTO conversations (id, expert, owner, started, last, preview, chain)
   VALUES (:id, :expert, :owner, :at, :at, :preview, :chain)"""
 TOUCH = "UPDATE conversations SET last = :at, chain = :chain WHERE id = :id"
-LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM messages WHERE conversation = :id"
+LAST_MESSAGE = "SELECT coalesce(max(number), 0) FROM messages WHERE conversation = :id"
 ADD_MESSAGE = """INSERT INTO messages (conversation, number, id, role, content, at, metadata)
   VALUES (:conversation, :number, :id, :role, :content, :at, :metadata)"""
 MESSAGES = "SELECT id, role, content, at, metadata FROM messages WHERE conversation = :id ORDER BY number"

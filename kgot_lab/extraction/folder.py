@@ -52,6 +52,10 @@ class FolderGraph:
     passed_over: dict[str, int] = field(default_factory=dict)  # endings of files that are not read, and how many there are
 
     def __repr__(self) -> str:
+        return self.told()
+
+    def told(self, most: int | None = 10) -> str:
+        """What came of the folder in words, and so many of the files that were not read, or read with doubt; None: all of them."""
         found = Counter(label for labels in self.graph.node_labels for label in labels)
         kinds = ", ".join(counted(number, kind, "classes" if kind == "class" else "") for kind, number in found.most_common(6))
         came = f"{self.read} read now, {self.reused} unchanged"
@@ -59,9 +63,9 @@ class FolderGraph:
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
         if self.sites:
             lines.append(f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call")
-        lines += [f"  skipped {each}" for each in self.skipped[:10]] + [f"  note {each}" for each in self.doubtful[:10]]
-        hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
-        return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
+        remarks = [*(f"  skipped {each}" for each in self.skipped), *(f"  note {each}" for each in self.doubtful)]
+        hidden = 0 if most is None else len(remarks[most:])
+        return "\n".join(lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden))
 
 
 def graph_of_folder(folder: str | Path, *, cache: Path | Literal[False] | None = None, progress: FileProgress | None = None) -> FolderGraph:

@@ -309,8 +309,9 @@ class _Growing:
         edges = []
         for (source, type, target), about in sorted(self.edges.items()):
             properties: dict[str, Json] = {}
-            if source in self.file_of and type != "contains":
-                properties["file"] = self.file_of[source]
+            within = target if type == "contains" and about.get("lines") else source
+            if within in self.file_of and (type != "contains" or about.get("lines")):
+                properties["file"] = self.file_of[within]
             for part, values in about.items():
                 properties[part] = sorted(values)[: None if part == "lines" else _MOST_NAMES]
             edges.append(Edge(source, type, target, properties))

@@ -6,14 +6,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.structured import checked_reply, noted_once
+from kgot_lab.llm.streaming import in_steps, streamed
+from kgot_lab.llm.structured import NotesOfSteps, checked_reply, noted_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
@@ -190,6 +191,12 @@ class Spending:
 
         Where only the calls under way stand in its way, it waits for them: they seldom take as much as they might.
         """
+        with noted_once(self) as used, self.under_way(worst, used):
+            yield used.append
+
+    @contextmanager
+    def under_way(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
+        """The same of a call that is noted elsewhere, as one in steps is; what it really took stands in the list at its end."""
         with self._changed:
             while self._over(worst, self._running):
                 if over := self._over(worst, ()):
@@ -198,10 +205,8 @@ class Spending:
             if not self._running:
                 self._since = self._clock()
             self._running.append(worst)
-        used: list[Usage] = []
         try:
-            with noted_once(self) as used:
-                yield used.append
+            yield
         finally:
             with self._changed:
                 self._running.remove(worst)
@@ -312,14 +317,11 @@ class Budgeted:
         return worst_of(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        if self.budget.dollars is not None and self.price is None:
-            how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
-            raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent.")
-        worst = self.worst(prompt)
+        worst = self._affordable(prompt)
         with self.spending.call(worst) as took:
-            before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
             try:
-                reply = checked_reply(self._llm, prompt)
+                with self._around(worst):
+                    reply = checked_reply(self._llm, prompt)
             except LLMError as error:
                 took(error.spent or Usage())
                 self._count(error.spent or Usage())
@@ -327,11 +329,64 @@ class Budgeted:
             except BaseException:  # stopped, perhaps while a server was writing
                 self.count_unanswered(worst.cost)
                 raise
-            finally:
-                _UNDER_WAY.reset(before)
             took(reply.usage)
         self._count(reply.usage)
         return reply
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """The reply in pieces as the model writes it, or in words where it cannot, and last the Reply.
+
+        One that is closed before its end, or breaks off, counts as the most it can take: nobody tells what it took. Other calls are kept
+        to the budget as if it took that, so one that is not read to its end has to be closed.
+        """
+        worst = self._affordable(prompt)
+        notes, reply, begun = NotesOfSteps(self.spending), None, False
+        try:
+            with self.spending.under_way(worst, notes.used):
+                try:
+                    with closing(in_steps(streamed(self._llm, prompt), lambda: self._step(worst, notes))) as parts:
+                        for part in parts:
+                            if isinstance(part, Reply):
+                                reply = part
+                            else:
+                                begun = begun or bool(part)
+                                yield part
+                    assert reply is not None
+                    notes.used.append(reply.usage)
+                except LLMError as error:  # what may have cost dollars is counted by the model that asked
+                    spent = error.spent or Usage()
+                    notes.used.append(replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent)
+                    raise
+                except BaseException:  # closed, perhaps while a server was writing
+                    notes.used.append(replace(worst, cost=0.0))
+                    self.count_unanswered(worst.cost)
+                    raise
+                finally:
+                    self._count(Usage.total(notes.used))
+        finally:
+            notes.hand_on()
+        yield reply
+
+    def _affordable(self, prompt: Prompt) -> Usage:
+        """The most that one call can take, once it is sure that its dollars can be counted where they are limited; raises OverBudget."""
+        if self.budget.dollars is not None and self.price is None:
+            how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
+            raise OverBudget(f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent.")
+        return self.worst(prompt)
+
+    @contextmanager
+    def _around(self, worst: Usage) -> Iterator[None]:
+        """What is asked within this is asked for a call of this model."""
+        before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
+        try:
+            yield
+        finally:
+            _UNDER_WAY.reset(before)
+
+    @contextmanager
+    def _step(self, worst: Usage, notes: NotesOfSteps) -> Iterator[None]:
+        with self._around(worst), notes.step():
+            yield
 
     def count_unanswered(self, dollars: float) -> None:
         """Count what a request may have cost that was not answered, where dollars are limited."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +49,36 @@ class LlamaCpp:
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
         told: list[float] = []
-        with self._telling(told) if prompt.likelihood else nullcontext():
-            answer = self._llama.create_completion(
-                prompt=tokens,
-                max_tokens=prompt.max_tokens,
-                temperature=prompt.temperature,
-                seed=seed,
-                grammar=self._grammar(prompt),
-                stop=stop,
-                **SAMPLING,
-            )
+        with self._noting_draws(lambda token: told.append(self._logprob_of(token))) if prompt.likelihood else nullcontext():
+            answer = self._llama.create_completion(**self._asked(tokens, stop, prompt, seed))
         choice = answer["choices"][0]
         cut = choice["finish_reason"] == "length"
         return Written(choice["text"], answer["usage"]["completion_tokens"], cut, sum(told) if prompt.likelihood else None)
+
+    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
+        drawn, told, text, ended = list[int](), list[float](), list[str](), ""
+
+        def note(token: int) -> None:
+            drawn.append(token)
+            if prompt.likelihood:
+                told.append(self._logprob_of(token))
+
+        asked = self._asked(tokens, stop, prompt, seed)
+        with self._noting_draws(note), closing(self._llama.create_completion(**asked, stream=True)) as parts:
+            for part in parts:  # the usage is not among them
+                choice = part["choices"][0]
+                text.append(choice["text"])
+                ended = choice["finish_reason"] or ended
+                yield text[-1]
+        written = len(drawn) - (drawn[-1:] == [self._llama.token_eos()])  # the end mark is no token of the text
+        yield Written("".join(text), written, ended == "length", sum(told) if prompt.likelihood else None)
+
+    def _asked(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> dict[str, Any]:
+        """How a reply is to be written, for llama-cpp-python."""
+        return {
+            "prompt": tokens, "max_tokens": prompt.max_tokens, "temperature": prompt.temperature, "seed": seed,
+            "grammar": self._grammar(prompt), "stop": stop, **SAMPLING,
+        }  # fmt: skip
 
     def park(self) -> Any:
         import llama_cpp
@@ -88,19 +105,19 @@ class LlamaCpp:
         self._llama.close()
 
     @contextmanager
-    def _telling(self, told: list[float]) -> Iterator[None]:
-        """Note meanwhile the logprob of each token that is drawn.
+    def _noting_draws(self, note: Callable[[int], None]) -> Iterator[None]:
+        """Note meanwhile each token as soon as it is drawn, the end mark too.
 
-        llama-cpp-python tells them only where it keeps those of the whole prompt too, 600 kB for each token that is read.
+        llama-cpp-python tells logprobs only where it keeps those of the whole prompt too, 600 kB for each token that is read.
         """
         draw = self._llama.sample
 
-        def draw_and_tell(*args: Any, **options: Any) -> int:
+        def draw_and_note(*args: Any, **options: Any) -> int:
             token = int(draw(*args, **options))
-            told.append(self._logprob_of(token))
+            note(token)
             return token
 
-        self._llama.sample = draw_and_tell
+        self._llama.sample = draw_and_note
         try:
             yield
         finally:

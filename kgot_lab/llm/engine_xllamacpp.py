@@ -7,17 +7,20 @@ interrupted closes its connection, and the server gives the reply up.
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import socket
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
+from kgot_lab.http.bounded import UnusableBody, body_lines
 from kgot_lab.llm.engines import SAMPLING, Written
 from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Json, Message, Prompt
@@ -64,12 +67,32 @@ class Xllamacpp:
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
-        shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
-        drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
-        told = _TOLD if prompt.likelihood else {}
-        answer = self._complete(tokens, n_predict=prompt.max_tokens, stop=stop, **drawn, **shape, **told)
-        logprob = _logprob(answer) if prompt.likelihood else None
-        return Written(str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
+        answer = self._complete(tokens, **_asked(stop, prompt, seed))
+        return _written(answer, prompt)
+
+    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
+        body = {"prompt": tokens, "cache_prompt": True, "stream": True, **_asked(stop, prompt, seed)}
+        text, told = list[str](), list[Json]()
+        with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
+            if response.is_error:
+                response.read()
+                raise self._refused(response)
+            for line in body_lines(response.iter_raw()):
+                if not line.startswith(b"data: "):  # or a line between two, or the word for an error, whose reason follows
+                    continue
+                answer = json.loads(line.removeprefix(b"data: "))
+                if "content" not in answer:
+                    raise LLMError(f"the engine of the local model broke off: {_reason_in(answer, 'it gave no reason')}")
+                text.append(str(answer["content"]))
+                told += answer.get("completion_probabilities", [])
+                if answer.get("stop"):
+                    break
+                yield text[-1]
+            else:
+                raise LLMError("the engine of the local model broke off: close the model and ask again")
+        if text[-1]:
+            yield text[-1]
+        yield _written({**answer, "content": "".join(text), "completion_probabilities": told}, prompt)
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))
@@ -97,18 +120,26 @@ class Xllamacpp:
 
     def _ask(self, path: str, body: dict[str, Json]) -> Any:
         """What the server answers; raises LLMError with its own words."""
+        with self._engine_errors():
+            reply = self._client.post(path, json=body)
+            answer = reply.json()
+        if reply.is_error:
+            raise self._refused(reply)
+        return answer
+
+    @contextmanager
+    def _engine_errors(self) -> Iterator[None]:
         import httpx
 
         try:
-            reply = self._client.post(path, json=body)
-            answer = reply.json()
-        except (httpx.HTTPError, ValueError) as error:
+            yield
+        except (httpx.HTTPError, ValueError, UnusableBody) as error:
             raise LLMError(
                 f"the engine of the local model gave no answer ({type(error).__name__}): close the model and ask again"
             ) from None
-        if reply.is_error:
-            raise LLMError(f"the engine of the local model refused: {answer.get('error', {}).get('message', reply.status_code)}")
-        return answer
+
+    def _refused(self, reply: httpx.Response) -> LLMError:
+        return LLMError(f"the engine of the local model refused: {_reason_in(reply.json(), reply.status_code)}")
 
 
 class _Parked:
@@ -117,6 +148,22 @@ class _Parked:
     def __init__(self, path: Path):
         self.path = path
         weakref.finalize(self, path.unlink, missing_ok=True)
+
+
+def _asked(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
+    """How a reply is to be written, for the server."""
+    shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
+    drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
+    return {"n_predict": prompt.max_tokens, "stop": stop, **drawn, **shape, **(_TOLD if prompt.likelihood else {})}
+
+
+def _reason_in(answer: Json, otherwise: object) -> object:
+    return answer.get("error", {}).get("message", otherwise)
+
+
+def _written(answer: Json, prompt: Prompt) -> Written:
+    logprob = _logprob(answer) if prompt.likelihood else None
+    return Written(str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob)
 
 
 def _logprob(answer: Json) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -50,6 +50,10 @@ class Engine(Protocol):
 
         Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it, the end mark counted.
         """
+        ...
+
+    def write_on(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Generator[str | Written, None, None]:
+        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and nothing read counts any more."""
         ...
 
     def park(self) -> Any:

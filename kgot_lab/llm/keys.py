@@ -55,10 +55,57 @@ def without_key(text: str, key: str) -> str:
 
 def with_key_masked(text: str, key: str) -> str:
     """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as a word is."""
-    if key == NO_KEY or len(key) < _PIECE:
-        return text
-    spelt = "|".join(re.escape(form) for form in sorted(set(_spellings(key)), key=len, reverse=True))
-    return re.sub(spelt, "…", text, flags=re.IGNORECASE | re.ASCII)
+    return _spelt_as(_forms_to_mask(key)).sub("…", text)
+
+
+class PiecesMasked:
+    """As `with_key_masked`, of a reply that comes piece by piece: what may be the beginning of the key waits for the next."""
+
+    def __init__(self, key: str):
+        self._forms, self._held = _forms_to_mask(key), ""
+        self._spelt = _spelt_as(self._forms)
+
+    def after(self, piece: str) -> str:
+        """What can be told, now that this piece has come."""
+        self._held += piece
+        told: list[str] = []
+        while True:
+            end, at = self._open(), 0
+            for match in self._spelt.finditer(self._held):
+                if match.start() >= end:
+                    break
+                told += self._held[at : match.start()], "…"
+                at = match.end()
+            if at <= end:
+                break
+            self._held = self._held[at:]  # a key goes on into what might have begun another: what is left is looked at anew
+        told.append(self._held[at:end])
+        self._held = self._held[end:]
+        return "".join(told)
+
+    def rest(self) -> str:
+        """What was held back, at the end of the reply."""
+        held, self._held = self._held, ""
+        return self._spelt.sub("…", held)
+
+    def _open(self) -> int:
+        """Where in what is held the first letter stands that may begin the key, or a longer form of it, and go on in the next piece."""
+        if not self._forms:
+            return len(self._held)
+        longest = len(self._forms[0]) - 1
+        tail = self._held[max(0, len(self._held) - longest) :].translate(_LOWER)
+        before = len(self._held) - len(tail)
+        starts = (at for at in range(len(tail)) if any(len(form) > len(tail) - at and form.startswith(tail[at:]) for form in self._forms))
+        return before + next(starts, len(tail))
+
+
+def _forms_to_mask(key: str) -> list[str]:
+    """How a key may be spelt in a reply, the longest form first; none of a key that is not masked."""
+    return [] if key == NO_KEY or len(key) < _PIECE else sorted(set(_spellings(key)), key=len, reverse=True)
+
+
+def _spelt_as(forms: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, forms)) if forms else r"(?!)", re.IGNORECASE | re.ASCII)
 
 
 def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:

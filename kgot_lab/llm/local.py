@@ -16,16 +16,18 @@ import random
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import LLMError, ModelMissing
-from kgot_lab.llm.engines import ENGINES, Engine, engine_version, find_engine, load_engine
+from kgot_lab.llm.engines import ENGINES, Engine, Written, engine_version, find_engine, load_engine
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.settings import Settings
-from kgot_lab.llm.thinking import reasons, share_of, split_thought
+from kgot_lab.llm.thinking import SpokenPieces, reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 _AS_PROMPTED = Settings()
@@ -88,25 +90,52 @@ class Local:
         return sha256_of(self.path)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        if any(message.images for message in prompt.messages):
-            raise LLMError(
-                f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
-            )
         prompt = self._asked(prompt)
         with self._lock:
             started = time.perf_counter()
-            engine = self._load()
-            tokens, stop = self._tokens_of(prompt)
-            self._read_prompt(tokens)
-            seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
-            try:
-                written = engine.write(tokens, stop, prompt, seed)
-            except BaseException:
-                self._read = ()  # nothing half-read is reused
-                raise
+            with self._prepared(prompt) as (tokens, asked):
+                written = self._load().write(*asked)
             seconds = time.perf_counter() - started
-        said, thought = split_thought(written.text, thinks=self._thinks)
-        usage = Usage(len(tokens), written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said))
+        return self._reply(prompt, tokens, written, seconds, *split_thought(written.text, thinks=self._thinks))
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """The same reply in pieces as it is written, and last the Reply; while it thinks the pieces are empty. Closing it ends the writing.
+
+        Nobody else is answered until it has come to its end or is closed. Raises LLMError.
+        """
+        prompt = self._asked(prompt)
+        may_think = self._thinks and prompt.schema is None and self.settings.reasoning_effort != "none"
+        spoken, told = SpokenPieces(thinks=may_think), list[str]()
+        with self._lock:
+            started = time.perf_counter()
+            with self._prepared(prompt) as (tokens, asked), closing(self._load().write_on(*asked)) as parts:
+                for part in parts:
+                    if isinstance(part, Written):
+                        written = part
+                    else:
+                        told.append(spoken.after(part))
+                        yield told[-1]
+            seconds = time.perf_counter() - started
+        if rest := spoken.rest():
+            told.append(rest)
+            yield rest
+        yield self._reply(prompt, tokens, written, seconds, "".join(told), spoken.thought)
+
+    @contextmanager
+    def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
+        """Have the model read a prompt; gives how many tokens it has, and what the engine is told to write its reply."""
+        tokens, stop = self._tokens_of(prompt)
+        self._read_prompt(tokens)
+        seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
+        try:
+            yield len(tokens), (tokens, stop, prompt, seed)
+        except BaseException:
+            self._read = ()  # nothing half-read is reused
+            raise
+
+    def _reply(self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str) -> Reply:
+        """The reply of what was written; raises LLMError where all of it is thought."""
+        usage = Usage(tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said))
         if thought and not said:
             thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
             error = LLMError(f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})")
@@ -115,7 +144,11 @@ class Local:
         return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON through."""
+        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON through; raises LLMError."""
+        if any(message.images for message in prompt.messages):
+            raise LLMError(
+                f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
+            )
         asked = self.settings.applied(prompt)
         return replace(asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks)))
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import random
-import re
-import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.http.bounded import UnusableBody, bounded_client
-from kgot_lab.http.proxies import proxy_variable, through_proxy, way_to
+from kgot_lab.http.proxies import proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.manner import Manner, Refusal, asked_wait
+from kgot_lab.llm.manner import Manner, Refusal, Sending, broken_off, refusal_of, refused_in_answer
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
 from kgot_lab.llm.settings import Patience, Settings
+from kgot_lab.llm.streaming import StreamedAnswer
 from kgot_lab.llm.thinking import reasons
 from kgot_lab.llm.wires import WIRES, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
@@ -30,8 +30,6 @@ _PATIENT, _AS_PROMPTED = Patience(), Settings()
 _EMPTY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
 _BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may leave untold
-_PASSING = {408, 409, 429}  # below 500, what another try may mend
-_GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
 
 @dataclass
@@ -39,9 +37,15 @@ class _Asking:
     """One call while it lasts: the prompt as it is sent, requests so far, replies that came back empty, and what those cost."""
 
     prompt: Prompt
+    streams: bool = False  # whether it is answered piece by piece
     attempt: int = 1
     empty: int = 0
     spent: Usage = Usage()
+    started: float = field(default_factory=time.perf_counter)
+
+    def charged(self, reply: Reply) -> Reply:
+        """The reply with all that the call cost."""
+        return replace(reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started))
 
 
 class OpenAICompatible:
@@ -108,14 +112,21 @@ class OpenAICompatible:
         return Usage(tokens_of(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1))
 
     def __call__(self, prompt: Prompt) -> Reply:
-        started = time.perf_counter()
         asking = _Asking(self.settings.applied(prompt))
-        try:
+        with _timed(asking):
             reply = self._answer(asking)
-        except LLMError as error:
-            error.spent = replace(asking.spent, seconds=time.perf_counter() - started)
-            raise
-        return replace(reply, usage=replace(asking.spent + reply.usage, seconds=time.perf_counter() - started))
+        return asking.charged(reply)
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """The reply in pieces as it is written, and last the Reply; while the model thinks the pieces are empty. Raises LLMError.
+
+        Requests are tried again until the first piece has come: an answer that breaks off after that is an error. Closing the iterator
+        closes the connection, by which servers know that they may stop.
+        """
+        asking = _Asking(self.settings.applied(prompt), streams=True)
+        with _timed(asking):
+            reply = yield from self._answer_on(asking)
+        yield asking.charged(reply)
 
     def close(self) -> None:
         """Close the connections."""
@@ -128,20 +139,33 @@ class OpenAICompatible:
             outcome = self._request(asking, manner)
             if isinstance(outcome, Reply):
                 return outcome
-            if outcome.perhaps_charged:
-                self._count_worst(asking, manner)
-            if self._gave_way(outcome, manner, asking):
-                continue
-            if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
-                error = LLMError(self._advice(outcome, asking))
-                error.status = outcome.status
-                raise error
-            wait = self._wait(outcome, asking.attempt)
-            may_ask_again(wait)
-            count = f"request {asking.attempt} of {self._most(asking, outcome)}"
-            self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
-            self._sleep(wait)
-            asking.attempt += 1
+            self._before_the_next(outcome, manner, asking)
+
+    def _answer_on(self, asking: _Asking) -> Generator[str, None, Reply]:
+        """The same, told while it comes."""
+        while True:
+            manner = self._manner
+            outcome = yield from self._request_on(asking, manner)
+            if isinstance(outcome, Reply):
+                return outcome
+            self._before_the_next(outcome, manner, asking)
+
+    def _before_the_next(self, outcome: Refusal, manner: Manner, asking: _Asking) -> None:
+        """Make ready for another request after one that failed; raises LLMError where there is to be none."""
+        if outcome.perhaps_charged:
+            self._count_worst(asking, manner)
+        if self._gave_way(outcome, manner, asking) and not outcome.broke_off:
+            return
+        if not outcome.again or asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty:
+            error = LLMError(self._advice(outcome, asking))
+            error.status = outcome.status
+            raise error
+        wait = self._wait(outcome, asking.attempt)
+        may_ask_again(wait)
+        count = f"request {asking.attempt} of {self._most(asking, outcome)}"
+        self._say(f"{self.name}: {self._keyless(outcome.reason)}; {count}, the next in {wait:.1f} s")
+        self._sleep(wait)
+        asking.attempt += 1
 
     def _most(self, asking: _Asking, refusal: Refusal) -> int:
         """How many requests there are at most for a call, if each fails as this one did."""
@@ -152,37 +176,42 @@ class OpenAICompatible:
         """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the key."""
         import openai
 
-        with self._lock:
-            self.requests += 1
-        room = _room(asking, manner)
-        asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
-        body = self._wire.body(self.model, asked, room, manner, self.settings)
-        seconds = min(self.patience.timeout, max(seconds_left(), LEAST_SECONDS))
-        client = self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
+        client, body, sending = self._ready(asking, manner)
         try:
             answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
-        except openai.APITimeoutError as error:
-            return Refusal(f"no answer within {seconds:.3g} s", again=True, perhaps_charged=_arrived(error))
-        except openai.APIConnectionError as error:
-            cause = error.__cause__
-            return _unusable(cause) if isinstance(cause, UnusableBody) else _broken(error, self.preset.base_url)
-        except UnusableBody as error:
-            return _unusable(error)
-        except openai.APIStatusError as error:
-            return self._status_refusal(error)
-        except UnicodeEncodeError as error:  # half of a surrogate pair
-            return Refusal(f"the prompt cannot be sent: {error}", advice="Take that letter out of the prompt. Nothing was sent.")
-        except (openai.APIError, ValueError, RecursionError) as error:  # the last two: the body is not JSON, or nested without end
-            return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
-        if told := _error_in(answer):
-            return _refused_in_answer(*told)
-        raw = self._wire.read(answer, thinks=self._thinks)
+        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
+            return refusal_of(error, sending)
+        return refused_in_answer(answer) or self._outcome(self._wire.read(answer, thinks=self._thinks), asking, manner)
+
+    def _request_on(self, asking: _Asking, manner: Manner) -> Generator[str, None, Reply | Refusal]:
+        """The same, with what is said of the answer while it comes."""
+        client, body, sending = self._ready(asking, manner)
+        hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
+        answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
+        refusal = yield from answer.pieces(client, self._wire.address(self.preset), self._wire.streamed(body, manner), sending)
+        if refusal is not None:
+            return refusal
+        outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
+        return broken_off(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
+
+    def _ready(self, asking: _Asking, manner: Manner) -> tuple[Any, dict[str, Json], Sending]:
+        """The client for the next request, its body, and how long it has."""
+        with self._lock:
+            self.requests += 1
+        asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
+        body = self._wire.body(self.model, asked, _room(asking, manner), manner, self.settings)
+        seconds = min(self.patience.timeout, max(seconds_left(), LEAST_SECONDS))
+        client = self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
+        return client, body, Sending(self.preset.base_url, seconds, self.patience.longest_asked)
+
+    def _outcome(self, raw: RawReply | str, asking: _Asking, manner: Manner) -> Reply | Refusal:
+        """The reply in an answer that came, or what it lacks."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
         if untold := _untold(raw):  # it does not say, which is not the same as nothing
             self._count_worst(asking, manner, untold)
             self._say_untold(untold)
-        return self._reply(raw, room, asking)
+        return self._reply(raw, _room(asking, manner), asking)
 
     def _say_untold(self, untold: frozenset[str]) -> None:
         """Say once that this server tells no tokens, or only those it reads or those it writes."""
@@ -215,18 +244,9 @@ class OpenAICompatible:
         asking.empty += 1
         return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
-    def _status_refusal(self, error: Any) -> Refusal:
-        spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
-        reason = f"HTTP {error.status_code}: {_message(error)}"
-        wait = asked_wait(error.response.headers)
-        if wait is not None and wait > self.patience.longest_asked:
-            return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-        again = not spent and (error.status_code in _PASSING or error.status_code >= 500)
-        return Refusal(reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS)
-
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
         """Whether something the server does not take was found and will not be sent again; another call may have found it first."""
-        manner = sent.after(refusal, asking.prompt, asking.attempt)
+        manner = sent.after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
         if manner is None:
             return False
         with self._lock:
@@ -246,7 +266,8 @@ class OpenAICompatible:
         reason = self._keyless(refusal.reason).rstrip(". ")
         stop = "" if reason.endswith(("?", "!", "…")) else "."
         advice = refusal.advice or self._what_to_do(refusal, asking)
-        return without_key(f"{self.name} did not answer{tries}: {reason}{stop} {advice}", self._client.api_key)
+        what = "broke off its answer" if refusal.broke_off else "did not answer"
+        return without_key(f"{self.name} {what}{tries}: {reason}{stop} {advice}", self._client.api_key)
 
     def _what_to_do(self, refusal: Refusal, asking: _Asking) -> str:
         if asking.empty and not refusal.status and refusal.again:
@@ -279,28 +300,20 @@ class OpenAICompatible:
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
 
 
+@contextmanager
+def _timed(asking: _Asking) -> Iterator[None]:
+    """Tell with an error what the call cost all the same."""
+    try:
+        yield
+    except LLMError as error:
+        error.spent = replace(asking.spent, seconds=time.perf_counter() - asking.started)
+        raise
+
+
 def _untold(raw: RawReply) -> frozenset[str]:
     """What an answer does not tell the tokens of: there is no call without a prompt, and no words without tokens."""
     reads, writes = raw.read == 0, raw.written == 0 and (bool(raw.said.strip()) or raw.read == 0)
     return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
-
-
-def _error_in(answer: Json) -> tuple[str, int] | None:
-    """The message and the status of an error that an answer holds, 0 where its code is no status; None where it holds none."""
-    error = answer.get("error") if isinstance(answer, Mapping) else None
-    if not error:
-        return None
-    told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
-    status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
-    return str(told or error), status if 400 <= status < 600 else 0
-
-
-def _refused_in_answer(reason: str, status: int) -> Refusal:
-    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose status is the error's code."""
-    if not status:
-        return Refusal(f"the answer is an error: {reason}", advice="Try again later or use another model.", perhaps_charged=True)
-    again = status in _PASSING or status >= 500
-    return Refusal(f"HTTP {status}, told within an answer: {reason}", status, again, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
 def _why_empty(raw: RawReply, room: int) -> str:
@@ -313,38 +326,3 @@ def _why_empty(raw: RawReply, room: int) -> str:
 def _room(asking: _Asking, manner: Manner) -> int:
     """The most tokens that the next request lets a model write."""
     return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # twice as many after each that came back empty
-
-
-def _arrived(error: Exception) -> bool:
-    """Whether a request may have reached the server that did not answer it; the client's classes come from httpx or httpx2."""
-    return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
-
-
-def _unusable(error: UnusableBody) -> Refusal:
-    """What an answer that came and cannot be used is to the one who asked: it was perhaps charged."""
-    return Refusal(str(error), perhaps_charged=True, advice="Look at the server, or use another one.")
-
-
-def _broken(error: Exception, address: str) -> Refusal:
-    """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails every time."""
-    cause = str(error.__cause__ or error) or "the connection broke"
-    told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
-    if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):  # what the proxy itself said, which waiting does not mend
-        return Refusal(told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY.")
-    while seen is not None and not isinstance(seen, ssl.SSLError):
-        seen = seen.__cause__ or seen.__context__
-    if seen is None or isinstance(seen, ssl.SSLEOFError) or type(error.__cause__).__name__ != "ConnectError":
-        return Refusal(told, again=True, perhaps_charged=_arrived(error))
-    if isinstance(seen, ssl.SSLCertVerificationError):
-        return Refusal(told, advice="If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE.")
-    return Refusal(told, advice="Such a server may speak no TLS: try the address with http:// in place of https://.")
-
-
-def _message(error: Any) -> str:
-    """The server's own words."""
-    body: Json = error.body
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        told = inner.get("message") if isinstance(inner, dict) else inner
-        return str(told or body.get("detail") or body)
-    return str(body or error.message)

@@ -27,6 +27,7 @@ class Endpoint:
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
     wire: str = "chat completions"  # or "ollama"
+    thinks_apart: bool = False  # whether no thoughts stand in what a model says, so that it may be told as it comes
 
 
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
@@ -35,10 +36,12 @@ class Endpoint:
 ENDPOINTS = {
     preset.name: preset
     for preset in (
-        Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", max_tokens_name="max_completion_tokens"),
-        Endpoint("anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False),
-        Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
-        Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", max_tokens_name="max_completion_tokens", thinks_apart=True),
+        Endpoint(
+            "anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", schema_ways=("words",), takes_seed=False, thinks_apart=True
+        ),
+        Endpoint("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", thinks_apart=True),
+        Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", thinks_apart=True),
         Endpoint("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", key_needed=False, schema_ways=("format", "words"), wire="ollama"),
     )
 }

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
 from kgot_lab.llm.presets import FREE, Price
+from kgot_lab.llm.streaming import in_words, streamed
 from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
 from kgot_lab.reading import read_regular
 from kgot_lab.text.counted import counted
@@ -178,6 +180,19 @@ class Recorder:
         else:
             note_recorded(self._tape.replies[key].usage)
         return self._tape.replies[key]
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """The reply as the live model streams it, or in words from the tape, and last the Reply; one that is closed early is not kept."""
+        key = self._keys.of(prompt)
+        if (held := self._tape.replies.get(key)) is not None:
+            note_recorded(held.usage)
+            yield from in_words(lambda: held)
+            return
+        with closing(streamed(self._llm, prompt)) as parts:
+            for part in parts:
+                if isinstance(part, Reply):
+                    self._keep(key, prompt, part)
+                yield part
 
     def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:
         if key not in self._tape.replies:

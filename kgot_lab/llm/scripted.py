@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.presets import FREE
+from kgot_lab.llm.streaming import in_words
 from kgot_lab.types import Prompt, Reply, Usage
 
 
@@ -26,6 +27,10 @@ class Scripted:
         text = self._replies(prompt) if callable(self._replies) else self._next()
         self.asked.append(prompt)
         return Reply(text, Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split())))
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """The same reply word by word, and last the Reply; raises LLMError when the replies run out."""
+        yield from in_words(lambda: self(prompt))
 
     def _next(self) -> str:
         assert not callable(self._replies)

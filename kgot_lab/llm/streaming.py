@@ -1,13 +1,156 @@
-"""placeholder"""
+"""Words as a model writes them: a stream of pieces with the reply at its end, which is stopped by closing it.
+
+Every step of a stream may be taken in another thread and in another context, as servers do; so what is set around a call is set around each
+step, and nothing is left standing between two. At the end of the file stands how the answer of a server is read while it comes.
+"""
+
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from kgot_lab.types import LLM, Prompt, Reply
+from kgot_lab.errors import LLMError, described_value
+from kgot_lab.http.bounded import UnusableBody, body_lines, client_library
+from kgot_lab.llm.keys import PiecesMasked
+from kgot_lab.llm.manner import Refusal, Sending, broken_off, refusal_of, refused_in_answer
+from kgot_lab.llm.structured import NotesOfSteps, named_reply, require_name
+from kgot_lab.llm.thinking import SpokenPieces
+from kgot_lab.llm.wires import RawReply, Wire
+from kgot_lab.types import LLM, Json, Prompt, Reply
+
+_Part = TypeVar("_Part")
+_WORDS = re.compile(r"\s*\S+|\s+\Z")
 
 
-def streamed(llm: LLM, prompt: Prompt) -> Iterator[str | Reply]:
-    reply = llm(prompt)
-    yield from re.findall(r"\s*\S+\s*", reply.text)
+@runtime_checkable
+class StreamingLLM(LLM, Protocol):
+    """A model that tells its reply while it writes it."""
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        """Pieces of the reply's text as they are written, and last the Reply; raises LLMError, also when pieces have come.
+
+        The pieces, put together and without the space around them, are the reply's text. A piece may be empty: the model thinks, and may be
+        stopped. Closing the iterator stops the model at once and leaves it ready for the next call; until the reply has come or that is
+        done, it may answer nobody else, so a stream that is not read to its end has to be closed.
+        """
+        ...
+
+
+def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
+    """The stream of a model's reply, as `StreamingLLM.stream` gives it; one that cannot is asked for all of it, which is told in words.
+
+    Raises LLMError, also for a model that does not end with a whole Reply.
+    """
+    notes, reply = NotesOfSteps(), None
+    require_name(llm)
+    parts = llm.stream(prompt) if isinstance(llm, StreamingLLM) else in_words(lambda: llm(prompt))
+    try:
+        with closing(in_steps(parts, notes.step)) as steps:
+            for part in steps:
+                if isinstance(part, str) and reply is None:
+                    yield part
+                else:
+                    reply = named_reply(llm, part)
+        if reply is None:
+            raise LLMError(f"the stream of {llm.name} ended without a Reply: a model ends it with Reply(text, Usage(…))")
+        notes.used.append(reply.usage)
+    except LLMError as error:
+        notes.used += [] if error.spent is None else [error.spent]
+        raise
+    finally:
+        notes.hand_on()
     yield reply
+
+
+def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
+    """A reply that is asked for whole, in pieces of one word each with the space before it, and last the reply itself."""
+    reply = ask()
+    if not isinstance(reply, Reply):
+        raise LLMError(f"a model replied with {described_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+    reply = replace(reply, text=reply.text.strip())
+    yield from _WORDS.findall(reply.text)
+    yield reply
+
+
+def in_steps(parts: Iterator[_Part], within: Callable[[], AbstractContextManager[object]]) -> Generator[_Part, None, None]:
+    """The parts of a stream, each step of it, and its closing, taken within a context that ends with the step."""
+    try:
+        while True:
+            with within():
+                try:
+                    part = next(parts)
+                except StopIteration:
+                    return
+            yield part
+    finally:
+        if (close := getattr(parts, "close", None)) is not None:
+            with within():
+                close()
+
+
+class StreamedAnswer:
+    """One request that is answered piece by piece; `begun` as soon as something of the answer was told.
+
+    Where a model `hides` its thoughts in what it says and opens no block of thoughts, all waits for their end. The key is masked.
+    """
+
+    def __init__(self, wire: Wire, key: str, *, hides: bool):
+        self.begun = False
+        self._wire, self._gathering = wire, wire.gathering()
+        self._spoken, self._masked = SpokenPieces(thinks=hides), PiecesMasked(key)
+        self._told: list[str] = []
+
+    def pieces(self, client: Any, address: str, body: dict[str, Json], sending: Sending) -> Generator[str, None, Refusal | None]:
+        """What is said, as it comes; gives why the answer did not come whole, or None. Closing it closes the connection."""
+        import openai
+
+        try:
+            with (
+                _as_the_client_says(),
+                closing(client.post(address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])) as stream,
+            ):
+                refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
+        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
+            refusal = refusal_of(error, sending)
+            return broken_off(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
+        return broken_off(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
+
+    def raw(self, *, thinks: bool) -> RawReply | str:
+        """All of it, with what was told of it as what it says; or why it is no answer."""
+        raw = self._wire.read(self._gathering.whole(), thinks=thinks)
+        return raw if isinstance(raw, str) else replace(raw, said="".join(self._told).strip())
+
+    def _read(self, lines: Iterator[bytes]) -> Generator[str, None, Refusal | None]:
+        for event in self._gathering.events(lines):
+            if refusal := refused_in_answer(event):
+                return refusal
+            said, thought = self._gathering.add(event)
+            if thought:
+                self._spoken.thinks = False
+            yield self._telling(self._masked.after(self._spoken.after(said)))
+        if not self._gathering.ended:
+            return Refusal("the answer ends before its end", again=True, perhaps_charged=True)
+        yield self._telling(self._masked.after(self._spoken.rest()) + self._masked.rest())
+        return None
+
+    def _telling(self, piece: str) -> str:
+        self._told.append(piece)
+        self.begun = self.begun or bool(piece)
+        return piece
+
+
+@contextmanager
+def _as_the_client_says() -> Iterator[None]:
+    """Raise what goes wrong while an answer is read as the client raises what goes wrong before."""
+    import openai
+
+    library = client_library()
+    try:
+        yield
+    except library.TimeoutException as error:
+        raise openai.APITimeoutError(request=error.request) from error
+    except library.RequestError as error:
+        raise openai.APIConnectionError(request=error.request) from error

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -60,27 +60,60 @@ def noted_once(account: object = None) -> Iterator[list[Usage]]:
     finally:
         _NOTED.reset(before)
         if outer is not None:
-            if used and (account is not None or not inner):
-                inner = [NotedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))]
-            outer.extend(inner)
+            outer.extend(_joined(inner, used, account))
+
+
+class NotesOfSteps:
+    """As `noted_once`, for a call that is made in steps: `used` holds its usages, and its notes go to whoever takes its last step."""
+
+    def __init__(self, account: object = None):
+        self.used: list[Usage] = []
+        self._account = account
+        self._inner: list[NotedCall] = []
+
+    def step(self) -> AbstractContextManager[None]:
+        """What is asked within this is part of the call."""
+        return noting_calls(self._inner)
+
+    def hand_on(self) -> None:
+        """Note the call, once it is over."""
+        if (outer := _NOTED.get()) is not None:
+            outer.extend(_joined(self._inner, self.used, self._account))
+
+
+def _joined(inner: list[NotedCall], used: list[Usage], account: object) -> list[NotedCall]:
+    """One note of a call in place of those of the calls it is made of, where it says what it used."""
+    if used and (account is not None or not inner):
+        return [NotedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))]
+    return inner
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
     """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name and what came instead."""
+    require_name(llm)
+    with noted_once() as used:
+        try:
+            reply = named_reply(llm, llm(prompt))
+        except LLMError as error:
+            used += [] if error.spent is None else [error.spent]
+            raise
+        used.append(reply.usage)
+    return reply
+
+
+def require_name(llm: LLM) -> None:
+    """Raise LLMError for a model whose name is no text."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
         whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
         raise LLMError(f"{whose}: a name is a text, which goes into traces. Nothing was sent.")
-    with noted_once() as used:
-        try:
-            reply: object = llm(prompt)
-        except LLMError as error:
-            used += [] if error.spent is None else [error.spent]
-            raise
-        if wrong := _wrong_in(reply):
-            raise LLMError(f"{name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
-        assert isinstance(reply, Reply)
-        used.append(reply.usage)
+
+
+def named_reply(llm: LLM, reply: object) -> Reply:
+    """What a model replied, once it is sure that it is a whole Reply; raises LLMError with its name and what came instead."""
+    if wrong := _wrong_in(reply):
+        raise LLMError(f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))")
+    assert isinstance(reply, Reply)
     return reply
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kgot_lab.http.bounded import check_holders
 from kgot_lab.llm.manner import Manner
 from kgot_lab.llm.presets import Endpoint
 from kgot_lab.llm.settings import Settings
@@ -29,6 +31,98 @@ class RawReply:
 
 
 _HUGE = 1e12  # tokens or dollars that no server means
+_DONE = b"[DONE]"
+
+
+class Gathering(Protocol):
+    """The events of one answer, as a server sends them one after another; `ended` once it said that there are no more."""
+
+    ended: bool
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
+    def add(self, event: Json) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
+    def whole(self) -> Json: ...  # as the server would have answered at once
+
+
+class ChatGathering:
+    """A chat completion in server-sent events; also one that comes at once, from a server that does not stream."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._chat = False
+        self._said, self._thought, self._refusal = list[str](), list[str](), list[str]()
+        self._logprobs = list[Json]()
+        self._finish: Json = None
+        self._usage: Json = None
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.startswith(b"{"):
+                data = b"\n".join([line, *lines])
+                check_holders(data)
+                self.ended = True
+                yield json.loads(data)
+            elif line.startswith(b"data:") and (data := line.removeprefix(b"data:").strip()):
+                if data == _DONE:
+                    self.ended = True
+                    return
+                yield json.loads(data)
+
+    def add(self, event: Json) -> tuple[str, str]:
+        self._usage = _member(event, "usage") or self._usage
+        choice = _first(_member(event, "choices"))
+        delta = _member(choice, "delta")
+        message = delta if isinstance(delta, Mapping) else _member(choice, "message")
+        if _member(choice, "index") or not isinstance(message, Mapping):
+            return "", ""
+        self._chat = True
+        self._finish = _member(choice, "finish_reason") or self._finish
+        self.ended = self.ended or bool(self._finish)
+        tokens = _member(_member(choice, "logprobs"), "content")
+        self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
+        said, thought = _texts(message.get("content"))
+        thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
+        self._said.append(said)
+        self._thought.append(thought)
+        self._refusal.append(str(message.get("refusal") or ""))
+        return said, thought
+
+    def whole(self) -> Json:
+        if not self._chat:
+            return {}
+        message = {"content": "".join(self._said), "reasoning_content": "".join(self._thought), "refusal": "".join(self._refusal)}
+        choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
+        return {"choices": [choice], "usage": self._usage}
+
+
+class OllamaGathering:
+    """Ollama's own answer: a line of JSON for each piece, and a last one with what it took."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._last: Json = None
+        self._said, self._thought = list[str](), list[str]()
+
+    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+            if self.ended:
+                return
+
+    def add(self, event: Json) -> tuple[str, str]:
+        message = _member(event, "message")
+        said, thought = str(_member(message, "content") or ""), str(_member(message, "thinking") or "")
+        self._last = event
+        self._said.append(said)
+        self._thought.append(thought)
+        self.ended = _member(event, "done") is True
+        return said, thought
+
+    def whole(self) -> Json:
+        if not isinstance(_member(self._last, "message"), Mapping):
+            return self._last
+        return {**self._last, "message": {"content": "".join(self._said), "thinking": "".join(self._thought)}}
 
 
 class Wire(Protocol):
@@ -37,6 +131,8 @@ class Wire(Protocol):
     def address(self, preset: Endpoint) -> str: ...
     def body(self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings) -> dict[str, Json]: ...
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
+    def gathering(self) -> Gathering: ...  # of the pieces of one answer
 
 
 class ChatCompletions:
@@ -62,6 +158,13 @@ class ChatCompletions:
         elif way == "json_object":
             body["response_format"] = {"type": way, "schema": prompt.schema}
         return _sent(body, manner)
+
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes no options for it."""
+        return body if "stream" in manner.left_out else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+
+    def gathering(self) -> Gathering:
+        return ChatGathering()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         """Servers send odd answers, so nothing is taken for granted."""
@@ -102,6 +205,12 @@ class OllamaChat:
         }
         return {{"reasoning_effort": "think"}.get(name, name): value for name, value in _sent(body, manner).items()}
 
+    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+        return {**body, "stream": "stream" not in manner.left_out}
+
+    def gathering(self) -> Gathering:
+        return OllamaGathering()
+
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         message = _member(answer, "message")
         if not isinstance(message, Mapping):
@@ -137,6 +246,16 @@ def _with_images(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": message.text} | images
 
 
+def _member(value: Json, name: str) -> Json:
+    """A member of what may be no object; None where there is none."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(value: Json) -> Json:
+    """The first of what may be no list; None where there is none."""
+    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
+
+
 def _texts(content: Json) -> tuple[str, str]:
     """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
     if isinstance(content, str):
@@ -151,14 +270,6 @@ def _logprob(choice: Json) -> float | None:
     tokens = _member(_member(choice, "logprobs"), "content")
     told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
     return float(sum(told)) if told and all(map(is_logprob, told)) else None
-
-
-def _member(value: Json, name: str) -> Json:
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def _first(value: Json) -> Json:
-    return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
 
 
 def _number(value: Json, name: str) -> float:

@@ -14,6 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.printed import MethodResult
 from kgot_lab.toolkit.asked import ask_by_name, fitting, parsed_line, question_named
 
+_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | that stands in no quotes
 _PLACE = re.compile(r"\{(\d+)\}")
 _graph: PropertyGraph | None = None  # of a process that answers; each has its own
 
@@ -60,7 +61,7 @@ def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]
 
     Raises BadInput where there is no such node, before the question is asked.
     """
-    steps = [each.strip() for each in text.split("|")]
+    steps = [each.strip() for each in _BETWEEN.split(text)]
     if not all(steps):
         raise BadInput('questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}')
     for step in steps:

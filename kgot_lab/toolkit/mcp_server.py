@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
 from kgot_lab.editing.editor import EditMade, Editor
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
 from kgot_lab.methods.printed import MethodResult
@@ -157,6 +157,7 @@ def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
 
 def _resources(server: MCPServer[Any], held: _Held) -> None:
     """The graph as it can be read: what it holds, and each node."""
+    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
     @server.resource("graph://overview", mime_type="application/json", description="How much of everything the graph holds")
     def overview() -> str:
@@ -168,7 +169,10 @@ def _resources(server: MCPServer[Any], held: _Held) -> None:
 
     @server.resource("graph://node/{id}", mime_type="application/json", description="A node with its properties and edges")
     def node(id: str) -> str:
-        found = held.graph.node(told_errors(lambda: meant_node(held.graph, id)))
+        try:
+            found = held.graph.node(meant_node(held.graph, id))
+        except LabError as error:
+            raise ResourceNotFoundError(str(error)) from None
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in held.graph.neighbours(found.id, "both")]
         about: dict[str, Json] = {"id": found.id, "labels": list(found.labels), "properties": dict(found.properties), "edges": edges}
         return json.dumps(about, ensure_ascii=False)

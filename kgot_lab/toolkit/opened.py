@@ -35,14 +35,15 @@ def opened_graph(
     told = say or (lambda _: None)
     if "://" in where:
         if not namespace:
-            raise BadInput(f"say which graph of the server: --namespace NAME; kgot-lab namespaces {where} lists them")
+            raise BadInput(f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them")
         with closing(open_store(where, namespace=namespace, **login_of(where))) as kept:
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():
         found = graph_of_folder(path, cache=cache, progress=progress)
-        told(repr(found))
-        return with_patterns(found.graph)
+        whole = with_patterns(found.graph)
+        told(f"{found.told(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges")
+        return whole
     if not path.is_file():
         raise BadInput(
             f"no graph at {where}: name a folder, a snapshot, a GraphML or Turtle file, a trace, SQLite, a store's file or address"

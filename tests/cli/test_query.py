@@ -3,14 +3,24 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import pytest
+from support.command_line import run_here
 from support.openai_server import openai_server, says
 
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.stores.files import read_graph, write_graph
 
 GRAPH = cookbook()
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The cookbook in a file."""
+    write_graph(GRAPH, tmp_path / "cook.json")
+    return tmp_path / "cook.json"
 
 
 @pytest.fixture
@@ -143,3 +153,36 @@ def test_a_model_tells_it_in_words_and_what_it_cites_is_checked(ask, here):
     assert none.code == 1 and "no question to follow" in none.err
     (here / "odd.json").write_text("[]")
     assert "no conversation" in ask("ask", "x", "--session", "odd.json").err
+
+
+@pytest.mark.parametrize(("options", "said"), [(["stats", "--csv"], "what is asked"), (["search", "cache", "--json"], "what is asked")])
+def test_an_answer_is_not_written_over_the_graph_that_is_asked(file, options, said):
+    before = file.read_bytes()
+    done = run_here("query", file, *options, "--output", file)
+    assert done.code == 1 and said in done.err and file.read_bytes() == before
+
+
+def test_an_answer_is_not_written_over_a_file_of_the_folder_that_is_asked(tmp_path):
+    source = tmp_path / "shop.py"
+    source.write_text("def price(): ...\n")
+    done = run_here("query", tmp_path, "list", "--output", source)
+    assert done.code == 1 and "which is asked" in done.err and source.read_text() == "def price(): ...\n"
+    assert run_here("query", tmp_path, "list", "--output", tmp_path / "new.txt").code == 0
+
+
+def test_two_graphs_of_one_name_are_refused(file):
+    assert "twice" in run_here("query", "--with", f"a={file}", "--with", f"a={file}", file, "list").err
+    assert "give another" in run_here("query", "--with", f"graph={file}", file, "list").err
+    assert "name a graph" in run_here("query", "", "list").err
+
+
+def test_a_bar_in_quotes_is_no_end_of_a_question(file):
+    done = run_here("query", file, "pipeline", "find 'a|b' | related prompt_caching")
+    assert done.code == 0 and "find 'a|b' →" in done.err
+
+
+def test_a_closed_standard_input_is_said(file):
+    code = "import os; os.close(0)\nimport sys; sys.stdin = None\nfrom kgot_lab.cli.app import main\nmain()"
+    for words in (["query", file, "batch", "-"], ["mcp", file]):
+        done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "standard input is closed" in done.stderr and "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ import pytest
 
 from kgot_lab.bundled import bundled
 from kgot_lab.errors import BadInput
+from kgot_lab.extraction.folder import graph_of_folder
 from kgot_lab.extraction.python.source import python_facts
 
 MEASURE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "call_graph.py"))
@@ -63,3 +64,23 @@ def test_what_may_call_nearly_anything_says_nothing():
 def test_what_is_no_python_is_refused_with_the_place(text, said):
     with pytest.raises(BadInput, match=said):
         python_facts(text, "a.py", "a")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    @property\n    def __call__(self): return self\ndef main(): return A()()\n",
+        "class A: pass\nA.__call__ = A()\ndef main(): return A()()\n",
+        "class Spy:\n    def __init__(self, real): self.__call__ = real\ndef main(): return Spy(Spy(print))()\n",
+    ],
+)
+def test_an_object_that_is_called_by_itself_is_no_circle_without_end(tmp_path, source):
+    (tmp_path / "a.py").write_text(source)
+    assert "a.main" in graph_of_folder(tmp_path, cache=False).graph
+
+
+def test_what_passes_on_what_it_is_given_is_not_called_by_the_methods_of_that(tmp_path):
+    source = "from typing import cast\nclass A:\n    def go(self): ...\ndef main(x):\n    cast(A, A()).go()\n"
+    (tmp_path / "a.py").write_text(source)
+    calls = {edge.target for edge in graph_of_folder(tmp_path, cache=False).graph.neighbours("a.main", "out", ("calls",))}
+    assert "a.A.go" in calls and not any(each.startswith("package:typing.") for each in calls)

@@ -4,13 +4,14 @@ import json
 import socket
 import threading
 import time
+import zlib
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
 
-from kgot_lab.http.bounded import UnusableBody, bounded_client, unpacked_body
+from kgot_lab.http.bounded import UnusableBody, body_lines, bounded_client, unpacked_body, unpacked_pieces
 
 
 class _Waits(BaseHTTPRequestHandler):
@@ -85,3 +86,36 @@ def test_a_text_without_an_end_is_looked_at_once(end):
     with pytest.raises(UnusableBody, match="objects and lists"):
         unpacked_body(iter([body]), "")
     assert time.process_time() - began < 20
+
+
+def test_a_stream_passes_on_each_piece_as_it_comes_packed_or_not():
+    pack = zlib.compressobj(wbits=31)
+    packed = [pack.compress(word) + pack.flush(zlib.Z_SYNC_FLUSH) for word in (b"once", b" upon")]
+    came = []
+    for piece in unpacked_pieces((came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100):
+        assert piece == [b"once", b" upon", b""][len(came) - 1]
+    assert len(came) == 3
+    assert list(unpacked_pieces(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
+
+
+def test_a_stream_that_is_too_long_ends_as_soon_as_it_is():
+    bomb = zlib.compress(b"0" * 1_000_000)
+    with pytest.raises(UnusableBody, match="larger than"):
+        list(unpacked_pieces(iter([bomb]), "deflate", 1000))
+    endless = unpacked_pieces((b"0123456789" for _ in iter(int, 1)), "", 25)
+    assert [next(endless), next(endless)] == [b"0123456789"] * 2
+    with pytest.raises(UnusableBody, match="larger than"):
+        next(endless)
+
+
+def test_lines_are_told_as_soon_as_they_end_and_a_letter_that_looks_like_an_end_is_none():
+    text = "one\r\n\ntwo \u2028 \x0b\nthree".encode()
+    assert list(body_lines(text[at : at + 1] for at in range(len(text)))) == [b"one", b"", "two \u2028 \x0b".encode(), b"three"]
+    assert next(body_lines(iter([b"one\ntw"]))) == b"one"
+
+
+def test_a_line_that_holds_too_much_is_refused():
+    with pytest.raises(UnusableBody, match="objects and lists"):
+        list(body_lines([b"[" * 60_000, b"[" * 60_000]))
+    with pytest.raises(UnusableBody, match="a line of the answer is longer"):
+        list(body_lines(b" " * 1_000_000 for _ in iter(int, 1)))

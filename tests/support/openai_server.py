@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -15,13 +16,15 @@ from support.loopback import serving
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does with one request: sleep, then drop the connection, or send a status, headers and a body."""
+    """What the server does with one request: sleep, then drop the connection, or send a status, headers and a body, or pieces of one."""
 
     body: Any = None  # a str is sent as it is, anything else as JSON
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     sleep: float = 0.0
     drop: bool = False
+    pieces: Iterable[str] | None = None  # of a body, each sent as soon as it is there
+    breaks: bool = False  # whether the connection ends after the pieces, and the body does not
 
 
 def says(text: str, **more: Any) -> Answer:
@@ -60,6 +63,34 @@ def refuses(status: int, message: str, headers: Mapping[str, str] | None = None,
     return Answer({"error": {"message": message, "type": "error", "code": None, **more}}, status, headers or {})
 
 
+def event(told: Any) -> str:
+    """A server-sent event."""
+    return f"data: {told if isinstance(told, str) else json.dumps(told)}\n\n"
+
+
+def delta(text: str | None = None, **more: Any) -> str:
+    """A piece of a chat completion; `more` stands beside its text."""
+    return event({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text, **more}, "finish_reason": None}]})
+
+
+def ending(ended: str = "stop", *, usage: bool = True) -> Iterator[str]:
+    """The last events of a chat completion."""
+    yield event({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": ended}]})
+    if usage:
+        yield event({"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}})
+    yield event("[DONE]")
+
+
+def tells(pieces: Iterable[str], *, breaks: bool = False) -> Answer:
+    """Events one after another."""
+    return Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, breaks=breaks)
+
+
+def says_on(*texts: str, usage: bool = True) -> Answer:
+    """A proper chat completion in pieces."""
+    return tells([": a comment\n\n", delta(role="assistant"), *map(delta, texts), *ending(usage=usage)])
+
+
 @dataclass
 class Server:
     """Its address, the answers still to be given (the last one is kept), and the requests it has seen."""
@@ -68,6 +99,7 @@ class Server:
     answers: list[Answer | Callable[[dict[str, Any]], Answer]]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    hung_up: threading.Event = field(default_factory=threading.Event)  # whether a client went while it was answered
 
 
 @contextmanager
@@ -87,8 +119,23 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
                 answer = answer(json.loads(raw))
             time.sleep(answer.sleep)
             self.close_connection = True
-            if not answer.drop:
+            if answer.pieces is not None:
+                self._send_pieces(answer, answer.pieces)
+            elif not answer.drop:
                 self._send(answer)
+
+        def _send_pieces(self, answer: Answer, pieces: Iterable[str]) -> None:
+            self.send_response(answer.status)
+            for name, value in {**answer.headers, "connection": "close", "transfer-encoding": "chunked"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            try:
+                for piece in pieces:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece.encode()), piece.encode()))
+                if not answer.breaks:
+                    self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                server.hung_up.set()
 
         def _send(self, answer: Answer) -> None:
             body = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()

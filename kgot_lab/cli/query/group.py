@@ -33,11 +33,15 @@ def about(
     dry: Annotated[bool, typer.Option("--dry-run", help="say what would be asked of what, and ask nothing")] = False,
 ) -> None:
     """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of time, 130 interrupted."""
-    others = {}
+    if not graph.strip():
+        raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
+    others: dict[str, str] = {}
     for each in beside or ():
         name, sign, where = each.partition("=")
         if not sign or not name or not where:
             raise BadInput(f"--with is NAME=GRAPH, not {each!r}")
+        if name in others:
+            raise BadInput(f"--with names {name} twice: each graph has a name of its own")
         others[name] = where
     context.obj = Named(graph, namespace, others, fresh, dry)
 

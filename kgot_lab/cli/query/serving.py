@@ -37,7 +37,7 @@ def serve_mcp(
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option("--write", help="let assistants change the graph: each change is checked, and the whole kept in this new file"),
+        typer.Option("--write", help="let assistants change the graph, and keep the whole in this file; one that is there is gone on with"),
     ] = None,
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol: questions as tools, the graph as resources; read-only without --write."""
@@ -55,9 +55,10 @@ def serve_mcp(
 
     if write is not None:
         check_graph_file(write)
-        if write.exists():
-            raise BadInput(f"{write} is there already, and would be lost: name another file")
-    found = Named(graph, namespace).graph
+    gone_on = write is not None and write.exists()
+    if gone_on:
+        terminal.say(f"going on with {write}, as it was changed before; {graph} itself is not read")
+    found = Named(str(write) if gone_on else graph, None if gone_on else namespace).graph
     editor = None if write is None else Editor(found, by="assistant", store=_Kept(found, write))
     server = graph_server(found, name=Path(graph).name or graph, editor=editor)
     served(server, str(found), port)
@@ -66,6 +67,7 @@ def serve_mcp(
 def served(server: MCPServer[Any], what: str, port: int | None) -> None:
     """Run a server until its client leaves, or Ctrl-C."""
     if port is None:
+        terminal.standard_input()
         terminal.say(f"serving {what} on standard input and output")
         server.run("stdio")
     else:

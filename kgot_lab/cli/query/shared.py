@@ -64,6 +64,8 @@ class Named:
 
         if not self.beside:
             return self._open(self.where)
+        if "graph" in self.beside:
+            raise BadInput("--with graph=… : graph is the name of the one that is asked; give another")
         return SeveralGraphs.of({"graph": self._open(self.where)} | {name: self._open(where) for name, where in self.beside.items()})
 
     def _open(self, where: str) -> PropertyGraph:
@@ -94,11 +96,24 @@ class OutputShape:
     color: bool | None = None  # None: on a terminal
 
 
+def spared(context: typer.Context, output: Path | None) -> Path | None:
+    """The file for an answer; raises BadInput for one that is there and is what is asked, or a part of it."""
+    named = context.find_object(Named)
+    if named is None or output is None or not output.exists():
+        return output
+    for where in (named.where, *named.beside.values()):
+        asked = Path(where).expanduser()
+        if "://" not in where and asked.exists() and (asked.resolve() == output.resolve() or asked.resolve() in output.resolve().parents):
+            is_what = "what is asked" if asked.is_file() else f"a file of {where}, which is asked"
+            raise BadInput(f"{output} is {is_what}: name another --output")
+    return output
+
+
 _Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
 _Json = Annotated[bool, typer.Option("--json", help="the same as --format json")]
 _Csv = Annotated[bool, typer.Option("--csv", help="the same as --format csv")]
 _Markdown = Annotated[bool, typer.Option("--markdown", help="the same as --format markdown")]
-_Output = Annotated[Path | None, typer.Option("--output", help="write the answer into this file")]
+AnswerFile = Annotated[Path | None, typer.Option("--output", callback=spared, help="write the answer into this file")]
 _Explain = Annotated[bool, typer.Option("--explain", help="tell all columns, the score by lane, and how it came about")]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="say nothing on standard error but errors")]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="the same as --explain")]
@@ -111,7 +126,7 @@ SHARED: Mapping[str, tuple[Any, Any]] = {
     "as_json": (_Json, False),
     "as_csv": (_Csv, False),
     "as_markdown": (_Markdown, False),
-    "output": (_Output, None),
+    "output": (AnswerFile, None),
     "explain": (_Explain, False),
     "verbose": (_Verbose, False),
     "quiet": (_Quiet, False),
@@ -170,8 +185,10 @@ class _OutOfTime(BaseException):
     """The time is over; no handler of errors on the way takes it for one of its own."""
 
 
-def tell_result(result: MethodResult, shape: OutputShape) -> None:
-    """Write an answer in its form; where nothing was found say why, and end with a code that says so."""
+def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = False) -> None:
+    """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a code that says so."""
+    from kgot_lab.methods.can_it import Capability
+
     columns, rows = shown_rows(result, shape)
     put_text(
         written_result(result, columns, rows, shape),
@@ -182,7 +199,7 @@ def tell_result(result: MethodResult, shape: OutputShape) -> None:
     if shape.format in (OutputForm.TABLE, OutputForm.CSV) and not shape.quiet and not shape.explain:
         for line in result.why if not rows else ():
             terminal.say(line)
-    if not rows and not result.ids:
+    if not rows and not verdict and not (isinstance(result, Capability) and result.status != "unknown"):
         raise typer.Exit(NOTHING)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.query.group import queries
 from kgot_lab.cli.query.shared import (
     RULES_BROKEN,
+    AnswerFile,
     Named,
     OutputForm,
     OutputShape,
@@ -30,7 +30,6 @@ from kgot_lab.reading import read_regular_text
 _MANY = "Many questions"
 _WHOLE = "Whole graphs"
 _Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
-_Output = Annotated[Path | None, typer.Option("--output", help="write the answer into this file")]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
 _Out = Annotated[Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")]
 
@@ -46,16 +45,18 @@ class HeldTo(StrEnum):
 @queries.command("batch", rich_help_panel=_MANY)
 def _batch(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(help='a file with a question in each line, as typed or as JSON; "-" for standard input')],
+    file: Annotated[
+        str, typer.Argument(help='a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input')
+    ],
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="how many processes answer")] = 1,
-    output: _Output = None,
+    output: AnswerFile = None,
     timeout: _Timeout = None,
 ) -> None:
     """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
     from kgot_lab.toolkit.many import answered_lines
 
     named: Named = context.obj
-    lines = (sys.stdin.read() if file == "-" else _text(Path(file))).splitlines()
+    lines = (terminal.standard_input().read() if file == "-" else _text(Path(file))).splitlines()
     if named.dry:
         terminal.say(f"would ask {len([line for line in lines if line.strip()])} questions of {named.where}")
         return
@@ -85,7 +86,7 @@ def _pipeline(
         str, typer.Argument(help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}')
     ],
     format: _Format = OutputForm.TABLE,
-    output: _Output = None,
+    output: AnswerFile = None,
     explain: Annotated[bool, typer.Option("--explain", help="tell all columns and how it came about")] = False,
     timeout: _Timeout = None,
 ) -> None:
@@ -109,7 +110,7 @@ def _validate(
     context: typer.Context,
     vocabulary: Annotated[HeldTo, typer.Option("--vocabulary", help="what types it is held to")] = HeldTo.UNIFIED,
     format: _Format = OutputForm.TABLE,
-    output: _Output = None,
+    output: AnswerFile = None,
     most: Annotated[int, typer.Option("--max-results", min=1, help="tell so many faults at most")] = 50,
     timeout: _Timeout = None,
 ) -> None:
@@ -132,7 +133,7 @@ def _validate(
         ]
     counts = tuple(f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken)
     result = TableFound(str(report), ("rule", "severity", "where", "what", "do"), tuple(rows[:most]), counts, named.graph.ids[:1] or ("",))
-    tell_result(result, OutputShape(format, output, explain=bool(rows)))
+    tell_result(result, OutputShape(format, output, explain=bool(rows)), verdict=True)
     if not report.sound:
         raise typer.Exit(RULES_BROKEN)
 
@@ -142,7 +143,7 @@ def _whats_new(
     context: typer.Context,
     since: Annotated[str, typer.Option("--since", help="the earlier graph, named as the graph is")],
     format: _Format = OutputForm.TABLE,
-    output: _Output = None,
+    output: AnswerFile = None,
     timeout: _Timeout = None,
 ) -> None:
     """What was added, taken away and changed since an earlier graph."""
@@ -154,7 +155,7 @@ def _compare(
     context: typer.Context,
     other: Annotated[str, typer.Argument(help="another graph, named as the graph is")],
     format: _Format = OutputForm.TABLE,
-    output: _Output = None,
+    output: AnswerFile = None,
     timeout: _Timeout = None,
 ) -> None:
     """What is in the graph and not in another, and the other way round."""

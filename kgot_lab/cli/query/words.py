@@ -11,7 +11,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import NOTHING, Named, put_text, within_time
+from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, within_time
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _Model = Annotated[
     str | None, typer.Option("--model", help=f"who tells it in words; without one the context is told as it is; {options.MODELS}")
 ]
 _Session = Annotated[Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")]
-_Output = Annotated[Path | None, typer.Option("--output", help="write the answer into this file")]
 _Json = Annotated[bool, typer.Option("--json", help="tell it as one JSON object, with the context and what is cited")]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
 _Limit = Annotated[int, typer.Option("--limit", min=1, help="how many nodes the answer may rest on, besides their neighbours")]
@@ -38,7 +37,7 @@ def _ask(
     models: options.ModelsFile = None,
     session: _Session = None,
     limit: _Limit = 10,
-    output: _Output = None,
+    output: AnswerFile = None,
     as_json: _Json = False,
     timeout: _Timeout = None,
 ) -> None:
@@ -61,7 +60,7 @@ def _follow_up(
     model: _Model = None,
     models: options.ModelsFile = None,
     limit: _Limit = 10,
-    output: _Output = None,
+    output: AnswerFile = None,
     as_json: _Json = False,
     timeout: _Timeout = None,
 ) -> None:
@@ -85,7 +84,7 @@ def _explain(
     node: Annotated[str, typer.Argument(help="a node, by its id, its name or the end of its id")],
     model: _Model = None,
     models: options.ModelsFile = None,
-    output: _Output = None,
+    output: AnswerFile = None,
     as_json: _Json = False,
     timeout: _Timeout = None,
 ) -> None:
@@ -100,7 +99,7 @@ def _summarize(
     context: typer.Context,
     model: _Model = None,
     models: options.ModelsFile = None,
-    output: _Output = None,
+    output: AnswerFile = None,
     as_json: _Json = False,
     timeout: _Timeout = None,
 ) -> None:
@@ -115,7 +114,7 @@ def _context(
     context: typer.Context,
     question: _Question,
     limit: _Limit = 10,
-    output: _Output = None,
+    output: AnswerFile = None,
     as_json: _Json = False,
     timeout: _Timeout = None,
 ) -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.experts.chat import ChatTurn
+from kgot_lab.experts.chat import ExpertTurn
 from kgot_lab.experts.citations import CITED, CitableNode
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
 from kgot_lab.experts.doors.refusing import TooBusy, documented, tenant
@@ -25,7 +25,7 @@ from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.happening import ChatDone, ChatFailed, SourcesTold, TokenTold
 from kgot_lab.experts.office import ExpertOffice
 
-Who = Annotated[Tenant, Depends(tenant)]
+_Who = Annotated[Tenant, Depends(tenant)]
 
 
 class _Loose(BaseModel):
@@ -70,18 +70,18 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["openai"])
 
     @router.get("/models", response_model=dict[str, Any], responses=documented())
-    def list_models(who: Who) -> Any:
+    def list_models(who: _Who) -> Any:
         """The experts, each as a model."""
         return {"object": "list", "data": [_model(each.id, each.created_at.timestamp()) for each in office.tables.experts()]}
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=documented(404))
-    def get_model(who: Who, id: Annotated[str, Path(max_length=200)]) -> Any:
+    def get_model(who: _Who, id: Annotated[str, Path(max_length=200)]) -> Any:
         """An expert as a model."""
         found = office.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
     @router.post("/chat/completions", response_model=dict[str, Any], responses=documented(404, 422, 503))
-    async def complete(who: Who, asked: CompletionAsked, request: Request) -> Any:
+    async def complete(who: _Who, asked: CompletionAsked, request: Request) -> Any:
         """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]` ends it."""
         question, history, wishes = _told(asked.messages)
         if not faucet.take():
@@ -117,7 +117,7 @@ def _model(id: str, created: float) -> dict[str, Any]:
     return {"id": id, "object": "model", "created": int(created), "owned_by": "kgot-lab"}
 
 
-async def _whole(pour: Pour, turn: ChatTurn, base: str) -> dict[str, Any]:
+async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
     text, done = "", ChatDone("")
     async for event in pour.events():
         if isinstance(event, TokenTold):
@@ -131,7 +131,7 @@ async def _whole(pour: Pour, turn: ChatTurn, base: str) -> dict[str, Any]:
     return _head(turn, "chat.completion") | {"choices": [choice], "usage": _usage(done)}
 
 
-async def _chunks(pour: Pour, turn: ChatTurn, base: str, *, usage: bool) -> AsyncIterator[str]:
+async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> AsyncIterator[str]:
     head, text, sources = _head(turn, "chat.completion.chunk"), "", []
     yield _chunk(head, {"role": "assistant", "content": ""})
     async for event in pour.events():
@@ -156,7 +156,7 @@ def _chunk(head: dict[str, Any], delta: dict[str, Any], *, ended: str | None = N
     return f"data: {json.dumps(head | {'choices': [choice]} | (more or {}), ensure_ascii=False)}\n\n"
 
 
-def _head(turn: ChatTurn, kind: str) -> dict[str, Any]:
+def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{turn.conversation}", "object": kind, "created": int(time.time()), "model": turn.expert.id}
 
 

@@ -12,13 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.doors.tokens import Tenant, tenant_of
 from kgot_lab.experts.keeping import ExpertTables
 from kgot_lab.experts.office import LOCAL_OWNER
+from kgot_lab.http.proxies import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -58,27 +59,22 @@ class GuardRules:
     names: tuple[str, ...] = ()  # by which it is reached besides, behind a proxy
 
     def __post_init__(self) -> None:
-        if not self.tokens and not is_loopback(self.host):
+        if not self.tokens and not is_here(self.host):
             raise BadInput(f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME")
 
     def may_be_called(self, host: str) -> bool:
-        """Whether a Host header names this server."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").casefold()
-        return (
-            is_loopback(name) or name in {self.host.casefold(), *(each.casefold() for each in self.names)} or self.host in ("0.0.0.0", "::")
-        )
+        """Whether a Host header names this server; one that listens everywhere is called anything, and demands tokens."""
+        name = (urlsplit(f"http://{host}").hostname or "") if host.isascii() and not set(host) & set("/?#@ ") else ""
+        names = {each.casefold() for each in (self.host, *self.names)}
+        return bool(name) and (is_here(name) or name in names or self.host in ("0.0.0.0", "::"))
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host is this computer alone."""
-    try:
-        return host.casefold() == "localhost" or ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def is_here(host: str) -> bool:
+    """Whether a host is this computer alone: 127.0.0.1, ::1, localhost."""
+    return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
-class Guard:
+class DoorGuard:
     """An application behind the rules; who asks stands in the scope as `tenant`."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules, tables: ExpertTables, *, clock: Callable[[], float] = time.monotonic):

@@ -33,8 +33,8 @@ from kgot_lab.text.surrogates import whole
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
-Who = Annotated[Tenant, Depends(tenant)]
-Admin = Annotated[Tenant, Depends(may_change)]
+_Who = Annotated[Tenant, Depends(tenant)]
+_Admin = Annotated[Tenant, Depends(may_change)]
 _ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
 _ConversationId = Annotated[str, Path(max_length=200, description="the id of a conversation")]
 _GraphName = Annotated[str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])]
@@ -61,29 +61,29 @@ def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
 
 def _experts(router: APIRouter, office: ExpertOffice) -> None:
     @router.get("/experts", response_model=list[shapes.ExpertShown], responses=documented(), tags=["experts"])
-    def list_experts(who: Who) -> Any:
+    def list_experts(who: _Who) -> Any:
         """List all experts, with how often the caller talked to each."""
         return office.experts(who.name)
 
     @router.post("/experts", response_model=shapes.ExpertMade, status_code=201, responses=documented(403, 422), tags=["experts"])
-    def create_expert(who: Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
+    def create_expert(who: _Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
         """Create an expert."""
         return _made(office.create(told))
 
     @router.get("/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(404), tags=["experts"])
-    def get_expert(who: Who, id: _ExpertId) -> Any:
+    def get_expert(who: _Who, id: _ExpertId) -> Any:
         """An expert with all that is set of it."""
         return _whole(office.expert(id))
 
     @router.put("/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(403, 404, 422), tags=["experts"])
     def update_expert(
-        who: Admin, id: _ExpertId, change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])]
+        who: _Admin, id: _ExpertId, change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])]
     ) -> Any:
         """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
         return _whole(office.update(id, change))
 
     @router.delete("/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"])
-    def delete_expert(who: Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
+    def delete_expert(who: _Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
         """Delete an expert, with all conversations if that is wanted; its id is never used again."""
         return {"deleted": True, "conversations_deleted": office.delete(id, conversations=delete_conversations)}
 
@@ -94,7 +94,7 @@ def _experts(router: APIRouter, office: ExpertOffice) -> None:
         responses=documented(403, 404, 422),
         tags=["experts"],
     )
-    def duplicate_expert(who: Admin, id: _ExpertId, copy: shapes.Duplicated) -> Any:
+    def duplicate_expert(who: _Admin, id: _ExpertId, copy: shapes.Duplicated) -> Any:
         """A copy under another name, with some fields of its own."""
         return _made(office.duplicate(id, copy.new_name, copy.overrides))
 
@@ -106,7 +106,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         responses=documented(404, 422, 503) | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
         tags=["chat"],
     )
-    async def chat(who: Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:
+    async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:
         """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources, token …, done.
 
         In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
@@ -126,14 +126,14 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
 
     @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=documented(404, 422), tags=["chat"])
     def list_conversations(
-        who: Who, id: _ExpertId, limit: Annotated[int, Query(ge=1, le=200)] = 20, offset: Annotated[int, Query(ge=0, le=10**9)] = 0
+        who: _Who, id: _ExpertId, limit: Annotated[int, Query(ge=1, le=200)] = 20, offset: Annotated[int, Query(ge=0, le=10**9)] = 0
     ) -> Any:
         """The caller's conversations with an expert, the last first."""
         found, total = office.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=documented(404), tags=["chat"])
-    def get_conversation(who: Who, id: _ExpertId, cid: _ConversationId) -> Any:
+    def get_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """A conversation with all messages, and what each answer rests on."""
         conversation, messages = office.conversation(cid, id, who.name)
         shown = [
@@ -143,7 +143,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         return {"id": conversation.id, "expert_id": id, "started_at": conversation.started_at, "messages": shown}
 
     @router.delete("/experts/{id}/conversations/{cid}", response_model=shapes.ConversationDeleted, responses=documented(404), tags=["chat"])
-    def delete_conversation(who: Who, id: _ExpertId, cid: _ConversationId) -> Any:
+    def delete_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
         office.tables.remove_conversation(cid, id, who.name)
         return {"deleted": True}
@@ -154,7 +154,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         responses=documented(404, 422),
         tags=["chat"],
     )
-    def put_opinion(who: Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent) -> Any:
+    def put_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent) -> Any:
         """Say what you think of an answer: thumb 1 or -1."""
         office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
@@ -162,7 +162,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
 
 def _direct(router: APIRouter, office: ExpertOffice) -> None:
     @router.post("/kgos/query/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
-    def query_graph(who: Who, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
+    def query_graph(who: _Who, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
         """Search a graph by four lanes: meaning, words, edges, intent."""
         graph, how = _graph(office, db_id), asked.config
         config = RetrievalConfig(
@@ -194,7 +194,7 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         }
 
     @router.post("/kgos/impact/{db_id}/{node_id:path}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
-    def impact(who: Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
+    def impact(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
         """What a change of a node reaches, by depth, with risks."""
         graph = _graph(office, db_id)
         _there(graph, node_id)
@@ -212,13 +212,13 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         }
 
     @router.post("/kgos/compose/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
-    def compose(who: Who, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
+    def compose(who: _Who, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
         """A plan for a goal of several steps."""
         graph = _graph(office, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/kgos/similar/{db_id}/{node_id:path}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
-    def similar(who: Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
+    def similar(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
         """Nodes whose neighbours, type and name are like those of a node."""
         graph = _graph(office, db_id)
         _there(graph, node_id)
@@ -261,7 +261,7 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         )
 
     @router.get("/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"])
-    def list_dimensions(who: Who) -> Any:
+    def list_dimensions(who: _Who) -> Any:
         """The 56 dimensions, and what the ends of each mean."""
         shown = [
             {

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
-from kgot_lab.experts.doors.guard import Guard, GuardRules
+from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.pages import pages_router
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import tell_errors
@@ -32,8 +32,11 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
     """
     faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
+    from mcp.server.transport_security import TransportSecuritySettings
+
     tools = expert_tools(office, _ASKING.get)
-    mcp = tools.streamable_http_app(stateless_http=True, json_response=True)
+    unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard looks at hosts and origins for all doors
+    mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +69,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
         await mcp(scope, receive, send)
 
     app.mount("/mcp", _AtRoot(asked_by_tenant))
-    app.add_middleware(Guard, rules=rules, tables=office.tables)
+    app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
     return app
 
 

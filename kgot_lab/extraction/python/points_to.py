@@ -18,7 +18,8 @@ from kgot_lab.extraction.python.program import Program, linearised
 from kgot_lab.extraction.python.solver import Solver, Value
 
 _DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
-_PASSING = {"functools.partial", "copy.copy", "copy.deepcopy", "typing.cast", "contextlib.contextmanager", "asyncio.create_task"}
+_PASSING = {"functools.partial", "copy.copy", "copy.deepcopy", "contextlib.contextmanager", "asyncio.create_task"}
+_PASSING_ON = ("functools.lru_cache", "functools.cache", "functools.wraps", "functools.total_ordering", "dataclasses.dataclass", "typing.")
 _MOST_OF_OPERATION = 4  # methods that an operation of the language, as a loop or an index, may run; more are a guess
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
@@ -30,6 +31,7 @@ class PointsTo:
         self.program = program
         self.solver = Solver()
         self.called: dict[tuple[str, Callee], set[int]] = defaultdict(set)
+        self._called: set[tuple[Value, int, str, int]] = set()  # objects whose `__call__` is followed, and where
         self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
         self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
         self.resolved = 0  # those of them of which it is known what they may call
@@ -390,16 +392,20 @@ class PointsTo:
                 self._note(calls, ("class", owner))
                 self._make(owner, calls)
             case ("object", _):
+                if (value, to, calls.caller, calls.line) in self._called:  # what it is called by may be itself
+                    return
+                self._called.add((value, to, calls.caller, calls.line))
                 found = self._v(f"__call__ of {value}@{calls.caller}")
                 self.attribute(value, "__call__", found, calls.caller, calls.line)
                 solver.when(found, lambda each: self.call(each, to, calls) if each[0] != "external" else None)
             case ("external", name):
                 self._note(calls, ("external", name))
-                if name in _PASSING or name.startswith(("functools.lru_cache", "functools.cache", "functools.wraps")):
-                    for given in calls.arguments[:2]:
-                        if isinstance(given, int):
-                            solver.flow(given, to)
-                solver.add(to, value)
+                passing = name in _PASSING or name.startswith(_PASSING_ON)
+                flowing = [given for given in calls.arguments[:2] if isinstance(given, int)] if passing else []
+                for given in flowing:
+                    solver.flow(given, to)
+                if not flowing:  # what is given back by something outside; else it is what was given
+                    solver.add(to, value)
             case ("builtin", name):
                 self._note(calls, ("builtin", name))
                 if (act := BUILTINS.get(name)) is not None:

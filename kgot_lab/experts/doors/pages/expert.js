@@ -58,7 +58,8 @@ function parts(expert, sizes, scores) {
       section("Playbooks", expert.playbook_skills.length ? make("ul", { class: "pills" }, expert.playbook_skills.map((skill) => make("li", {}, skill))) : none("It has none.")),
       section("Models", rows([["Chat", expert.models.chat ?? "what the server usually asks"]])),
       Object.keys(expert.dimension_filters).length ? section("Only nodes with", rows(Object.entries(expert.dimension_filters).map(([name, bound]) => [words(name), bounds(bound)]))) : "",
-      section("Measured", scores ? measures(scores) : none("Not measured yet."))),
+      section("Measured", scores?.measured ? measures(scores.measured) : scores && !("measured" in scores) ? measures(scores) : none("Not measured yet.")),
+      scores?.in_use ? section("In use", measures(scores.in_use)) : ""),
     make("p", { class: "small" }, `${expert.id}, made ${when(expert.created_at)}, changed ${when(expert.updated_at)}`),
   ];
 }
@@ -90,7 +91,7 @@ function bounds({ min, max, exact }) {
 /** Scores as the server has them: a row for each number, parts of parts with their names joined. */
 function measures(scores) {
   const flat = (value, name) => (value !== null && typeof value === "object" && !Array.isArray(value)
-    ? Object.entries(value).flatMap(([inner, each]) => flat(each, [name, words(inner)].filter(Boolean).join(" · "))) : [[name || "score", told(value)]]);
+    ? Object.entries(value).flatMap(([inner, each]) => flat(each, [name, words(inner)].filter(Boolean).join(" · "))) : [[name || "score", value === null ? "" : told(value)]]);
   const all = flat(scores, "");
   return all.length ? rows(all) : none("Not measured yet.");
 }

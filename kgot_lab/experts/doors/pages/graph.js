@@ -19,6 +19,7 @@ export class GraphPanel {
 
   /** Show a node of a graph; raises nothing: what went wrong stands in the panel. */
   async open(graph, id, { back = false } = {}) {
+    if (graph.includes("/")) return this.elsewhere(graph, id);
     const path = `/api/kgos/node/${encodeURIComponent(graph)}/${encodeURIComponent(id)}`;
     this.root.setAttribute("aria-busy", "true");
     const asked = this.asked = {};
@@ -30,6 +31,7 @@ export class GraphPanel {
       this.moved(seen);
     } catch (error) {
       if (this.asked !== asked) return;
+      this.end();
       this.root.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.status === 404 ? `The graph ${graph} has no node ${id}.` : error.message));
       this.seen = null;
     } finally {
@@ -37,9 +39,18 @@ export class GraphPanel {
     }
   }
 
-  draw(seen) {
-    this.seen = seen;
+  /** A node that an expert of another instance cited; its graph is not here. */
+  elsewhere(graph, id) {
+    this.asked = null;
+    this.seen = null;
     this.end();
+    this.root.removeAttribute("aria-busy");
+    this.root.replaceChildren(make("p", { class: "hint", role: "status" }, `${id} is in a graph of another instance, ${graph.split("/")[0]}: it cannot be shown here.`));
+  }
+
+  draw(seen) {
+    this.end();
+    this.seen = seen;
     const to = this.before.at(-1);
     const canvas = make("div", { class: "canvas" });
     const more = seen.neighbours_in_all - seen.neighbours.length;

@@ -82,6 +82,8 @@ function stepsOf(trace, end, open) {
   ];
   if (trace.limitations.length) steps.push({ title: `Limitations told: ${trace.limitations.length}`, body: () => lines(trace.limitations) });
   if (trace.plan.length) steps.push({ title: "A plan", body: () => make("ol", { class: "plain" }, trace.plan.map((each) => make("li", {}, each))) });
+  if (trace.delegated?.length) steps.push({ title: `Asked elsewhere: ${trace.delegated.length}`, body: () => make("div", {}, trace.delegated.map((each) => reasons(
+    Object.entries(each).filter(([, value]) => value !== null && value !== "").map(([name, value]) => [words(name), told(value)])))) });
   steps.push({ title: "What was cut", body: () => (trace.cut.length ? lines(trace.cut) : make("p", {}, "Nothing: the expert was told all of it.")) });
   if (end) steps.push({ title: "What the answer cites", body: () => cited(end, open) });
   return steps;

@@ -1,0 +1,108 @@
+"""Instances that ask each other in tests: keys, a clock, and a server on loopback that answers as it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from kgot_lab.errors import RefusedEnvelope
+from kgot_lab.experts.delegation.answering import ASK_PATH, CAPABILITIES_PATH, Federation, answered_question, refusal_json, refusal_status
+from kgot_lab.experts.delegation.capabilities import AdvertisedExpert, signed_capabilities
+from kgot_lab.experts.delegation.envelope import canonical_json
+from kgot_lab.experts.delegation.keys import InstanceKey, new_instance_key
+from kgot_lab.experts.delegation.messages import RemoteAnswer, RemoteQuestion
+from kgot_lab.experts.delegation.nonces import open_nonces
+from kgot_lab.experts.delegation.peers import Peer, Peers
+from support.loopback import serving
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def noon() -> datetime:
+    return NOON
+
+
+def after(seconds: float) -> Callable[[], datetime]:
+    """A clock that is so many seconds past noon."""
+    return lambda: NOON + timedelta(seconds=seconds)
+
+
+def known(key: InstanceKey, name: str = "asker") -> Peers:
+    """The one peer that a server knows: whoever has this key."""
+    return Peers(Peer(name, "http://127.0.0.1:1", key.public))
+
+
+def echo(asked: RemoteQuestion, peer: Peer) -> RemoteAnswer:
+    """Answer with the question, citing two nodes."""
+    return RemoteAnswer(asked.expert, f"{peer.name} asked: {asked.question}", ("trade:aspirin", "trade:willow"))
+
+
+@dataclass
+class PeerServer:
+    """A server of an instance: the peer it is to others, and the bodies that reached it."""
+
+    peer: Peer
+    federation: Federation
+    came: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def peer_server(
+    asker: InstanceKey,
+    answer: Callable[[RemoteQuestion, Peer], RemoteAnswer] = echo,
+    experts: tuple[AdvertisedExpert, ...] = (),
+    name: str = "remote",
+) -> Iterator[PeerServer]:
+    """An instance on loopback that knows one peer, and answers as `answer` says."""
+    key = new_instance_key()
+    federation = Federation(key, known(asker), open_nonces())
+
+    def act(handler: Any, body: bytes) -> None:
+        server.came.append(body)
+        try:
+            if handler.path == ASK_PATH:
+                send(handler, 200, answered_question(body, federation, answer))
+            elif handler.path == CAPABILITIES_PATH:
+                send(handler, 200, signed_capabilities(body, federation, experts))
+            else:
+                send(handler, 404, b"{}")
+        except RefusedEnvelope as error:
+            send(handler, refusal_status(error), canonical_json(refusal_json(error)))
+
+    with acting_server(act) as address:
+        server = PeerServer(Peer(name, address, key.public), federation)
+        try:
+            yield server
+        finally:
+            federation.seen.close()
+
+
+@contextmanager
+def acting_server(act: Callable[[Any, bytes], None]) -> Iterator[str]:
+    """A server on loopback that does `act` with its handler and the body that came; gives its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            act(self, self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+        def do_GET(self) -> None:
+            act(self, b"")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with serving(Handler) as address:
+        yield address
+
+
+def send(handler: Any, status: int, body: bytes, **headers: str) -> None:
+    """Answer with a status and a body."""
+    handler.send_response(status)
+    for name, value in {"content-type": "application/json", "content-length": str(len(body)), **headers}.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(body)
