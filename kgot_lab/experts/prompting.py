@@ -119,13 +119,18 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
     parts.append(_CITING + example if context.nodes else _KNOWS_NOTHING)
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
-    return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
+    reminder = f"\n\n{_REMINDER}" if context.nodes else ""  # a small model obeys what it read last
+    return Prompt((*messages, Message("user", asked.question + reminder)), max_tokens=_REPLY)
 
 
 _CITING = (
     "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it cite the node, written exactly "
     "as in its line: [Source: graph:node]. If a node that you recommend has a limitation, say so. Where the graph does not say it, say "
     f"that you do not know. {FENCES}"
+)
+_REMINDER = (
+    "(Answer in a few sentences what to do, from the knowledge graph alone, with [Source: graph:node] after each; then name the limits of "
+    "it that the graph tells. If the graph does not answer this, say that you do not know.)"
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 
