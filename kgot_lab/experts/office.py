@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat import ExpertTurn, told_before
-from kgot_lab.experts.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
+from kgot_lab.experts.chat.turn import ExpertTurn, told_before
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
-from kgot_lab.experts.playbook import Playbook, authored_playbooks
 from kgot_lab.experts.trying import chosen_variant
 from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords, telling_stems
 from kgot_lab.experiments.experts.replies import KeptReply
-from kgot_lab.experts.citations import CITED
+from kgot_lab.experts.chat.citations import CITED
 
 OF_CITATIONS = ("citation precision", "citation recall", "false citations", "gold in the context", "limitations in the context")
 OF_WORDS = ("limitations named", "words of names", "words of descriptions", "says it does not know", "refuses without need", "words said")

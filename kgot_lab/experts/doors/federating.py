@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from kgot_lab.errors import LLMError, RefusedEnvelope, UnknownName
+from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, TokenTold
 from kgot_lab.experts.delegation.answering import (
     ASK_PATH,
     CAPABILITIES_PATH,
@@ -20,7 +21,6 @@ from kgot_lab.experts.delegation.answering import (
 from kgot_lab.experts.delegation.capabilities import AdvertisedExpert, AdvertisedGraph, signed_capabilities
 from kgot_lab.experts.delegation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.delegation.peers import Peer
-from kgot_lab.experts.happening import ChatDone, ChatFailed, TokenTold
 from kgot_lab.experts.keeping import NotThere
 from kgot_lab.experts.office import PEER_OWNER, ExpertOffice
 from kgot_lab.graph import PropertyGraph

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Body, Depends, Path, Query
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import UnknownName
+from kgot_lab.experts.chat.happening import ThoughtTold
 from kgot_lab.experts.doors import shapes
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
 from kgot_lab.experts.doors.refusing import TooBusy, documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.expert import Expert
-from kgot_lab.experts.happening import ThoughtTold
 from kgot_lab.experts.keeping import NotThere
 from kgot_lab.experts.office import ExpertOffice
 from kgot_lab.experts.surroundings import surroundings

@@ -16,7 +16,7 @@ from kgot_lab.experiments.experts.asking import ExpertAnswers, plain_prompt
 from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
 from kgot_lab.experiments.experts.measuring import answer_measures, covered, own_words, says_not_known
 from kgot_lab.experiments.experts.replies import KeptReply, keep_reply, kept_replies
-from kgot_lab.experts.playbook import PlaybookSection
+from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in

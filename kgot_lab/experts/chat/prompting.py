@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.experts.citations import CitableNode
+from kgot_lab.experts.chat.citations import CitableNode
+from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.playbook import PlaybookSection
 from kgot_lab.methods.can_it import Limitation
 from kgot_lab.methods.compose_for import Composition
 from kgot_lab.methods.index import GraphIndex, index_of
@@ -124,13 +124,13 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
 
 
 _CITING = (
-    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it cite the node, written exactly "
-    "as in its line: [Source: graph:node]. If a node that you recommend has a limitation, say so. Where the graph does not say it, say "
-    f"that you do not know. {FENCES}"
+    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it put the brackets of its node, "
+    "copied from its line. If a node that you recommend has a limitation, say so. Where the graph does not say it, say that you do not "
+    f"know. {FENCES}"
 )
 _REMINDER = (
-    "(Answer in a few sentences what to do, from the knowledge graph alone, with [Source: graph:node] after each; then name the limits of "
-    "it that the graph tells. If the graph does not answer this, say that you do not know.)"
+    "(Say in a few sentences what the knowledge graph answers to this, each followed by the [Source: …] of its node; then name the limits "
+    "that the graph tells of it. If it does not answer this, say that you do not know.)"
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 
