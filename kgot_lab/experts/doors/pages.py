@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-import kgot_lab
 from kgot_lab.experts.keeping import NotThere
 
 _FOLDER = Path(__file__).parent / "pages"
-_DRAWING = Path(kgot_lab.__file__).parent / "viz" / "browser"  # as files: the room of live views stands above this one
+_DRAWING = Path(__file__).parents[2] / "viz" / "browser"  # as files: the room of live views stands above this one
 _FIRST = "chat.html"
 _KINDS = {
     ".html": "text/html; charset=utf-8",

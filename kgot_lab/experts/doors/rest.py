@@ -235,14 +235,14 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
         return {"source_node": _node(graph, node_id), "similar": rows}
 
     @router.get("/kgos/graphs/{db_id}", response_model=shapes.GraphShown, responses=documented(404, 422), tags=["graphs"])
-    def graph_size(who: Who, db_id: _GraphName) -> Any:
+    def graph_size(who: _Who, db_id: _GraphName) -> Any:
         """How large a graph is, and which types of nodes it has most of, at most 12."""
         graph = _graph(office, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
     @router.get("/kgos/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=documented(404, 422), tags=["graphs"])
-    def node_seen(who: Who, db_id: _GraphName, node_id: _NodeId) -> Any:
+    def node_seen(who: _Who, db_id: _GraphName, node_id: _NodeId) -> Any:
         """A node with its properties, its limitations, and at most 40 neighbours, the best linked first, placed for a drawing."""
         graph = _graph(office, db_id)
         _there(graph, node_id)
