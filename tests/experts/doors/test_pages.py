@@ -350,6 +350,8 @@ def test_a_server_with_tokens_asks_for_one_and_keeps_it_for_the_tab(window, watc
 def test_what_goes_wrong_is_told_in_words(page, watch, home):
     page.goto("/pages/node.html#cookbook/nothing")
     expect(page.get_by_role("alert")).to_have_text("The graph cookbook has no node nothing.")
+    page.goto("/pages/node.html#clinic%2Fdevops/x")
+    expect(page.locator("#graph")).to_have_text("x is in a graph of another instance, clinic: it cannot be shown here.")
     page.goto("/pages/expert.html#expert_nobody")
     expect(page.get_by_role("alert")).to_have_text("There is no such expert.")
     choose(page)
