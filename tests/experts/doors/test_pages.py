@@ -32,7 +32,7 @@ from kgot_lab.experts.doors import pages
 from kgot_lab.experts.doors.guard import GuardRules
 from kgot_lab.experts.doors.pages import page_file
 from kgot_lab.experts.doors.tokens import new_token
-from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
 QUESTION = "How does prompt caching bring down the cost of a long prompt, and what is its limit?"
 ANSWER = (
@@ -410,8 +410,11 @@ def test_the_places_of_a_node_never_change(home):
     assert surroundings(graph, "odd:two", most=0).neighbours == ()
 
 
-def test_the_keyboard_goes_through_every_part_and_out_of_it(page):
+def test_the_keyboard_goes_through_every_part_and_out_of_it(page, office):
+    for each in office.tables.conversations("expert_cookbook", LOCAL_OWNER, limit=200)[0]:
+        office.tables.remove_conversation(each.id, "expert_cookbook", LOCAL_OWNER)
     choose(page)
     ask(page, QUESTION)
+    expect(page.locator("#talks li")).to_have_count(1)  # the list is told anew after an answer, and must not change on the way
     for part in ("#side", "#said", "#asking", "#beside"):
         assert keyboard_goes_through(page.locator(part)), part
