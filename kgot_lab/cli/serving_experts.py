@@ -15,6 +15,8 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled
 if TYPE_CHECKING:
     from kgot_lab.experts.office import ExpertOffice
 
+_LAST_SECONDS = 5  # that answers which are going on may take when the server is to end
+
 
 def serve_experts(
     graphs: Annotated[Path | None, typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes")] = None,
@@ -50,10 +52,16 @@ def serve_experts(
         raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.doors.guard import GuardRules, is_here
     from kgot_lab.experts.doors.server import expert_app
+    from kgot_lab.experts.doors.tokens import any_token
 
-    app = expert_app(office, GuardRules(host, tokens or not is_here(host), names=tuple(name or ())))
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False))
-    sockets = uvicorn.Config(app, host=host, port=port).bind_socket() if port == 0 else None
+    rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
+    if rules.tokens and not any_token(office.tables):
+        raise BadInput("this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME")
+    app = expert_app(office, rules)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=_LAST_SECONDS
+    )
+    server, sockets = uvicorn.Server(config), config.bind_socket() if port == 0 else None
     at = sockets.getsockname()[1] if sockets else port
     terminal.say(f"experts at http://{host}:{at}/ ({', '.join(each.id for each in office.tables.experts())}); Ctrl-C ends it")
     server.run([sockets] if sockets else None)

@@ -125,10 +125,9 @@ class ExpertOffice:
                 found = self.tables.continued(expert_id, owner, said)
                 conversation = found or self.tables.begin(expert_id, owner, asked, said)
             before = told_before(self.tables.messages(conversation))
-            self.tables.say(conversation, "user", asked)
-        return ExpertTurn(
-            self.tables, expert, known, llm, owner, conversation, asked, before, self.playbooks, self.embedder, wishes[:_LONGEST_QUESTION]
-        )
+            asked_as = self.tables.say(conversation, "user", asked).id
+        parts = self.tables, expert, known, llm, owner, conversation, asked, before, self.playbooks, self.embedder
+        return ExpertTurn(*parts, wishes[:_LONGEST_QUESTION], asked_as=asked_as)
 
     def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:
         """The conversations of somebody with an expert, the last first, and how many there are. Raises NotThere."""

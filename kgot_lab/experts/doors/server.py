@@ -14,7 +14,7 @@ from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.pouring import Faucet
-from kgot_lab.experts.doors.refusing import tell_errors
+from kgot_lab.experts.doors.refusing import documented, tell_errors
 from kgot_lab.experts.doors.rest import rest_router
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 
@@ -30,7 +30,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    tools = expert_tools(office, _ASKING.get)
+    tools = expert_tools(office, _ASKING.get, faucet)
     unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard looks at hosts and origins for all doors
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
@@ -54,7 +54,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     app.include_router(rest_router(office, faucet))
     app.include_router(completions_router(office, faucet))
 
-    @app.get("/health", tags=["server"])
+    @app.get("/health", responses=documented(), tags=["server"])
     def health() -> dict[str, Any]:
         """Whether the server is up, and how many chats are going on."""
         return {"up": True, "chats": faucet.open}
