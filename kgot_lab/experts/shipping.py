@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kgot_lab.experts.apart import graph_read_apart
+from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.keeping import AlreadyThere, NotThere
 from kgot_lab.experts.office import ExpertOffice
 from kgot_lab.graph import PropertyGraph
@@ -28,7 +29,7 @@ def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
             office.expert(id)
         except NotThere:
             try:
-                office.create(json.loads(path.read_text(encoding="utf-8")), id=id)
+                office.tables.add_expert(expert_config(json.loads(path.read_text(encoding="utf-8"))), id=id)  # its graph is read later
             except AlreadyThere:
                 continue
             new.append(id)

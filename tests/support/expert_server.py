@@ -35,12 +35,12 @@ Event = dict[str, Any]
 
 
 class HeldModel:
-    """Writes w0, w1, …, each word only when it may; notes how many it was asked for, and that it was stopped."""
+    """Writes w0, w1, …, each word only when it may; notes how many it was asked for, and that it was stopped. `tail` makes words long."""
 
     price = FREE
 
-    def __init__(self, name: str = "held"):
-        self.name = name
+    def __init__(self, name: str = "held", tail: str = ""):
+        self.name, self._tail = name, tail
         self.asked = 0  # how many words
         self.begun = 0  # how many replies
         self.stopped = 0
@@ -57,7 +57,7 @@ class HeldModel:
             while not self._over:
                 self.asked += 1
                 assert self._may.acquire(timeout=AMPLE)
-                words.append(f"w{len(words)} ")
+                words.append(f"w{len(words)}{self._tail} ")
                 yield words[-1]
         except GeneratorExit:
             self.stopped += 1
@@ -174,9 +174,7 @@ def served(office: ExpertOffice, rules: GuardRules | None = None) -> Iterator[Se
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     app = expert_app(office, rules or GuardRules())
-    config = uvicorn.Config(
-        app, http="h11", ws="none", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1
-    )
+    config = uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -43,7 +43,6 @@ _HEADERS = (
 _MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
     401: ((b"www-authenticate", b"Bearer"),),
     408: ((b"connection", b"close"),),  # the rest of the body is not waited for
-    413: ((b"connection", b"close"),),
     429: ((b"retry-after", b"10"),),
     503: ((b"retry-after", b"5"),),
 }

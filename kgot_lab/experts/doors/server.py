@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
@@ -63,7 +64,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
-    app.mount("/mcp", _AtRoot(asked_by_tenant))
+    app.router.routes.append(Route("/mcp", _AtRoot(asked_by_tenant), include_in_schema=False))
     app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
     return app
 

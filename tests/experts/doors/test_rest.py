@@ -71,7 +71,11 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(serv
     told = {**COOK, "persona": {"name": "Changing", "style": "casual"}, "playbook_skills": ["debugging"], "retrieval": {"alpha": 0.5}}
     told["playbook_skills"] = sorted(server.office.playbooks)[:2]
     id = server.client.post("/api/experts", json=told).json()["id"]
-    change = {"persona": {"greeting": "Hello"}, "playbook_skills": sorted(server.office.playbooks)[2:3], "retrieval": {"alpha": None, "limit": 3}}
+    change = {
+        "persona": {"greeting": "Hello"},
+        "playbook_skills": sorted(server.office.playbooks)[2:3],
+        "retrieval": {"alpha": None, "limit": 3},
+    }
     after = server.client.put(f"/api/experts/{id}", json=change).json()
     assert after["persona"]["style"] == "casual" and after["persona"]["greeting"] == "Hello"
     assert after["playbook_skills"] == sorted(server.office.playbooks)[2:3]
@@ -81,7 +85,14 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(serv
 
 def test_a_change_that_leaves_no_expert_changes_nothing(server):
     before = server.client.get(f"/api/experts/{COOK_ID}").json()
-    for change in ({"persona": None}, {"kg_db_id": None}, {"kg_db_id": "nowhere"}, {"retrieval": {"limit": 0}}, {"surprise": 1}, {"id": "x"}):
+    for change in (
+        {"persona": None},
+        {"kg_db_id": None},
+        {"kg_db_id": "nowhere"},
+        {"retrieval": {"limit": 0}},
+        {"surprise": 1},
+        {"id": "x"},
+    ):
         assert error_of(server.client.put(f"/api/experts/{COOK_ID}", json=change))[0] == 422
     assert server.client.get(f"/api/experts/{COOK_ID}").json() == before
 
@@ -298,12 +309,16 @@ def test_impact_plans_and_likeness_are_what_the_functions_give(server):
     made = compose_for(graph, "answer questions over documents", max_tools=4)
     assert [step["node_id"] for step in plan["steps"]] == [step.tool for step in made.steps]
     like = server.client.post(f"/api/kgos/similar/cookbook/{NODE}", json={"k": 3}).json()
-    assert [(each["node"]["id"], each["score"]) for each in like["similar"]] == [(e.id, e.score) for e in similar_to(graph, NODE, k=3).nodes]
+    assert [(each["node"]["id"], each["score"]) for each in like["similar"]] == [
+        (e.id, e.score) for e in similar_to(graph, NODE, k=3).nodes
+    ]
     dimensions = server.client.get("/api/kgos/dimensions").json()
     assert dimensions["total"] == 56 == len(dimensions["dimensions"]) == sum(dimensions["categories"].values())
 
 
-@pytest.mark.parametrize("path", ["query/nowhere", "compose/nowhere", f"impact/nowhere/{NODE}", "impact/cookbook/nowhere", "similar/cookbook/no/where"])
+@pytest.mark.parametrize(
+    "path", ["query/nowhere", "compose/nowhere", f"impact/nowhere/{NODE}", "impact/cookbook/nowhere", "similar/cookbook/no/where"]
+)
 def test_a_graph_or_a_node_that_is_not_here_is_not_there(server, path):
     body = {"query": "x"} if "query" in path else {"goal": "x"} if "compose" in path else {}
     assert error_of(server.client.post(f"/api/kgos/{path}", json=body))[:2] == (404, "not_there")
