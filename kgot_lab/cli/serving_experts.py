@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.office import ExpertOffice
 
+_LAST_SECONDS = 5  # that answers which are going on may take when the server is to end
+
 
 def serve_experts(
     graphs: Annotated[Path | None, typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes")] = None,
@@ -36,16 +38,17 @@ def serve_experts(
     stdio: Annotated[bool, typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP")] = False,
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
+    if new_token is not None:
+        from kgot_lab.experts.doors.tokens import new_token as made
+        from kgot_lab.experts.keeping import open_experts
+
+        typer.echo(made(open_experts(place_of_store(store)), new_token, tenant_role(role)))
+        return
     office = office_at(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)
-    if new_token is not None:
-        from kgot_lab.experts.doors.tokens import new_token as made
-
-        typer.echo(made(office.tables, new_token, tenant_role(role)))
-        return
-    threading.Thread(target=make_ready, args=(office,), daemon=True).start()
     if stdio:
+        threading.Thread(target=make_ready, args=(office,), daemon=True).start()
         from kgot_lab.experts.doors.assistants import expert_tools
 
         expert_tools(office).run("stdio")
@@ -56,10 +59,17 @@ def serve_experts(
         raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.doors.guard import GuardRules, is_here
     from kgot_lab.experts.doors.server import expert_app
+    from kgot_lab.experts.doors.tokens import any_token
 
-    app = expert_app(office, GuardRules(host, tokens or not is_here(host), names=tuple(name or ())))
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False))
-    sockets = uvicorn.Config(app, host=host, port=port).bind_socket() if port == 0 else None
+    rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
+    if rules.tokens and not any_token(office.tables):
+        raise BadInput("this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME")
+    threading.Thread(target=make_ready, args=(office,), daemon=True).start()
+    app = expert_app(office, rules)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=_LAST_SECONDS
+    )
+    server, sockets = uvicorn.Server(config), config.bind_socket() if port == 0 else None
     at = sockets.getsockname()[1] if sockets else port
     terminal.say(f"experts at http://{host}:{at}/ ({', '.join(each.id for each in office.tables.experts())}); Ctrl-C ends it")
     server.run([sockets] if sockets else None)
@@ -74,10 +84,19 @@ def tenant_role(role: str) -> Literal["admin", "user"]:
     raise BadInput(f"a role is user or admin, not {role!r}")
 
 
-def office_at(graphs: Path | None, store: str | None, model: str, models: Path | None) -> ExpertOffice:
-    """The office of a server: its graphs, its tables, its models, and the experts that come with the package."""
+def place_of_store(store: str | None) -> str:
+    """Where experts are kept: where somebody says, else in a file of the user's."""
     from platformdirs import user_data_path
 
+    if store is not None:
+        return store
+    folder = user_data_path("kgot_lab", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / "experts.db")
+
+
+def office_at(graphs: Path | None, store: str | None, model: str, models: Path | None) -> ExpertOffice:
+    """The office of a server: its graphs, its tables, its models, and the experts that come with the package."""
     from kgot_lab.embedding.of_query import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.keeping import open_experts
@@ -88,10 +107,6 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
 
     if graphs is not None and not graphs.is_dir():
         raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
-    if store is None:
-        folder = user_data_path("kgot_lab", appauthor=False)
-        folder.mkdir(parents=True, exist_ok=True)
-        store = str(folder / "experts.db")
     named = load_models(models) if models else {}
     check_spec(model, named) if model not in named else None
     makers = {each: (lambda each=each: connect(each, models=named, say=terminal.say)) for each in (model, *named)}
@@ -100,7 +115,9 @@ def office_at(graphs: Path | None, store: str | None, model: str, models: Path |
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    office = ExpertOffice(open_experts(store), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder)
+    office = ExpertOffice(
+        open_experts(place_of_store(store)), GraphFolder(graphs, SHIPPED_GRAPHS), ExpertModels(makers, model), embedder=embedder
+    )
     ship_experts(office)
     return office
 

@@ -58,6 +58,7 @@ class GraphFolder:
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
         self._lock = threading.RLock()
+        self._reading: dict[str, threading.Lock] = {}  # one a graph, so that a large one keeps nobody waiting for another
 
     def names(self) -> tuple[str, ...]:
         """The ids of all graphs."""
@@ -66,7 +67,7 @@ class GraphFolder:
     def graph(self, name: str) -> PropertyGraph:
         """A graph by its id; raises UnknownName, and BadInput for a file that is no graph."""
         if name in self._more:
-            with self._lock:
+            with self._lock_of(name):
                 if name not in self._made:
                     self._made[name] = self._more[name]()
                     index_of(self._made[name])
@@ -76,7 +77,7 @@ class GraphFolder:
             raise UnknownName("graph", name, self.names())
         found = path.stat()
         stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-        with self._lock:
+        with self._lock_of(name):
             kept = self._read.get(name)
             if kept is None or kept.stamp != stamp:
                 try:
@@ -86,6 +87,10 @@ class GraphFolder:
                 self._read[name] = kept
                 index_of(kept.graph)
         return kept.graph
+
+    def _lock_of(self, name: str) -> threading.Lock:
+        with self._lock:
+            return self._reading.setdefault(name, threading.Lock())
 
     def known_to(self, config: ExpertConfig) -> KnownGraphs:
         """The graphs of an expert, joined; raises UnknownName and BadInput."""

@@ -22,6 +22,7 @@ from kgot_lab.memory.tables.opening import open_tables
 from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
 from kgot_lab.types import Json
 
+_LONGEST_ID = 150  # letters of an id that a copy begins with, so that a copy of a copy has one that doors take
 _PREVIEW = 80  # letters of the first question
 
 
@@ -115,7 +116,7 @@ class ExpertTables:
 
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
         """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never used again (C-E9)."""
-        base = f"{copy_of}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
+        base = f"{copy_of[:_LONGEST_ID]}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
         with self.storage.changing():
             beginning = id or base
             taken = {row[0] for row in self.storage.rows(sql.TAKEN, {"id": id, "beginning": beginning, "length": len(beginning)})}

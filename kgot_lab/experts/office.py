@@ -140,7 +140,7 @@ class ExpertOffice:
                 found = self.tables.continued(expert_id, owner, said)
                 conversation = found or self.tables.begin(expert_id, owner, asked, said)
             before = told_before(self.tables.messages(conversation))
-            self.tables.say(conversation, "user", asked)
+            asked_as = self.tables.say(conversation, "user", asked).id
             trial = self.tables.running_trial(expert_id)
         return ExpertTurn(
             self.tables,
@@ -153,6 +153,7 @@ class ExpertOffice:
             before,
             self.playbooks,
             embedder=self.embedder,
+            asked_as=asked_as,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=chosen_variant(expert.config, trial, conversation) if trial else None,
             consultants=None if owner.startswith(PEER_OWNER) else self.consultants,  # else two could ask each other for ever

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.apart import graph_read_apart
+from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.keeping import AlreadyThere, NotThere
 from kgot_lab.experts.office import ExpertOffice
 from kgot_lab.graph import PropertyGraph
@@ -34,7 +35,7 @@ def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
             office.expert(id)
         except NotThere:
             try:
-                office.create(told, id=id)
+                office.tables.add_expert(expert_config(told), id=id)  # its graph is read later
             except AlreadyThere:
                 continue
             new.append(id)

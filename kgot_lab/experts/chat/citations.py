@@ -80,7 +80,7 @@ class CitationCheck:
                 text = text[1:]
                 continue
             end = text.find("]")
-            if end < 0 and len(text) < _LONGEST and "\n" not in text:
+            if end < 0 and len(text) <= _LONGEST and "\n" not in text:
                 self._held = text
                 break
             if end < 0 or end > _LONGEST or "\n" in text[:end]:

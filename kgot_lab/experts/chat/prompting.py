@@ -119,18 +119,13 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
     parts.append(_CITING + example if context.nodes else _KNOWS_NOTHING)
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
-    reminder = f"\n\n{_REMINDER}" if context.nodes else ""  # a small model obeys what it read last
-    return Prompt((*messages, Message("user", asked.question + reminder)), max_tokens=_REPLY)
+    return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
 
 
 _CITING = (
-    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it put the brackets of its node, "
-    "copied from its line. If a node that you recommend has a limitation, say so. Where the graph does not say it, say that you do not "
-    f"know. {FENCES}"
-)
-_REMINDER = (
-    "(Say in a few sentences what the knowledge graph answers to this, each followed by the [Source: …] of its node; then name the limits "
-    "that the graph tells of it. If it does not answer this, say that you do not know.)"
+    f"[Citation Instructions]\n{FENCES}\nSay in a few sentences what the knowledge graph answers to the question, and after each put the "
+    "brackets of its node, copied from its line; then name the limits that the graph tells of what you recommend. Where it does not answer "
+    "the question, say that you do not know."
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 

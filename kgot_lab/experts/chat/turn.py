@@ -7,7 +7,7 @@ it had said is kept as such.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
@@ -31,6 +31,7 @@ from kgot_lab.experts.chat.recollection import recollected
 from kgot_lab.experts.chat.thought import Thought, thought_of
 from kgot_lab.experts.delegation.asking import DelegatedAnswer
 from kgot_lab.experts.expert import Expert, ExpertConfig
+from kgot_lab.experts.failing import failure_told
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.keeping import ChatMessage, ExpertTables
 from kgot_lab.experts.trying import TrialChoice
@@ -60,15 +61,16 @@ class ExpertTurn:
     choice: TrialChoice | None = None
     consultants: Consultants | None = None
     clock: Callable[[], float] = time.monotonic
+    asked_as: str = ""  # the message that holds the question
 
-    def events(self) -> Iterator[ChatEvent]:
-        """What happens, in its order; closing it stops the model and keeps what was said."""
+    def events(self) -> Generator[ChatEvent, None, None]:
+        """What happens, in its order; closing it stops the model and keeps what was said. An empty piece says that it is at work."""
         yield ConversationStarted(self.conversation)
         begun = self.clock()
         try:
             prompt, thought, citables, sources, before = self._prepared()
         except LabError as error:
-            yield from self._failed(str(error))
+            yield from self._failed(error)
             return
         yield Injected(thought.memories > 0, bool(thought.playbooks), len(sources))
         yield SourcesTold(sources)
@@ -76,6 +78,10 @@ class ExpertTurn:
         answer = _Answer(CitationCheck(citables), {**before, "searched_ms": round(1000 * (self.clock() - begun))})
         try:
             yield from self._answered(prompt, answer, begun)
+        except Exception:
+            if not answer.kept:
+                self._keep(answer, failed=True)
+            raise
         finally:  # also where the events were closed in the middle, which is no error
             if not answer.kept:
                 self._keep(answer, stopped=True)
@@ -123,16 +129,17 @@ class ExpertTurn:
             for piece in pieces:
                 if isinstance(piece, Reply):
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
-                elif said := answer.check.tell(piece):
-                    if not answer.text:
-                        answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
-                    answer.text += said
-                    yield TokenTold(said)
+                    continue
+                said = answer.check.tell(_keepable(piece))
+                if said and not answer.text:
+                    answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
+                answer.text += said
+                yield TokenTold(said)
             if rest := answer.check.rest():
                 answer.text += rest
                 yield TokenTold(rest)
         except LLMError as error:
-            yield from self._failed(str(error), answer)
+            yield from self._failed(error, answer)
             return
         finally:
             close = getattr(pieces, "close", None)
@@ -147,15 +154,16 @@ class ExpertTurn:
             {"graph": node.graph, "id": node.id, "name": node.name, "times": times} for node, times in answer.check.cited.items()
         ]
         about: dict[str, Json] = {**answer.about, "citations": cited, "false_citations": answer.check.false, "model": answer.model}
+        about["answers"] = self.asked_as
         about["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
         about |= {"stopped": True} if stopped else {}
         about |= {"failed": True} if failed else {}
         return self.tables.say(self.conversation, "assistant", answer.text, about)
 
-    def _failed(self, why: str, answer: _Answer | None = None) -> Iterator[ChatEvent]:
+    def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
         answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
         kept = self._keep(answer, failed=True)
-        yield ChatFailed(why)
+        yield ChatFailed(failure_told(error, self.question))
         yield ChatDone(kept.id, text=answer.text)
 
 
@@ -172,13 +180,23 @@ class _Answer:
 
 
 def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
-    """What was said in a conversation as a model is told it, as (role, content): questions that nobody answered are left out."""
-    said: list[tuple[str, str]] = []
+    """What was said in a conversation as a model is told it, as (role, content): questions that nobody answered are left out.
+
+    Each answer stands behind its own question, also where two were asked at once.
+    """
+    pairs: list[tuple[str, str]] = []
+    places: dict[Json, int] = {}
     for message in messages:
         if message.role == "user":
-            if said and said[-1][0] == "user":
-                said.pop()
-            said.append(("user", message.content))
-        elif message.content and said and said[-1][0] == "user":
-            said.append(("assistant", message.content))
-    return tuple(said[:-1] if said and said[-1][0] == "user" else said)
+            places[message.id] = len(pairs)
+            pairs.append((message.content, ""))
+        elif message.content and pairs:
+            place = places.get(message.metadata.get("answers"), len(pairs) - 1)
+            question, answer = pairs[place]
+            pairs[place] = (question, answer or message.content)
+    return tuple(said for question, answer in pairs if answer for said in (("user", question), ("assistant", answer)))
+
+
+def _keepable(piece: str) -> str:
+    """A piece of a reply without what no database keeps: nulls, and halves of surrogate pairs."""
+    return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

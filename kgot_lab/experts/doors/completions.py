@@ -16,12 +16,13 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, SourcesTold, TokenTold
 from kgot_lab.experts.chat.turn import ExpertTurn
+from kgot_lab.experts.doors import shapes
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
-from kgot_lab.experts.doors.refusing import TooBusy, documented, tenant
+from kgot_lab.experts.doors.refusing import TooBusy, TurnFailed, documented, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.office import ExpertOffice
 
@@ -58,7 +59,7 @@ class StreamOptions(_Loose):
 class CompletionAsked(_Loose):
     """What the protocol sends; of the fields that steer a model none counts, since an expert's owner chose how it answers."""
 
-    model: Annotated[str, Field(max_length=200)]
+    model: shapes.SoundId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -95,10 +96,8 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
             return PouredResponse(pour, _chunks(pour, turn, base, usage=usage))
-        try:
+        async with pour.read_whole(request.receive):
             return await _whole(pour, turn, base)
-        finally:
-            pour.leave()
 
     return router
 
@@ -123,7 +122,7 @@ async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
         if isinstance(event, TokenTold):
             text += event.content
         elif isinstance(event, ChatFailed):
-            raise LLMError(event.content)
+            raise TurnFailed(event.content)
         elif isinstance(event, ChatDone):
             done = event
     message = {"role": "assistant", "content": text, "refusal": None, "annotations": _annotations(text, done.cited, base)}
@@ -153,7 +152,7 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
 
 def _chunk(head: dict[str, Any], delta: dict[str, Any], *, ended: str | None = None, more: dict[str, Any] | None = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": ended, "logprobs": None}
-    return f"data: {json.dumps(head | {'choices': [choice]} | (more or {}), ensure_ascii=False)}\n\n"
+    return f"data: {json.dumps(head | {'choices': [choice]} | (more or {}))}\n\n"
 
 
 def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:

@@ -10,14 +10,18 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kgot_lab.errors import BadInput
+from starlette.concurrency import run_in_threadpool
+
+from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.delegation.answering import ASK_PATH, CAPABILITIES_PATH
+from kgot_lab.experts.doors.bodies import DoorRefusal, replayed, whole_body
 from kgot_lab.experts.doors.tokens import Tenant, tenant_of
+from kgot_lab.experts.failing import PART_AWAY, failure_told, log, reason_logged
 from kgot_lab.experts.keeping import ExpertTables
 from kgot_lab.experts.office import LOCAL_OWNER
 from kgot_lab.http.proxies import is_loopback
@@ -37,6 +41,12 @@ _HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
+    401: ((b"www-authenticate", b"Bearer"),),
+    408: ((b"connection", b"close"),),  # the rest of the body is not waited for
+    429: ((b"retry-after", b"10"),),
+    503: ((b"retry-after", b"5"),),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,10 @@ class GuardRules:
 
     def may_be_called(self, host: str) -> bool:
         """Whether a Host header names this server; one that listens everywhere is called anything, and demands tokens."""
-        name = (urlsplit(f"http://{host}").hostname or "") if host.isascii() and not set(host) & set("/?#@ ") else ""
+        try:
+            name = (urlsplit(f"http://{host}").hostname or "") if host.isascii() and not set(host) & set("/?#@ ") else ""
+        except ValueError:  # brackets that hold no address
+            return False
         names = {each.casefold() for each in (self.host, *self.names)}
         return bool(name) and (is_here(name) or name in names or self.host in ("0.0.0.0", "::"))
 
@@ -87,39 +100,52 @@ class DoorGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refused, tenant = self._refused(scope, headers)
-        if refused is not None:
-            await _refuse(send, *refused, path=str(scope["path"]))
-            return
-        scope["tenant"] = tenant
-        await self._app(scope, self._bounded(scope, receive), _with_headers(send))
+        limits, sending = self._rules.limits, _Sending(send)
+        try:
+            scope["tenant"] = await self._admitted(scope)
+            body = await whole_body(receive, limits.body, limits.send_seconds)
+            if body is not None:
+                await self._app(scope, replayed(body, receive), sending)
+        except DoorRefusal as refusal:
+            await _refuse(sending, refusal, str(scope["path"]))
+        except Exception as error:  # told here, since a server tells it with a trace that may hold anything
+            log.error("%s: %s", type(error).__name__, reason_logged(error))
+            if not sending.begun:
+                await _refuse(sending, DoorRefusal(500, "failed", PART_AWAY), str(scope["path"]))
 
-    def _refused(self, scope: Scope, headers: dict[str, str]) -> tuple[tuple[int, str, str] | None, Tenant | None]:
-        path, method = str(scope["path"]), str(scope["method"])
+    async def _admitted(self, scope: Scope) -> Tenant | None:
+        """Who asks; None for a page, which nobody in particular asks for. Raises DoorRefusal."""
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
-            return (421, "wrong_host", "this server is not called that: use its own address"), None
+            raise DoorRefusal(421, "wrong_host", "this server is not called that: use its own address")
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
-            return (403, "foreign_origin", "pages of other origins may not ask this server"), None
+            raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
         if method in ("POST", "PUT", "PATCH") and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return (415, "not_json", "send a body of type application/json"), None
-        if not headers.get("content-length", "0").isdigit():
-            return (400, "bad_request", "Content-Length is no number"), None
-        if int(headers.get("content-length", "0")) > self._rules.limits.body:
-            return (413, "too_large", f"a body has {self._rules.limits.body:,} bytes at most"), None
-        tenant = self._tenant(headers)
+            raise DoorRefusal(415, "not_json", "send a body of type application/json")
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise DoorRefusal(400, "bad_request", "Content-Length is no number")
+        if len(length) > 18 or int(length) > limits.body:
+            raise DoorRefusal(413, "too_large", f"a body has {limits.body:,} bytes at most")
+        tenant = await self._tenant(headers)
         if tenant is None and not (path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))):
-            return (401, "no_token", "send a token of this server: Authorization: Bearer TOKEN"), None
+            raise DoorRefusal(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
         if tenant is not None and not self._in_time(tenant.name):
-            return (429, "too_often", f"more than {self._rules.limits.requests_a_minute} requests a minute: wait"), None
-        return None, tenant
+            raise DoorRefusal(429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait")
+        return tenant
 
-    def _tenant(self, headers: dict[str, str]) -> Tenant | None:
-        kind, _, token = headers.get("authorization", "").partition(" ")
+    async def _tenant(self, headers: dict[str, str]) -> Tenant | None:
         if not self._rules.tokens:
             return Tenant(LOCAL_OWNER, "admin")
-        return tenant_of(self._tables, token.strip()) if kind.casefold() == "bearer" and token.strip() else None
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.casefold() != "bearer" or not token.strip():
+            return None
+        try:
+            return await run_in_threadpool(tenant_of, self._tables, token.strip())
+        except LabError as error:
+            raise DoorRefusal(503, "store_away", failure_told(error)) from None
 
     def _in_time(self, name: str) -> bool:
         now = self._clock()
@@ -132,33 +158,24 @@ class DoorGuard:
             recent.append(now)
         return True
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """A body that does not say how long it is ends where it becomes too long."""
-        read = 0
 
-        async def bounded() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._rules.limits.body:
-                raise _TooLarge
-            return message
+class _Sending:
+    """What is sent, with the headers of every answer; `begun` once something was."""
 
-        return bounded
+    def __init__(self, send: Send):
+        self._send, self.begun = send, False
 
-
-class _TooLarge(Exception):
-    """A body became longer than it may be; the application answers it."""
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+        await self._send(message)
 
 
-async def _refuse(send: Send, status: int, code: str, why: str, *, path: str) -> None:
-    body = json.dumps(error_body(path, status, code, why)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_HEADERS]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status == 429:
-        headers.append((b"retry-after", b"10"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+async def _refuse(send: Send, refusal: DoorRefusal, path: str) -> None:
+    body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_MORE.get(refusal.status, ())]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -169,12 +186,3 @@ def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
         kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
         return {"error": {"message": why, "type": kind, "param": None, "code": code}}
     return {"error": {"code": code, "message": why}}
-
-
-def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
-        await send(message)
-
-    return sent

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, closing, suppress
+from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
 
-from kgot_lab.errors import LabError
-from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed
+from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, TokenTold
+from kgot_lab.experts.doors.refusing import TooBusy
+from kgot_lab.experts.failing import failure_told
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -50,14 +51,14 @@ class Faucet:
         """Let no chat begin any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def pour(self, events: Iterator[ChatEvent]) -> Pour:
+    def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
         """Begin to make the events, for which a place was taken, in a thread of their own."""
         pour = Pour(asyncio.get_running_loop(), self._seconds)
         try:
             self._threads.submit(pour.make, events, self.give_back)
-        except RuntimeError:
+        except RuntimeError:  # the server is ending
             self.give_back()
-            raise
+            raise TooBusy from None
         return pour
 
 
@@ -70,34 +71,56 @@ class Pour:
         self._left = threading.Event()
 
     def leave(self) -> None:
-        """Nobody reads any more: at its next word the model is stopped."""
+        """Nobody reads any more, which is said in the loop: at its next word the model is stopped."""
         self._left.set()
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+        self._waiting.put_nowait(None)
 
-    def make(self, events: Iterator[ChatEvent], ended: Callable[[], None]) -> None:
+    @asynccontextmanager
+    async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
+        """While somebody waits for the whole answer: when they leave, which `receive` tells, the events end."""
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.leave()
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            self.leave()
+
+    def make(self, events: Generator[ChatEvent, None, None], ended: Callable[[], None]) -> None:
         """Make the events, until the last, or until nobody reads them."""
         try:
-            for event in events:
-                self._put(event)
-                if self._left.is_set():
-                    break
-        except LabError as error:
-            self._put(ChatFailed(str(error)))
+            with closing(events):
+                for event in events:
+                    if event != TokenTold(""):
+                        self._put(event)
+                    if self._left.is_set():
+                        break
+        except Exception as error:
+            self._put(ChatFailed(failure_told(error)))
             self._put(ChatDone(""))
         finally:
-            close: Any = getattr(events, "close", None)
-            if close is not None:
-                close()
             ended()
             self._put(None)
 
     def _put(self, event: ChatEvent | None) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it whoever read
-            done = asyncio.run_coroutine_threadsafe(self._waiting.put(event), self._loop)
-            while not self._left.is_set():
-                with suppress(TimeoutError):
-                    done.result(timeout=0.2)
-                    return
-            done.cancel()
+        putting = self._waiting.put(event)
+        try:
+            done = asyncio.run_coroutine_threadsafe(putting, self._loop)
+        except RuntimeError:  # the loop has ended, and with it whoever read
+            putting.close()
+            return
+        while not self._left.is_set():
+            with suppress(TimeoutError):
+                done.result(timeout=0.2)
+                return
+        done.cancel()
 
     async def events(self) -> AsyncIterator[ChatEvent]:
         """The events as they come."""

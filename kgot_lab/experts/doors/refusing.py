@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -14,14 +13,15 @@ from kgot_lab.errors import BadInput, LabError, LLMError, ModelMissing, NotInsta
 from kgot_lab.experts.doors.guard import error_body
 from kgot_lab.experts.doors.shapes import ApiErrorBody
 from kgot_lab.experts.doors.tokens import Tenant
+from kgot_lab.experts.failing import failure_told
 from kgot_lab.experts.keeping import NotThere
 
-log = logging.getLogger("kgot_lab.experts")
 _SAID = {
     400: "The request is no request",
     401: "No token, or none that holds",
     403: "The caller may not do this",
     404: "There is none, or it is not the caller's",
+    408: "The body did not come in time",
     413: "The body is too large",
     415: "The body is not JSON",
     421: "The server is not called that",
@@ -29,7 +29,8 @@ _SAID = {
     429: "Too often",
     503: "Busy, or a part that is needed is away: try again later",
 }
-_ALWAYS = (400, 401, 403, 413, 415, 421, 429, 503)
+_ALWAYS = (400, 401, 403, 408, 413, 415, 421, 422, 429, 503)
+_LONGEST = 300  # letters of a sentence that may repeat what was sent
 
 
 class Forbidden(LabError):
@@ -41,6 +42,10 @@ class TooBusy(LabError):
 
     def __init__(self) -> None:
         super().__init__("too many chats are going on: try again in a moment")
+
+
+class TurnFailed(LabError):
+    """There is no answer; its words are for the caller, and the reason was logged where it was known."""
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -73,14 +78,16 @@ def told_error(error: LabError) -> tuple[int, str, str]:
             return 403, "forbidden", str(error)
         case TooBusy():
             return 503, "too_busy", str(error)
+        case TurnFailed():
+            return 503, "model_away", str(error)
         case BadInput():
             return 422, "bad_input", str(error)
         case StoreUnavailable():
-            return 503, "store_away", "the store of experts cannot be reached: try again later"
+            return 503, "store_away", failure_told(error)
         case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
-            return 503, "model_away", "the model of this expert is not there: the owner of this server finds the reason in its log"
+            return 503, "model_away", failure_told(error)
         case _:
-            return 503, "unavailable", "a part of this server is away: its owner finds the reason in its log"
+            return 503, "unavailable", failure_told(error)
 
 
 def tell_errors(app: FastAPI) -> None:
@@ -88,16 +95,13 @@ def tell_errors(app: FastAPI) -> None:
 
     @app.exception_handler(LabError)
     async def ours(request: Request, error: LabError) -> JSONResponse:
-        status, code, why = told_error(error)
-        if status == 503 and not isinstance(error, TooBusy):
-            log.warning("%s: %s", type(error).__name__, error)
-        return _told(request, status, code, why)
+        return _told(request, *told_error(error))
 
     @app.exception_handler(RequestValidationError)
     async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"] if step != "body")
-        return _told(request, 422, "bad_input", f"{where}: {first['msg']}" if where else str(first["msg"]))
+        return _told(request, 422, "bad_input", f"{where[:_LONGEST]}: {first['msg']}" if where else str(first["msg"]))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -106,5 +110,6 @@ def tell_errors(app: FastAPI) -> None:
 
 
 def _told(request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    why = why.encode("utf-8", "replace").decode()  # it may repeat half of a surrogate pair, which no answer can hold
     more = {"retry-after": "5"} if status == 503 else {}
     return JSONResponse(error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more})

@@ -282,7 +282,7 @@ async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
     """Each event in a line of its own (decision C-E8)."""
     async for event in pour.events():
         if trace or not isinstance(event, ThoughtTold):
-            yield f"data: {json.dumps(event.to_json(), ensure_ascii=False)}\n\n"
+            yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
 
 
 def _graph(office: ExpertOffice, name: str) -> PropertyGraph:

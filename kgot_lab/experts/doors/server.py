@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from kgot_lab import __version__
 from kgot_lab.experts.doors.assistants import expert_tools
@@ -16,7 +17,7 @@ from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
 from kgot_lab.experts.doors.pages import pages_router
 from kgot_lab.experts.doors.pouring import Faucet
-from kgot_lab.experts.doors.refusing import tell_errors
+from kgot_lab.experts.doors.refusing import documented, tell_errors
 from kgot_lab.experts.doors.rest import rest_router
 from kgot_lab.experts.doors.sharing import sharing_router
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
@@ -36,7 +37,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    tools = expert_tools(office, _ASKING.get)
+    tools = expert_tools(office, _ASKING.get, faucet)
     unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard looks at hosts and origins for all doors
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
@@ -64,7 +65,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
         app.include_router(federation_router(office, office.consultants.federation))
     app.include_router(pages_router())
 
-    @app.get("/health", tags=["server"])
+    @app.get("/health", responses=documented(), tags=["server"])
     def health() -> dict[str, Any]:
         """Whether the server is up, and how many chats are going on."""
         return {"up": True, "chats": faucet.open}
@@ -73,7 +74,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
-    app.mount("/mcp", _AtRoot(asked_by_tenant))
+    app.router.routes.append(Route("/mcp", _AtRoot(asked_by_tenant), include_in_schema=False))
     app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
     return app
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kgot_lab.experts.expert import Expert
 
-_Question = Annotated[str, Field(min_length=1, max_length=20_000)]
-_Id = Annotated[str, Field(max_length=200)]
+
+def _sound(text: str) -> str:
+    if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
+        raise ValueError("it has a letter that cannot be kept: a null, or half of a surrogate pair")
+    return text
+
+
+def _spoken(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank; ask something")
+    return _sound(text)
+
+
+SoundId = Annotated[str, Field(max_length=200), AfterValidator(_sound)]
+_Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(_spoken)]
+_Id = SoundId
+_Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
 
 
 class _Sent(BaseModel):
@@ -146,7 +161,7 @@ class QueryConfig(_Sent):
     delta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.10
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
-    boost_types: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=100)] | None = None
+    boost_types: Annotated[list[_Type], Field(max_length=100)] | None = None
 
 
 class QuerySent(_Sent):

@@ -53,6 +53,11 @@ def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
     return found
 
 
+def any_token(tables: ExpertTables) -> bool:
+    """Whether there is a token that holds."""
+    return bool(tables.storage.rows(sql.TOKENS))
+
+
 def _hash(token: str) -> str:
     """A token is 256 random bits, so a plain hash of it can be searched by nobody."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

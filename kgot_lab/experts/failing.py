@@ -1,0 +1,43 @@
+"""Why something failed, as callers are told it and as the log of a server holds it: neither has a path, a key, or what somebody asked."""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from pathlib import Path
+
+from kgot_lab.errors import BadInput, LabError, LLMError, ModelMissing, NotInstalled, OutOfMemory, StoreUnavailable
+
+log = logging.getLogger("kgot_lab.experts")
+STORE_AWAY = "the store of experts cannot be reached: try again later"
+MODEL_AWAY = "the model of this expert gave no answer, or no whole one: the owner of this server finds the reason in its log"
+PART_AWAY = "a part of this server failed: its owner finds the reason in its log"
+_PATH = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)[^\s'\"\\/:;,)]+(?:[\\/][^\s'\"\\/:;,)]+)+")
+_MOST = 500  # letters of a reason
+
+
+def failure_told(error: Exception, *unsaid: str) -> str:
+    """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are to stay `unsaid`."""
+    match error:
+        case BadInput():
+            return str(error)
+        case StoreUnavailable():
+            told = STORE_AWAY
+        case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
+            told = MODEL_AWAY
+        case _:
+            told = PART_AWAY
+    log.warning("%s: %s", type(error).__name__, reason_logged(error, *unsaid))
+    return told
+
+
+def reason_logged(error: Exception, *unsaid: str) -> str:
+    """What a log holds of an error: the words of one of ours; of any other, whose words may be anything, where it was raised."""
+    if not isinstance(error, LabError):
+        frames = traceback.extract_tb(error.__traceback__)[-3:]
+        return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames)) or "nowhere"
+    text = str(error)
+    for words in filter(None, unsaid):
+        text = text.replace(words, "…")
+    return " ".join(_PATH.sub("…", text).split())[:_MOST]
