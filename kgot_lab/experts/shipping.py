@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from kgot_lab.errors import UnknownName
 from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.keeping import AlreadyThere, NotThere
 from kgot_lab.experts.office import ExpertOffice
@@ -19,16 +21,25 @@ _PACKAGE = Path(__file__).parents[1]
 SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {"cookbook": cookbook, "kgot_lab": lambda: graph_read_apart(_PACKAGE)}
 
 
+def shipped_config(name: str) -> dict[str, Any]:
+    """What is set of a shipped expert, as JSON has it; raises UnknownName."""
+    files = {path.stem: path for path in _FOLDER.glob("*.json")}
+    if name not in files:
+        raise UnknownName("shipped expert", name, files)
+    told: dict[str, Any] = json.loads(files[name].read_text(encoding="utf-8"))
+    return told
+
+
 def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
     """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted stays away."""
     new = []
-    for path in sorted(_FOLDER.glob("*.json")):
-        id = f"expert_{path.stem}"
+    for name in sorted(path.stem for path in _FOLDER.glob("*.json")):
+        id = f"expert_{name}"
         try:
             office.expert(id)
         except NotThere:
             try:
-                office.create(json.loads(path.read_text(encoding="utf-8")), id=id)
+                office.create(shipped_config(name), id=id)
             except AlreadyThere:
                 continue
             new.append(id)
