@@ -49,9 +49,8 @@ def expert(
     llm = connect(model) if isinstance(model, str) else model
     require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
     office = ExpertOffice(open_experts(), GraphFolder(None, graphs), ExpertModels({llm.name: lambda: llm}, llm.name), embedder=_embedder())
-    talk = ExpertTalk(office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id)
-    weakref.finalize(talk, office.tables.close)  # nobody has to: all of it is in memory
-    return talk
+    weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
+    return ExpertTalk(office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id)
 
 
 def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:

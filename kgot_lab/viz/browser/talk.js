@@ -83,24 +83,32 @@ function talkView(root, data, tell) {
 function talkTurn(question) {
   const words = make("div", { class: "kl-talk-answer" }, make("p", {}, ""));
   const card = make("section", { class: "kl-review-card", role: "region", "aria-label": "The node that is cited", tabindex: 0, hidden: true });
-  const walk = talkSteps();
+  const walk = talkSteps((body) => clickable(body));
   const how = button("How this answer came about", () => open(walk.element.hidden), { "aria-expanded": "false", hidden: true });
   const element = make("article", { "aria-label": `Question: ${question}` }, make("h5", { class: "kl-talk-question" }, question), words, card,
     make("div", { class: "kl-bar" }, how), walk.element);
-  let chips = [];
+  let cards = [];
 
   function open(on) {
     walk.element.hidden = !on;
     how.setAttribute("aria-expanded", String(on));
   }
 
-  function show(chip, cards) {
-    const again = chip.getAttribute("aria-expanded") === "true";
-    for (const each of chips) each.setAttribute("aria-expanded", "false");
-    card.hidden = again;
-    if (again) return;
-    for (const each of chips) if (each.dataset.card === chip.dataset.card) each.setAttribute("aria-expanded", "true");
-    const [name, markup] = cards[chip.dataset.card];
+  /** Make buttons of the marks of citations, once their nodes are here. */
+  function clickable(part) {
+    for (const mark of cards.length ? part.querySelectorAll("span[data-card]") : []) {
+      mark.replaceWith(make("button", { type: "button", class: "kl-button kl-talk-chip", "data-card": mark.dataset.card, title: "Show this node",
+        "aria-expanded": String(card.dataset.card === mark.dataset.card), onclick: () => show(mark.dataset.card) }, mark.textContent));
+    }
+  }
+
+  /** Show the node of a citation, or hide it where it is shown. */
+  function show(number) {
+    card.hidden = card.dataset.card === number;
+    card.dataset.card = card.hidden ? "" : number;
+    for (const each of element.querySelectorAll("button[data-card]")) each.setAttribute("aria-expanded", String(each.dataset.card === card.dataset.card));
+    if (card.hidden) return;
+    const [name, markup] = cards[number];
     card.setAttribute("aria-label", plain(`The node ${name}`));
     card.replaceChildren(escapedMarkup(markup));
   }
@@ -110,13 +118,9 @@ function talkTurn(question) {
     open,
     piece(text) { words.firstChild.append(plain(text)); },
     answer(turn) {
+      cards = turn.cards;
       words.replaceChildren(escapedMarkup(turn.answer));
-      chips = [...words.querySelectorAll("[data-card]")].map((mark) => {
-        const chip = make("button", { type: "button", class: "kl-button kl-talk-chip", "data-card": mark.dataset.card, "aria-expanded": "false",
-          title: "Show this node", onclick: () => show(chip, turn.cards) }, mark.textContent);
-        mark.replaceWith(chip);
-        return chip;
-      });
+      clickable(words);
     },
     steps(pages) {
       how.hidden = false;
@@ -125,8 +129,8 @@ function talkTurn(question) {
   };
 }
 
-/** Steps to walk through with Previous and Next, or with the arrow keys. */
-function talkSteps() {
+/** Steps to walk through with Previous and Next, or with the arrow keys; `drawn` is told of each that was drawn. */
+function talkSteps(drawn) {
   const title = make("h5", { role: "status", "aria-live": "polite" });
   const body = make("div", { class: "kl-talk-step kl-scroll", tabindex: 0, role: "region", "aria-label": "The step" });
   const back = button("‹ Previous", () => go(at - 1), { "aria-label": "Previous" });
@@ -148,6 +152,7 @@ function talkSteps() {
     at = Math.min(Math.max(number, 0), pages.length - 1);
     title.textContent = plain(`${at + 1} of ${pages.length}: ${pages[at][0]}`);
     body.replaceChildren(escapedMarkup(pages[at][1]));
+    drawn(body);
     if (before !== at) body.scrollTop = 0;
     element.dataset.at = String(at);
     keepingFocus(element, () => body, () => { back.disabled = at === 0; forward.disabled = at === pages.length - 1; });

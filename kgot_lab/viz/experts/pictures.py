@@ -18,7 +18,7 @@ from kgot_lab.methods.index import index_of
 from kgot_lab.types import Edge
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
-_SHOWN, _AROUND, _FOLLOWED = 10, 10, 16  # nodes with bars, neighbours of a node, ends of edges
+_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges
 _LANES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
@@ -91,7 +91,7 @@ def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
     edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
     found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
-    return _part(graph, (ends or found)[:_FOLLOWED], edges, (640, 360))
+    return _part(graph, (ends or found)[:_FOLLOWED], edges, (800, 460))
 
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
@@ -101,7 +101,7 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
     around = [int(each) for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]]
     best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:_AROUND]
     edges = graph.neighbours(id, "both")
-    return _part(graph, [id, *(graph.ids[each] for each in best)], edges, (480, 300)), len(best), len(around)
+    return _part(graph, [id, *(graph.ids[each] for each in best)], edges, (520, 190 + 18 * len(best))), len(best), len(around)
 
 
 def _part(graph: PropertyGraph, ids: Sequence[str], edges: Iterable[Edge], size: tuple[int, int]) -> Picture:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import Sheet
-from kgot_lab.evaluation.tables import decimal
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.talk import AnsweredTalk
 from kgot_lab.experts.thought import Thought
 from kgot_lab.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.cards import Drawn, answer_markup, edge_said, with_lines
+from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, edge_said, heading, with_lines
 from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
 
 _LANES = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
@@ -29,7 +28,7 @@ class ThoughtPage(NamedTuple):
     markup: Markup
 
 
-def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: Drawn) -> list[ThoughtPage]:
+def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: AsMarkup) -> list[ThoughtPage]:
     """The steps up to what the model was told: question, methods, nodes, edges, plan, what was told and cut."""
     return [
         ThoughtPage("Question and intent", _intent(question, thought)),
@@ -41,7 +40,7 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: Dr
     ]
 
 
-def answer_pages(answered: AnsweredTalk, drawn: Drawn) -> list[ThoughtPage]:
+def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
     """All steps of an answer; where nothing could be searched, the question and the answer alone."""
     before = (
         thought_pages(answered.known, answered.question, answered.thought, drawn)
@@ -50,13 +49,13 @@ def answer_pages(answered: AnsweredTalk, drawn: Drawn) -> list[ThoughtPage]:
     )
     cited = f"{counted(len(answered.cited), 'node')} cited"
     false = (
-        f", {counted(len(answered.false), 'false citation')}: struck, since the model was told of no such node" if answered.false else ""
+        f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node" if answered.false else ""
     )
     return [*before, ThoughtPage("Answer and its citations", joined([answer_markup(answered), element("p", f"{cited}{false}.")]))]
 
 
 def _intent(question: str, thought: Thought) -> Markup:
-    intent = f"{thought.intent.replace('_', ' ')} ({decimal(thought.intent_score)})" if thought.intent else "none stood out"
+    intent = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})" if thought.intent else "none stood out"
     return joined(
         [
             element("p", element("b", with_lines(question))),
@@ -76,7 +75,7 @@ def _methods(thought: Thought) -> Markup:
     )
 
 
-def _followed(known: KnownGraphs, thought: Thought, drawn: Drawn) -> Markup:
+def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
     index = index_of(known.graph)
     lines = [edge_said(index, Edge(each["source"], each["type"], each["target"])) for each in thought.edges]
     return joined([drawn(followed_picture(known.graph, thought)), _list(lines, "No edge was followed.")])
@@ -87,7 +86,7 @@ def _plan(thought: Thought) -> Markup:
     asked = [_delegated(each) for each in thought.delegated]
     parts = [("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
              ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."), ("Other experts", asked, "")]  # fmt: skip
-    return joined(piece for head, lines, none in parts if lines or none for piece in (element("h6", head), _list(lines, none)))
+    return joined(piece for head, lines, none in parts if lines or none for piece in (heading(head), _list(lines, none)))
 
 
 def _delegated(each: Mapping[str, Any]) -> str:
@@ -98,7 +97,7 @@ def _told(thought: Thought) -> Markup:
     told = [node.name for node in thought.nodes if node.told]
     parts = [("Nodes told", told, "No node was told."), ("Limitations told, none is ever cut", thought.limitations, "None is known."),
              ("Cut for want of room", thought.cut, "Nothing: the model was told all of it.")]  # fmt: skip
-    return joined(piece for head, lines, none in parts for piece in (element("h6", head), _list(lines, none)))
+    return joined(piece for head, lines, none in parts for piece in (heading(head), _list(lines, none)))
 
 
 def _pairs(rows: Mapping[str, str]) -> Markup:

@@ -13,7 +13,7 @@ from kgot_lab.experts.talk import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 from kgot_lab.viz.claims.written import WrittenDown, written_down
-from kgot_lab.viz.experts.cards import answer_markup, called, node_card, with_lines
+from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines
 from kgot_lab.viz.experts.steps import ThoughtPage, answer_pages, thought_pages
 from kgot_lab.viz.live import Drawable, Live
 
@@ -141,7 +141,7 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
-        "cards": [[called(node), node_card(answered.known, node, _drawn)] for node in answered.cited],
+        "cards": [[chip_name(node), node_card(answered.known, node, _drawn)] for node in answered.cited],
         "steps": _pages_data(answer_pages(answered, _drawn)),
         "said": f"Answered: {counted(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
@@ -149,7 +149,7 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
 
 def _steps_written(answered: AnsweredTalk) -> Markup:
     """All steps one after the other, and the nodes that are cited."""
-    steps = [element("li", element("b", page.title), page.markup) for page in answer_pages(answered, _imaged)]
+    steps = [element("li", heading(page.title), element("div", page.markup)) for page in answer_pages(answered, _imaged)]
     return joined([element("ol", *steps), *(node_card(answered.known, node, _imaged) for node in answered.cited)])
 
 
