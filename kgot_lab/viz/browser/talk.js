@@ -2,7 +2,7 @@
 
 /** The talk view: `data.turns` are the answers so far, as kgot_lab.viz.experts tells them; without `data.asks` one answer stands alone. */
 function talkView(root, data, tell) {
-  const state = { turns: [], pending: null };
+  const state = { turns: [], pending: null, isMine: false };
   const said = announcer();
   const wrong = make("div", { class: "kl-review-wrong", role: "alert" });
   const list = make("div", { class: "kl-talk-turns" });
@@ -28,6 +28,7 @@ function talkView(root, data, tell) {
     if (state.pending || !box.value.trim()) return;
     wrong.textContent = "";
     begin(box.value.trim());
+    state.isMine = true;
     tell({ ask: box.value.trim() });
   }
 
@@ -72,7 +73,8 @@ function talkView(root, data, tell) {
       state.pending = null;
       wait(false);
       if (!message.turns.length) said.textContent = "";
-      else box.value = "";
+      else if (state.isMine) box.value = "";
+      state.isMine = false;
       wrong.textContent = plain(message.wrong);
     },
     destroy() {},
