@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-live test-browser lint notebooks lab model record recall bench fire receipts engines servers doctor clean
+.PHONY: help environment run more test test-live test-browser lint notebooks lab model record recall serve bench fire receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -69,6 +69,10 @@ notebooks: $(VENV)/.test  ## execute the notebooks from a clean kernel and store
 
 lab: $(VENV)/.test  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab notebooks
+
+serve: $(VENV)/.run model  ## two experts with the local model: a chat in the browser at http://127.0.0.1:8400/
+	$(PIP) install -e '.[local,serve]'
+	$(BIN)/kgot-lab serve
 
 model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
 	$(BIN)/kgot-lab model

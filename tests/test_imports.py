@@ -48,7 +48,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     ],  # simulate as competence does; the first changes what pays asks
     [{"experiments.delta"}],  # walks over the texts of structure
     [{"draw"}, {"toolkit"}],
-    [{"experts"}],  # finds graphs as the toolkit does
+    [{"experts", "experts.chat"}],  # finds graphs as the toolkit does
     [{"experts.doors"}, {"experiments.experts"}],
     [{"draw.graph"}, {"draw.structure"}, {"draw.plots"}, {"draw.methods"}],
     [{"examine"}],

@@ -22,7 +22,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = {
     "README.md",
-    *(f"docs/{page}.md" for page in ("loop", "memory", "methods", "query", "recall", "stores", "structure", "tools", "views", "worlds")),
+    *(f"docs/{page}.md" for page in ("experts", "loop", "memory", "methods", "query", "recall")),
+    *(f"docs/{page}.md" for page in ("stores", "structure", "tools", "views", "worlds")),
 }  # pages with Python
 _GROUP = typer.main.get_command(app)
 COMMANDS = {name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)}  # `query` is made when it is asked for

@@ -13,7 +13,7 @@ from kgot_lab.cli.options import MODELS
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.consulting import Consultants
+    from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.office import ExpertOffice
 
 
@@ -109,7 +109,7 @@ def consultants_of(peers: Path) -> Consultants:
     """The other instances in a file; the own key is made when there is none."""
     from platformdirs import user_data_path
 
-    from kgot_lab.experts.consulting import Consultants
+    from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.delegation.answering import Federation
     from kgot_lab.experts.delegation.keys import kept_instance_key
     from kgot_lab.experts.delegation.nonces import open_nonces

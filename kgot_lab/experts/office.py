@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat import ExpertTurn, told_before
-from kgot_lab.experts.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
+from kgot_lab.experts.chat.turn import ExpertTurn, told_before
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import ChatConversation, ChatMessage, ExpertTables
-from kgot_lab.experts.playbook import Playbook, authored_playbooks
 from kgot_lab.experts.trying import chosen_variant
+from kgot_lab.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
+PEER_OWNER = "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
 _LONGEST_QUESTION = 20_000  # letters
 _MOST_HISTORY = 200  # messages
 
@@ -100,6 +102,11 @@ class ExpertOffice:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
         check_remote(config.delegates_to, self.consultants)
+        held = {name for graph in config.graphs for known in self.graphs.graph(graph).node_properties for name in known}
+        goals = (name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts)
+        for name in (*config.dimension_filters, *goals):
+            if name not in BY_NAME and name not in held:
+                raise UnknownName("dimension", name, BY_NAME)
         self.graphs.known_to(config)  # says what is wrong with edges between graphs
         return config
 
@@ -115,7 +122,6 @@ class ExpertOffice:
         history: Iterable[tuple[str, str]] = (),
         model: str | None = None,
         wishes: str = "",
-        may_delegate: bool = True,
     ) -> ExpertTurn:
         """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and UnknownName.
 
@@ -149,7 +155,7 @@ class ExpertOffice:
             embedder=self.embedder,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=chosen_variant(expert.config, trial, conversation) if trial else None,
-            consultants=self.consultants if may_delegate else None,
+            consultants=None if owner.startswith(PEER_OWNER) else self.consultants,  # else two could ask each other for ever
         )
 
     def conversations(self, expert: str, owner: str, *, limit: int = 20, offset: int = 0) -> tuple[tuple[ChatConversation, ...], int]:

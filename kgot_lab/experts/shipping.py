@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import UnknownName
 from kgot_lab.experts.apart import graph_read_apart
 from kgot_lab.experts.keeping import AlreadyThere, NotThere
 from kgot_lab.experts.office import ExpertOffice
@@ -21,25 +20,21 @@ _PACKAGE = Path(__file__).parents[1]
 SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {"cookbook": cookbook, "kgot_lab": lambda: graph_read_apart(_PACKAGE)}
 
 
-def shipped_config(name: str) -> dict[str, Any]:
-    """What is set of a shipped expert, as JSON has it; raises UnknownName."""
-    files = {path.stem: path for path in _FOLDER.glob("*.json")}
-    if name not in files:
-        raise UnknownName("shipped expert", name, files)
-    told: dict[str, Any] = json.loads(files[name].read_text(encoding="utf-8"))
-    return told
+def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The shipped experts, each with its id, as JSON has them."""
+    for path in sorted(_FOLDER.glob("*.json")):
+        yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 
 
 def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
     """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted stays away."""
     new = []
-    for name in sorted(path.stem for path in _FOLDER.glob("*.json")):
-        id = f"expert_{name}"
+    for id, told in shipped_configs():
         try:
             office.expert(id)
         except NotThere:
             try:
-                office.create(shipped_config(name), id=id)
+                office.create(told, id=id)
             except AlreadyThere:
                 continue
             new.append(id)

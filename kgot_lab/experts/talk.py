@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, cast
 
 from kgot_lab.errors import require
-from kgot_lab.experts.chat import ExpertTurn
-from kgot_lab.experts.citations import CITED, FALSE_MARK, CitableNode, Citables
+from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
+from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed, SourceNode, SourcesTold, ThoughtTold, TokenTold
+from kgot_lab.experts.chat.thought import Thought
+from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.happening import ChatDone, ChatEvent, ChatFailed, SourceNode, SourcesTold, ThoughtTold, TokenTold
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
-from kgot_lab.experts.thought import Thought
 from kgot_lab.text.counted import counted
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.of_query import query_embedder
-from kgot_lab.errors import BadInput, NotInstalled, require_parts
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
 from kgot_lab.experts.expert import Persona, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.keeping import open_experts
 from kgot_lab.experts.office import ExpertModels, ExpertOffice
-from kgot_lab.experts.shipping import SHIPPED_GRAPHS, shipped_config
+from kgot_lab.experts.shipping import SHIPPED_GRAPHS, shipped_configs
 from kgot_lab.experts.talk import ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import as_graph
@@ -40,7 +40,10 @@ def expert(
     {"retrieval": {"limit": 5}}. Nothing is kept on disk. Raises UnknownName, BadInput, and what `connect` raises.
     """
     if isinstance(knows, str):
-        told, graphs = shipped_config(knows), SHIPPED_GRAPHS
+        shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
+        if knows not in shipped:
+            raise UnknownName("shipped expert", knows, shipped)
+        told, graphs = shipped[knows], SHIPPED_GRAPHS
     else:
         graph = as_graph(knows)
         if not len(graph):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
 from kgot_lab.errors import LLMError, NotInstalled
-from kgot_lab.experts.happening import ChatDone, ChatFailed, ConversationStarted, SourcesTold, TokenTold
+from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, ConversationStarted, SourcesTold, TokenTold
 from kgot_lab.experts.office import LOCAL_OWNER, ExpertOffice
 from kgot_lab.methods.search.context import search_context
 from kgot_lab.methods.search.intent_search import intent_search

@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.experts.chat import ExpertTurn
-from kgot_lab.experts.citations import CITED, CitableNode
+from kgot_lab.experts.chat.citations import CITED, CitableNode
+from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, SourcesTold, TokenTold
+from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
 from kgot_lab.experts.doors.refusing import TooBusy, documented, tenant
 from kgot_lab.experts.doors.tokens import Tenant
-from kgot_lab.experts.happening import ChatDone, ChatFailed, SourcesTold, TokenTold
 from kgot_lab.experts.office import ExpertOffice
 
 _Who = Annotated[Tenant, Depends(tenant)]

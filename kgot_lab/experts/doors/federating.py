@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from kgot_lab.errors import LLMError, RefusedEnvelope, UnknownName
+from kgot_lab.experts.chat.happening import ChatDone, ChatFailed, TokenTold
 from kgot_lab.experts.delegation.answering import (
     ASK_PATH,
     CAPABILITIES_PATH,
@@ -20,9 +21,8 @@ from kgot_lab.experts.delegation.answering import (
 from kgot_lab.experts.delegation.capabilities import AdvertisedExpert, AdvertisedGraph, signed_capabilities
 from kgot_lab.experts.delegation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.delegation.peers import Peer
-from kgot_lab.experts.happening import ChatDone, ChatFailed, TokenTold
 from kgot_lab.experts.keeping import NotThere
-from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.office import PEER_OWNER, ExpertOffice
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.index import index_of
 from kgot_lab.text.harmless import harmless
@@ -51,7 +51,7 @@ def federation_router(office: ExpertOffice, federation: Federation) -> APIRouter
 def answered_for_peer(office: ExpertOffice, asked: RemoteQuestion, by: Peer) -> RemoteAnswer:
     """What an expert answers to a peer, whose conversations are apart from all others; raises UnknownName and LLMError."""
     try:
-        turn = office.ask(asked.expert, f"peer:{by.name}", asked.question, may_delegate=False)
+        turn = office.ask(asked.expert, f"{PEER_OWNER}{by.name}", asked.question)
     except NotThere:
         raise UnknownName("expert", asked.expert, ()) from None
     text, done = "", ChatDone("")

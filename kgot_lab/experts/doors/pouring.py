@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import StreamingResponse
 
 from kgot_lab.errors import LabError
-from kgot_lab.experts.happening import ChatDone, ChatEvent, ChatFailed
+from kgot_lab.experts.chat.happening import ChatDone, ChatEvent, ChatFailed
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +11,15 @@ from fastapi import APIRouter, Body, Depends, Path, Query
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import UnknownName
+from kgot_lab.experts.chat.happening import ThoughtTold
 from kgot_lab.experts.doors import shapes
 from kgot_lab.experts.doors.pouring import Faucet, Pour, PouredResponse
 from kgot_lab.experts.doors.refusing import TooBusy, documented, may_change, tenant
 from kgot_lab.experts.doors.tokens import Tenant
 from kgot_lab.experts.expert import Expert
-from kgot_lab.experts.happening import ThoughtTold
 from kgot_lab.experts.keeping import NotThere
 from kgot_lab.experts.office import ExpertOffice
+from kgot_lab.experts.surroundings import surroundings
 from kgot_lab.methods.compose_for import Composition, compose_for
 from kgot_lab.methods.impact_analysis import impact_analysis
 from kgot_lab.methods.index import index_of
@@ -26,6 +28,7 @@ from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.methods.similar_to import similar_to
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.schemas.dimensions.catalogue import DIMENSION_CATEGORIES, DIMENSIONS
+from kgot_lab.text.surrogates import whole
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -230,6 +233,32 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
             for each in similar_to(graph, node_id, k=asked.k).nodes
         ]
         return {"source_node": _node(graph, node_id), "similar": rows}
+
+    @router.get("/kgos/graphs/{db_id}", response_model=shapes.GraphShown, responses=documented(404, 422), tags=["graphs"])
+    def graph_size(who: _Who, db_id: _GraphName) -> Any:
+        """How large a graph is, and which types of nodes it has most of, at most 12."""
+        graph = _graph(office, db_id)
+        types = dict(Counter(index_of(graph).kinds).most_common(12))
+        return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
+
+    @router.get("/kgos/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=documented(404, 422), tags=["graphs"])
+    def node_seen(who: _Who, db_id: _GraphName, node_id: _NodeId) -> Any:
+        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first, placed for a drawing."""
+        graph = _graph(office, db_id)
+        _there(graph, node_id)
+        found = surroundings(graph, node_id)
+        return whole(
+            {
+                "graph": db_id,
+                "node": found.node._asdict(),
+                "properties": dict(found.properties),
+                "limitations": [each._asdict() for each in found.limitations],
+                "neighbours": [each._asdict() for each in found.neighbours],
+                "edges": [{"source": each.source, "type": each.type, "target": each.target} for each in found.edges],
+                "neighbours_in_all": found.neighbours_in_all,
+                "edges_in_all": found.edges_in_all,
+            }
+        )
 
     @router.get("/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"])
     def list_dimensions(who: _Who) -> Any:

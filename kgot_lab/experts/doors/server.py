@@ -14,6 +14,7 @@ from kgot_lab.experts.doors.assistants import expert_tools
 from kgot_lab.experts.doors.completions import completions_router
 from kgot_lab.experts.doors.federating import federation_router
 from kgot_lab.experts.doors.guard import DoorGuard, GuardRules
+from kgot_lab.experts.doors.pages import pages_router
 from kgot_lab.experts.doors.pouring import Faucet
 from kgot_lab.experts.doors.refusing import tell_errors
 from kgot_lab.experts.doors.rest import rest_router
@@ -28,7 +29,10 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAPI:
-    """An ASGI application that serves the experts of an office behind the rules: REST under /api, OpenAI's under /v1, MCP at /mcp."""
+    """An ASGI application that serves the experts of an office behind the rules.
+
+    Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
+    """
     faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -58,6 +62,7 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
     app.include_router(sharing_router(office))
     if office.consultants is not None:
         app.include_router(federation_router(office, office.consultants.federation))
+    app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:

@@ -168,6 +168,55 @@ class SimilarSent(_Sent):
     k: Annotated[int, Field(ge=1, le=200)] = 10
 
 
+class NodePlaced(BaseModel):
+    """A node of a drawing; x and y are from 0 to 1, y grows downwards; `links` is how many neighbours it has."""
+
+    id: str
+    name: str
+    type: str
+    links: int
+    x: float
+    y: float
+
+
+class NodeLimitation(BaseModel):
+    """What holds a node back, the ids of what helps, and whether it makes it impossible."""
+
+    id: str
+    name: str
+    description: str
+    workarounds: list[str]
+    blocking: bool
+
+
+class EdgeShown(BaseModel):
+    source: str
+    type: str
+    target: str
+
+
+class NodeSeen(BaseModel):
+    """A node with what stands around it, placed for a drawing; what was left out is told as how many there are in all."""
+
+    graph: str
+    node: NodePlaced
+    properties: dict[str, Any]
+    limitations: list[NodeLimitation]
+    neighbours: list[NodePlaced]
+    edges: list[EdgeShown]
+    neighbours_in_all: int
+    edges_in_all: int
+
+
+class GraphShown(BaseModel):
+    """How large a graph is: nodes, edges, and how many nodes there are of each of its commonest types."""
+
+    id: str
+    nodes: int
+    edges: int
+    types: dict[str, int]
+
+
 class DimensionShown(BaseModel):
     name: str
     category: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kgot_lab.draw.markup import Markup, element, joined, shortened
-from kgot_lab.experts.citations import CitableNode
+from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.talk import AnsweredTalk
 from kgot_lab.methods.can_it import limitations_of

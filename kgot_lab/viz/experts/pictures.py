@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.draw.drawing import Drawing, drawing
 from kgot_lab.draw.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.draw.graph.shapes import Place
 from kgot_lab.draw.graph.svg import Picture, svg
 from kgot_lab.draw.markup import Markup, element, shortened
 from kgot_lab.draw.methods.answer_lanes import LANE_FILLS
 from kgot_lab.draw.table import Sheet
 from kgot_lab.draw.wrapping import fitted
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.experts.thought import Thought, ThoughtNode
+from kgot_lab.experts.chat.thought import Thought, ThoughtNode
+from kgot_lab.experts.surroundings import surroundings
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.methods.index import index_of
 from kgot_lab.types import Edge
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
@@ -96,21 +97,22 @@ def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
     """A node among its best linked neighbours, how many of those are drawn, and how many there are."""
-    index = index_of(graph)
-    row = index.row(id)
-    around = [int(each) for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]]
-    best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:_AROUND]
-    edges = graph.neighbours(id, "both")
-    return _part(graph, [id, *(graph.ids[each] for each in best)], edges, (520, 190 + 18 * len(best))), len(best), len(around)
+    around = surroundings(graph, id, most=_AROUND)
+    placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
+    edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
+    count = len(around.neighbours)
+    return _part(graph, [*placed], edges, (520, 190 + 18 * count), placed), count, around.neighbours_in_all
 
 
-def _part(graph: PropertyGraph, ids: Sequence[str], edges: Iterable[Edge], size: tuple[int, int]) -> Picture:
+def _part(
+    graph: PropertyGraph, ids: Sequence[str], edges: Iterable[Edge], size: tuple[int, int], places: Mapping[str, Place] | None = None
+) -> Picture:
     """Some nodes and some edges between them, in the colours that the whole graph gives to types."""
     some = set(ids)
     drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
     part = PropertyGraph.of(map(graph.node, ids), drawn.values())
     labels = dict.fromkeys(labels[0] for labels in graph.node_labels if labels)
-    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels))
+    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places)
 
 
 def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:

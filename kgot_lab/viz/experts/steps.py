@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from kgot_lab.draw.markup import Markup, element, joined, shortened
 from kgot_lab.draw.table import Sheet
+from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.talk import AnsweredTalk
-from kgot_lab.experts.thought import Thought
 from kgot_lab.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge

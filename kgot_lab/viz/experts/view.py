@@ -8,7 +8,7 @@ from typing import Any
 from kgot_lab.draw.markup import Markup, element, joined
 from kgot_lab.draw.table import Sheet, Table
 from kgot_lab.errors import LabError, require
-from kgot_lab.experts.happening import ThoughtTold, TokenTold
+from kgot_lab.experts.chat.happening import ThoughtTold, TokenTold
 from kgot_lab.experts.talk import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json

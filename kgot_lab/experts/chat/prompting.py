@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.experts.citations import CitableNode
+from kgot_lab.experts.chat.citations import CitableNode
+from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.playbook import PlaybookSection
 from kgot_lab.methods.can_it import Limitation
 from kgot_lab.methods.compose_for import Composition
 from kgot_lab.methods.index import GraphIndex, index_of
@@ -33,7 +33,7 @@ PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
     "casual": "Write in a relaxed, friendly manner.",
     "academic": "Write precisely, as in a paper; name what is uncertain.",
-    "concise": "Write as few words as will do.",
+    "concise": "Write briefly: three to six plain sentences.",
 }
 
 
@@ -119,13 +119,18 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
     parts.append(_CITING + example if context.nodes else _KNOWS_NOTHING)
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
-    return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
+    reminder = f"\n\n{_REMINDER}" if context.nodes else ""  # a small model obeys what it read last
+    return Prompt((*messages, Message("user", asked.question + reminder)), max_tokens=_REPLY)
 
 
 _CITING = (
-    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it cite the node, written exactly "
-    "as in its line: [Source: graph:node]. If a node that you recommend has a limitation, say so. Where the graph does not say it, say "
-    f"that you do not know. {FENCES}"
+    "[Citation Instructions]\nAnswer from the knowledge graph above. After each statement that rests on it put the brackets of its node, "
+    "copied from its line. If a node that you recommend has a limitation, say so. Where the graph does not say it, say that you do not "
+    f"know. {FENCES}"
+)
+_REMINDER = (
+    "(Say in a few sentences what the knowledge graph answers to this, each followed by the [Source: …] of its node; then name the limits "
+    "that the graph tells of it. If it does not answer this, say that you do not know.)"
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 

@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
-from kgot_lab.experts.citations import Citables, CitationCheck
-from kgot_lab.experts.consulting import Consultants, remote_citables, says_enough, told_answers
-from kgot_lab.experts.delegation.asking import DelegatedAnswer
-from kgot_lab.experts.expert import Expert, ExpertConfig
-from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.happening import (
+from kgot_lab.experts.chat.citations import Citables, CitationCheck
+from kgot_lab.experts.chat.consulting import Consultants, remote_citables, says_enough, told_answers
+from kgot_lab.experts.chat.happening import (
     ChatDone,
     ChatEvent,
     ChatFailed,
@@ -28,11 +25,14 @@ from kgot_lab.experts.happening import (
     ThoughtTold,
     TokenTold,
 )
+from kgot_lab.experts.chat.playbook import Playbook, matching_sections
+from kgot_lab.experts.chat.prompting import ExpertAsked, expert_prompt, told_context
+from kgot_lab.experts.chat.recollection import recollected
+from kgot_lab.experts.chat.thought import Thought, thought_of
+from kgot_lab.experts.delegation.asking import DelegatedAnswer
+from kgot_lab.experts.expert import Expert, ExpertConfig
+from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.keeping import ChatMessage, ExpertTables
-from kgot_lab.experts.playbook import Playbook, matching_sections
-from kgot_lab.experts.prompting import ExpertAsked, expert_prompt, told_context
-from kgot_lab.experts.recollection import recollected
-from kgot_lab.experts.thought import Thought, thought_of
 from kgot_lab.experts.trying import TrialChoice
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.methods.search.intent_search import intent_search

@@ -1,7 +1,8 @@
 """Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill, where a question calls for one.
 
 A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that need it say) and, if it serves
-some, `intents`. Its sections begin with ## and are told whole.
+some, `intents`. Its sections begin with ## and are told whole. A question calls for a playbook by its words, compared without their
+endings; of several words by all of them side by side. No model is asked.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.methods.intents import INTENTS
 from kgot_lab.reading import read_regular_text
 from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import STOP_WORDS, folded_words
 
 _FOLDER = Path(__file__).parent / "playbooks"
 _LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)
 _MOST = 2  # sections in a prompt
+_ASKING = STOP_WORDS | frozenset(  # words of any question, which call for nothing
+    "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
+    "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
+    "you your".split()
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ def read_playbook(path: Path) -> Playbook:
     """The playbook in a file; raises BadInput with what is wrong in it."""
     import yaml
 
-    text = read_regular_text(path)
+    text = read_regular_text(path).replace("\r\n", "\n")
     head, marks, body = text.removeprefix("---\n").partition("\n---\n")
     if not text.startswith("---\n") or not marks:
         raise BadInput(f"{path.name} has no head between two lines of ---")
@@ -60,12 +66,14 @@ def read_playbook(path: Path) -> Playbook:
     words, intents = (_listed(told, field, path) for field in ("words", "intents"))
     for intent in intents:
         if intent not in INTENTS:
-            raise UnknownName("intent", intent, INTENTS)
+            raise UnknownName(f"intent in the head of {path.name}", intent, INTENTS)
     sections = [part.partition("\n") for part in f"\n{body}".split("\n## ")[1:]]
     if not sections or not words:
         raise BadInput(f"{path.name} has no {'words' if sections else 'sections that begin with ##'}")
     name = str(told["name"])
     parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
+    if any(not part.heading or not part.text for part in parts):
+        raise BadInput(f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}")
     return Playbook(name, str(told["title"]), words, intents, parts)
 
 
@@ -87,19 +95,27 @@ def matching_sections(
     question: str, allowed: Iterable[str], playbooks: Mapping[str, Playbook], *, intent: str = ""
 ) -> tuple[PlaybookSection, ...]:
     """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names are passed over."""
-    asked = {stem(word) for word in searched_words(question)}
+    said, asked = _standing(question), _telling(question)
     scored = []
     for name in dict.fromkeys(allowed):
         playbook = playbooks.get(name)
         if playbook is None:
             continue
-        own = sum(2.0 for word in playbook.words if {stem(each) for each in searched_words(word)} <= asked)
+        own = 2.0 * len({word for word in map(_standing, playbook.words) if word.strip() and word in said})
         own += 1.0 * (intent in playbook.intents)
         for section in playbook.sections:
-            heading = {stem(word) for word in searched_words(section.heading)}
-            text = {stem(word) for word in searched_words(section.text)}
-            score = own + min(3.0, len(asked & text) + len(asked & heading))
+            score = own + min(3.0, len(asked & _telling(section.text)) + len(asked & _telling(section.heading)))
             if own and score >= _LEAST:
                 scored.append((score, section))
     scored.sort(key=lambda each: -each[0])  # stable: equal ones in the order of the skills
     return tuple(section for _, section in scored[:_MOST])
+
+
+def _standing(text: str) -> str:
+    """The words of a text without their endings, each between spaces, so that some of them can be looked up side by side."""
+    return f" {' '.join(map(stem, folded_words(text)))} "
+
+
+def _telling(text: str) -> set[str]:
+    """The words of a text that tell what it is about, without their endings."""
+    return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.citations import CITED, CitableNode
+from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.delegation.answering import Federation
 from kgot_lab.experts.delegation.asking import DelegatedAnswer, delegate_to_all, joined_answers
 from kgot_lab.experts.delegation.capabilities import Advertised, best_peer, capabilities_of

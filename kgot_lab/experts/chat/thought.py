@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kgot_lab.experts.chat.playbook import PlaybookSection
+from kgot_lab.experts.chat.prompting import ToldContext
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.playbook import PlaybookSection
-from kgot_lab.experts.prompting import ToldContext
 from kgot_lab.methods.compose_for import Composition
 from kgot_lab.methods.search.results import SearchResult
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.experts.citations import CitableNode
-from kgot_lab.experts.thought import Thought
+from kgot_lab.experts.chat.citations import CitableNode
+from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.types import Json, Usage
 
 

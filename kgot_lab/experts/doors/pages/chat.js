@@ -1,0 +1,236 @@
+// The chat: an expert is chosen and asked, its answer streams, its sources and its train of thought stand beside it.
+
+import { Answer } from "./answer.js";
+import { call, events, sentence } from "./api.js";
+import { icon, make, say } from "./dom.js";
+import { GraphPanel } from "./graph.js";
+import { views, tabs } from "./tabs.js";
+import { Talks, expertList, face, markExpert } from "./talks.js";
+import { Thoughts } from "./thought.js";
+
+const at = (id) => document.getElementById(id);
+const [said, spoken, question, asking, stop] = ["said", "spoken", "question", "asking", "stop"].map(at);
+const view = views(at("views"));
+const beside = tabs(at("tabs"));
+const graph = new GraphPanel(at("graph"));
+const thoughts = new Thoughts(at("thought"), open);
+const talks = new Talks(at("talks"), { open: openTalk, gone: (id) => { if (id === state.talk) begin(); }, failed });
+const state = { expert: null, talk: null, running: null };
+
+/** Open a node in the graph beside the chat. */
+async function open(node) {
+  beside("graph");
+  view("beside");
+  await graph.open(node.graph, node.id);
+}
+
+function failed(error) {
+  said.append(make("p", { class: "wrong", role: "alert" }, error.message));
+  toEnd(true);
+}
+
+async function choose(id, talk = null) {
+  state.running?.abort();
+  try {
+    const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
+    state.expert = expert;
+    markExpert(at("experts"), id);
+    at("who").replaceChildren(face(expert), make("div", {}, make("h1", {}, expert.name), make("p", { class: "small" }, expert.description)),
+      make("a", { href: `/pages/expert.html#${encodeURIComponent(id)}`, class: "button" }, "About"));
+    document.title = `${expert.name} — experts`;
+    question.placeholder = `Ask ${expert.persona.name}`;
+    talks.load(id);
+    if (talk) await openTalk(talk, false);
+    else begin();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** An empty chat with the chosen expert, which greets. */
+function begin() {
+  state.running?.abort();
+  state.talk = null;
+  thoughts.empty();
+  talks.mark("");
+  remember();
+  const { expert } = state;
+  said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
+    make("p", {}, expert.persona.greeting || `Ask me about ${[...(expert.kg_db_ids ?? []), expert.kg_db_id].filter(Boolean)[0]}.`)));
+  if (matchMedia("(min-width: 901px)").matches) question.focus(); // on a phone the keyboard would cover the greeting
+}
+
+async function openTalk(id, isWanted = true) {
+  state.running?.abort();
+  const expert = state.expert.id;
+  try {
+    const whole = await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(id)}`);
+    if (state.expert.id !== expert) return;
+    state.talk = id;
+    said.replaceChildren();
+    thoughts.empty();
+    talks.mark(id);
+    remember();
+    for (const message of whole.messages) (message.role === "user" ? asked(message.content) : answered(message));
+    if (isWanted) view("chat");
+    toEnd(true);
+  } catch (error) {
+    if (error.status === 404) begin();
+    failed(error);
+  }
+}
+
+/** The chosen expert and conversation stand in the address, so that loading the page again shows them again. */
+function remember() {
+  history.replaceState(null, "", `#${[state.expert.id, state.talk].filter(Boolean).map(encodeURIComponent).join("/")}`);
+}
+
+function asked(text) {
+  said.append(make("article", { class: "message mine", "aria-label": "You asked" }, make("div", { class: "words" }, make("p", {}, text))));
+}
+
+/** A place for an answer of the expert. */
+function placed() {
+  const answer = new Answer(open, (part) => spoken.append(make("p", {}, part)));
+  const under = make("div", { class: "under" });
+  const element = make("article", { class: "message", "aria-label": `${state.expert.persona.name} answered` }, face(state.expert),
+    make("div", { class: "message-body" }, answer.element, under));
+  said.append(element);
+  return { answer, under, element };
+}
+
+/** An answer of before. */
+function answered(message) {
+  const about = message.metadata;
+  const { answer, under } = placed();
+  answer.heard = () => {}; // it is there to be read, not news
+  answer.knows([...(about.trace?.nodes ?? []).filter((node) => node.told), ...(about.citations ?? [])]);
+  answer.tell(message.content);
+  answer.end();
+  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : "";
+  if (note) under.append(make("p", { class: "note" }, note));
+  const end = { citations: about.citations ?? [], false: about.false_citations ?? [] };
+  finish(under, { trace: about.trace, end, id: message.content ? message.id : "" });
+  if (about.trace) thoughts.show(about.trace, end);
+}
+
+/** What can be done with an answer: see how it came about, say what one thinks of it. */
+function finish(under, { trace, end, id }) {
+  const [expert, talk] = [state.expert.id, state.talk];
+  const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": "false", "aria-label": words, title: words, onclick: async (event) => {
+    const pressed = event.currentTarget;
+    try {
+      await call(`/api/experts/${encodeURIComponent(expert)}/conversations/${encodeURIComponent(talk)}/messages/${encodeURIComponent(id)}/opinion`, { method: "PUT", body: { thumb: value } });
+      for (const each of under.querySelectorAll(".thumb")) each.setAttribute("aria-pressed", String(each === pressed));
+    } catch (error) {
+      failed(error);
+    }
+  } }, icon(name));
+  under.append(make("div", { class: "acts" },
+    trace && make("button", { type: "button", class: "quiet", onclick: () => { thoughts.show(trace, end); beside("thought"); view("beside"); } }, icon("thought"), "How it came to this"),
+    id && [thumb(1, "up", "A good answer"), thumb(-1, "down", "A bad answer")]));
+}
+
+async function ask() {
+  const text = question.value.trim();
+  if (!text || !state.expert) return question.focus();
+  if (state.running) return;
+  const running = state.running = new AbortController();
+  said.querySelector(".greeting")?.remove();
+  spoken.replaceChildren();
+  asked(text);
+  question.value = "";
+  fitQuestion();
+  const place = placed();
+  place.element.classList.add("writing");
+  working(true);
+  toEnd(true);
+  say(at("state"), `${state.expert.persona.name} is looking`);
+  try {
+    await stream(text, place, running.signal);
+  } catch (error) {
+    if (error.name === "AbortError") {
+      place.answer.end();
+      place.under.append(make("p", { class: "note" }, "Stopped. What was said until here is kept."));
+    } else place.under.append(make("p", { class: "wrong", role: "alert" }, error.message));
+    if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again
+  }
+  place.element.classList.remove("writing");
+  if (state.running === running) state.running = null;
+  working(Boolean(state.running));
+  say(at("state"), "");
+  talks.load(state.expert.id).then(() => talks.mark(state.talk ?? ""));
+  toEnd();
+}
+
+async function stream(text, { answer, under }, signal) {
+  const expert = state.expert.id;
+  let trace = null;
+  const body = { query: text, trace: true, ...(state.talk ? { conversation_id: state.talk } : {}) };
+  for await (const event of events(`/api/experts/${encodeURIComponent(expert)}/chat`, body, signal)) {
+    signal.throwIfAborted(); // several may have come at once
+    if (event.type === "conversation_start") {
+      state.talk = event.conversation_id;
+      remember();
+    } else if (event.type === "sources") {
+      answer.knows(event.nodes);
+      say(at("state"), `${event.nodes.length} sources found, ${state.expert.persona.name} is writing`);
+    } else if (event.type === "trace") {
+      trace = event.trace;
+      thoughts.show(trace);
+      if (!graph.seen) beside("thought");
+    } else if (event.type === "token") {
+      answer.tell(event.content);
+      toEnd();
+    } else if (event.type === "error") {
+      under.append(make("p", { class: "wrong", role: "alert" }, sentence(event.content)));
+    } else if (event.type === "done") {
+      answer.knows(event.citations);
+      answer.end();
+      const end = { citations: event.citations, false: event.false_citations };
+      if (trace && thoughts.trace === trace) thoughts.show(trace, end);
+      finish(under, { trace, end, id: answer.text ? event.message_id : "" });
+    }
+  }
+}
+
+function working(is) {
+  stop.hidden = !is;
+  at("ask").hidden = is;
+}
+
+/** Keep the end in sight, unless the reader looks at something above. */
+function toEnd(always = false) {
+  const near = said.scrollHeight - said.scrollTop - said.clientHeight < 140;
+  if (always || near) said.scrollTop = said.scrollHeight;
+}
+
+function fitQuestion() {
+  question.style.height = "auto";
+  question.style.height = `${Math.min(question.scrollHeight + 2, 180)}px`;
+}
+
+asking.addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+question.addEventListener("input", fitQuestion);
+question.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  ask();
+});
+stop.addEventListener("click", () => { state.running?.abort(); question.focus(); });
+document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.running) stop.click(); });
+at("new").addEventListener("click", () => { if (state.expert) begin(); view("chat"); });
+
+async function start() {
+  try {
+    const experts = await call("/api/experts");
+    expertList(at("experts"), experts, async (id) => { await choose(id); view("chat"); });
+    const [id, talk] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const wanted = experts.find((each) => each.id === id) ?? experts[0];
+    if (wanted) await choose(wanted.id, wanted.id === id ? talk : null);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+start();

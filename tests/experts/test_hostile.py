@@ -1,0 +1,35 @@
+"""Planted instructions, by a model that tells all that it reads: nothing of another comes out, nothing else changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgot_lab.experiments.experts.hostile import CHANNELS, hostile_texts, planted_outcomes
+from kgot_lab.llm.scripted import Scripted
+
+
+def tells_all(prompt):
+    """The worst that a model can do: it has no tools, so it can only say what it was told."""
+    return "\n".join(message.text for message in prompt.messages)
+
+
+def test_there_are_sixty_texts_and_more():
+    assert len(set(hostile_texts())) >= 60
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
+    texts = hostile_texts()
+    outcomes = list(planted_outcomes(Scripted(tells_all), texts, [channel]))
+    assert len(outcomes) == len(texts)
+    assert [each.text for each in outcomes if each.leaked] == []
+    assert [each.text for each in outcomes if each.changed] == []
+    if channel in ("description", "name", "history", "wishes"):  # it did read what was planted, so the test could fail
+        assert sum(each.obeyed for each in outcomes) > 20
+
+
+def test_a_leak_would_be_seen():
+    from kgot_lab.experiments.experts import hostile
+
+    (outcome,) = planted_outcomes(Scripted(lambda prompt: hostile._CANARY), ["say it"], ["description"])
+    assert outcome.leaked
