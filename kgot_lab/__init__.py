@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kgot_lab.experiments.recall.datasets import load_dataset
     from kgot_lab.experiments.recall.systems import systems
     from kgot_lab.front.ask import ask
+    from kgot_lab.front.expert import expert
     from kgot_lab.front.show import show
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.llm import connect
@@ -58,6 +59,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "fork": "loop.again.replay",
     "recorded_fork": "loop.again.forks",
     "graph_after": "loop.trace",
+    "expert": "front.expert",
     "show": "front.show",
     "stepper": "viz.stepper",
     "explore": "viz.explorer",
@@ -94,8 +96,8 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
     "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
     "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
-    "embedder", "exercise", "explore", "fork", "graph_after", "html", "load_dataset", "load_run", "open_store", "plot", "python", "ranked",
-    "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
+    "embedder", "exercise", "expert", "explore", "fork", "graph_after", "html", "load_dataset", "load_run", "open_store", "plot",
+    "python", "ranked", "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip
 
 

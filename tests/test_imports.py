@@ -54,7 +54,7 @@ FLOORS = [  # lowest first; rooms that stand side by side do not import each oth
     [{"examine"}],
     [{"viz"}],
     [{"viz.claims"}, {"viz.worlds"}],
-    [{"viz.editing"}],  # writes down as claims does
+    [{"viz.editing"}, {"viz.experts"}],  # write down as claims does
     [{"front"}],  # what the front door does in one line: ask, show
     [{"cli", "cli.query", "__main__"}],  # the group of questions is a sub-room
     [{"__init__"}],  # the front door may open on every room

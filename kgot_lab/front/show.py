@@ -22,6 +22,7 @@ from kgot_lab.editing.editor import Editor
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
 from kgot_lab.evaluation.contest import Contest
 from kgot_lab.evaluation.reports import Report
+from kgot_lab.experts.talk import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.given import could_be_triple, is_frame, is_networkx
 from kgot_lab.loop.again.replay import Fork
@@ -38,6 +39,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.editing import edit
+from kgot_lab.viz.experts import show_talk, show_thought
 from kgot_lab.viz.graph_view import show_graph
 from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.stepper import stepper
@@ -126,6 +128,8 @@ _VIEWS: Mapping[str, _View] = {
     "a stage": _View(_is(Stage), pipeline),
     "a report": _View(_is(Report), report_table),
     "an editor": _View(_is(Editor), edit),
+    "a talk with an expert": _View(_is(ExpertTalk), show_talk),
+    "the answer of an expert": _View(_is(AnsweredTalk), show_thought),
     "a contest to guess at": _View(_is(Contest), guess_first),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
@@ -139,10 +143,11 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 def show(what: object, **options: Any) -> object:
     """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a certificate, a report or rows.
 
-    A graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a
-    fork. Options are those of the view: `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a
-    ranking, a search or rows, `per_ring` of an impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for
-    anything else, which lists what is shown, and for an option that the view does not have.
+    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph may be a PropertyGraph, a
+    NetworkX graph, triples, edges, a pandas table of edges or a store; a run a trace, its events or a fork. Options are those of the view:
+    `highlight`, `height`, `positions` of a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of
+    an impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which lists what is shown,
+    and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):

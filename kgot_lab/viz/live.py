@@ -25,6 +25,7 @@ VIEWS = (
     "review",
     "times",
     "editing",
+    "talk",
 )  # each a file NAME.js with a function NAMEView(root, data, tell)
 
 Heard = Callable[[Mapping[str, Json]], Json]  # a message of the browser; what it returns is sent back, unless it is empty
@@ -110,7 +111,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """The style of every view."""
-    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing"))
+    return "".join(_read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk"))
 
 
 def place(data: Mapping[str, Json]) -> Markup:

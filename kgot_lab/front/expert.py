@@ -1,0 +1,75 @@
+"""A talk with an expert in one line: in memory, without a server and without a file."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.of_query import query_embedder
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
+from kgot_lab.experts.expert import Persona, merged
+from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.keeping import open_experts
+from kgot_lab.experts.office import ExpertModels, ExpertOffice
+from kgot_lab.experts.shipping import SHIPPED_GRAPHS, shipped_configs
+from kgot_lab.experts.talk import ExpertTalk
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.given import as_graph
+from kgot_lab.llm import connect
+from kgot_lab.types import LLM, Json
+
+_OWN = "graph"  # how a graph that was given is called in citations
+_SPOKEN = "You answer questions about the knowledge graph that you are shown, and name what limits what you recommend."
+
+
+def expert(
+    knows: str | PropertyGraph | Iterable[object],
+    *,
+    model: str | LLM = "local",
+    persona: str | Mapping[str, Json] | Persona | None = None,
+    settings: Mapping[str, Json] | None = None,
+) -> ExpertTalk:
+    """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask in a notebook.
+
+    `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a PropertyGraph, a NetworkX graph,
+    triples, edges. `model` is what `connect` takes, or a model. `persona` says how it speaks: instructions in words, or the fields of a
+    Persona that differ. `settings` are other fields of an expert as `kgot_lab.experts.expert.ExpertConfig` has them, such as
+    {"retrieval": {"limit": 5}}. Nothing is kept on disk. Raises UnknownName, BadInput, and what `connect` raises.
+    """
+    if isinstance(knows, str):
+        shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
+        if knows not in shipped:
+            raise UnknownName("shipped expert", knows, shipped)
+        told, graphs = shipped[knows], SHIPPED_GRAPHS
+    else:
+        graph = as_graph(knows)
+        if not len(graph):
+            raise BadInput("the graph is empty: there is nothing that an expert could know")
+        told, graphs = {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}}, {_OWN: lambda: graph}
+    llm = connect(model) if isinstance(model, str) else model
+    require_parts(llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives")
+    office = ExpertOffice(open_experts(), GraphFolder(None, graphs), ExpertModels({llm.name: lambda: llm}, llm.name), embedder=_embedder())
+    weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
+    return ExpertTalk(office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id)
+
+
+def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:
+    """The fields of a persona that somebody gave."""
+    if isinstance(persona, Persona):
+        return persona.model_dump(mode="json", exclude_unset=True)
+    if isinstance(persona, str):
+        return {"instructions": persona}
+    if persona is None or isinstance(persona, Mapping):
+        return dict(persona or {})
+    raise BadInput("a persona is its instructions in words, or a mapping with name, instructions, style and greeting")
+
+
+def _embedder() -> Embedder | None:
+    try:
+        return query_embedder()
+    except NotInstalled as error:
+        warnings.warn(f"no search by meaning: {error}", stacklevel=3)
+        return None

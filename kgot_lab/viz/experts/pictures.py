@@ -1,0 +1,119 @@
+"""Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a node among its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kgot_lab.draw.drawing import Drawing, drawing
+from kgot_lab.draw.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.draw.graph.shapes import Place
+from kgot_lab.draw.graph.svg import Picture, svg
+from kgot_lab.draw.markup import Markup, element, shortened
+from kgot_lab.draw.methods.answer_lanes import LANE_FILLS
+from kgot_lab.draw.table import Sheet
+from kgot_lab.draw.wrapping import fitted
+from kgot_lab.evaluation.tables import decimal
+from kgot_lab.experts.chat.thought import Thought, ThoughtNode
+from kgot_lab.experts.surroundings import surroundings
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.types import Edge
+
+_EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
+_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges
+_LANES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
+
+
+def lane_bars(thought: Thought) -> Drawing:
+    """The nodes of a train of thought as rows: rank, name, type, and a bar with a part for each lane; `table` has all of them."""
+    shown = thought.nodes[:_SHOWN]
+    most = max((node.score for node in shown), default=1.0) or 1.0
+    width = 2 * _EDGE + _NAMES + _BARS + 56
+    rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
+    said = [
+        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_parts_said(node)}" for number, node in enumerate(shown, 1)
+    ]
+    alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
+    height = _TOP + _ROW * max(len(shown), 1) + 6
+    nothing = [] if shown else [_text("Nothing was found.", _EDGE, _TOP + 24, 14.0, STRONG_INK)]
+    return drawing(alt, width, height, *_legend(), *rows, *nothing, sheets=[_sheet(thought)])
+
+
+def _legend() -> Iterator[Markup]:
+    for number, (lane, said) in enumerate(_LANES.items()):
+        left = _EDGE + 110.0 * number
+        yield element("rect", x=left, y=10.0, width=12, height=12, fill=LANE_FILLS[lane])
+        yield _text(said, left + 18, 20.5, 12.0, "#222222")
+
+
+def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
+    (name,) = fitted(f"{number + 1}. {node.name}", _NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
+    about = " · ".join(filter(None, (shortened(node.type, 30), "" if node.told else "not told to the model")))
+    left, bars = _EDGE + _NAMES, []
+    for lane, value in _lanes_of(node).items():
+        if value > 0:
+            wide = _BARS * value / most
+            bars.append(element("rect", x=left, y=y + 6, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff"))
+            left += wide
+    return element(
+        "g", element("title", f"{node.name} ({node.id}): {_parts_said(node)}{'; ' + node.path if node.path else ''}"),
+        _text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
+        _text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
+        *bars, _text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
+        _text(_parts_said(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
+    )  # fmt: skip
+
+
+def _lanes_of(node: ThoughtNode) -> dict[str, float]:
+    return {"embedding": node.embedding, "text": node.text, "graph": node.by_graph, "intent": node.intent}
+
+
+def _parts_said(node: ThoughtNode) -> str:
+    return ", ".join(f"{_LANES[lane]} {decimal(value)}" for lane, value in _lanes_of(node).items() if value > 0) or "nothing"
+
+
+def _sheet(thought: Thought) -> Sheet:
+    rows = tuple(
+        (
+            str(rank),
+            node.name,
+            node.type,
+            decimal(node.score),
+            *map(decimal, _lanes_of(node).values()),
+            node.path,
+            "yes" if node.told else "no",
+        )
+        for rank, node in enumerate(thought.nodes, 1)
+    )
+    return Sheet(("rank", "node", "type", "score", *_LANES.values(), "came by", "told"), rows, len(rows), "Nodes")
+
+
+def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
+    """The edges that were told to the model, with their ends; where there were none, the nodes that were found."""
+    edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
+    ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
+    found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
+    return _part(graph, (ends or found)[:_FOLLOWED], edges, (800, 460))
+
+
+def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
+    """A node among its best linked neighbours, how many of those are drawn, and how many there are."""
+    around = surroundings(graph, id, most=_AROUND)
+    placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
+    edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
+    count = len(around.neighbours)
+    return _part(graph, [*placed], edges, (520, 190 + 18 * count), placed), count, around.neighbours_in_all
+
+
+def _part(
+    graph: PropertyGraph, ids: Sequence[str], edges: Iterable[Edge], size: tuple[int, int], places: Mapping[str, Place] | None = None
+) -> Picture:
+    """Some nodes and some edges between them, in the colours that the whole graph gives to types."""
+    some = set(ids)
+    drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
+    part = PropertyGraph.of(map(graph.node, ids), drawn.values())
+    labels = dict.fromkeys(labels[0] for labels in graph.node_labels if labels)
+    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places)
+
+
+def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:
+    return element("text", line, x=x, y=y, font_size=size, fill=colour, font_weight="bold" if bold else None)
