@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_OPENS = "[source:"
+_OPENS = "source:"  # behind a bracket; a model may write round ones too, which are told as square ones
+_CLOSES = {"[": "]", "(": ")"}
 _LONGEST = 400  # letters of a citation; what is longer is text
 FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
@@ -68,23 +69,18 @@ class CitationCheck:
         text, self._held = self._held + piece, ""
         out = []
         while text:
-            start = text.find("[")
-            if start < 0:
-                out.append(text)
-                break
+            start = next((place for place, letter in enumerate(text) if letter in _CLOSES), len(text))
             out.append(text[:start])
             text = text[start:]
-            beginning = text[: len(_OPENS)].casefold()
-            if not _OPENS.startswith(beginning):
-                out.append("[")
-                text = text[1:]
-                continue
-            end = text.find("]")
-            if end < 0 and len(text) <= _LONGEST and "\n" not in text:
+            if not text:
+                break
+            end = _end(text)
+            begins = _OPENS.startswith(text[1 : len(_OPENS) + 1].casefold())
+            if begins and end < 0 and len(text) <= _LONGEST and "\n" not in text:
                 self._held = text
                 break
-            if end < 0 or end > _LONGEST or "\n" in text[:end]:
-                out.append("[")
+            if not begins or end < 0 or end > _LONGEST or "\n" in text[:end]:
+                out.append(text[0])
                 text = text[1:]
                 continue
             out.append(self._checked(text[1:end]))
@@ -110,6 +106,16 @@ class CitationCheck:
                 self.cited[node] = self.cited.get(node, 0) + 1
                 shown.append(part)
         return f"[{label}: {'; '.join(shown)}]" if shown else f"[{inside}]"
+
+
+def _end(text: str) -> int:
+    """Where the bracket that a text begins with is closed, -1 where it is not; brackets of its kind may be within."""
+    opens, closes, depth = text[0], _CLOSES[text[0]], 0
+    for place, letter in enumerate(text):
+        depth += (letter == opens) - (letter == closes)
+        if depth == 0:
+            return place
+    return -1
 
 
 def _plain(text: str) -> str:

@@ -115,17 +115,16 @@ def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked
         parts.append(f"[Playbook Context]\n{told}")
     if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
         parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
-    example = f" For example: {_line(context.nodes[0].name)} may help [Source: {_line(context.nodes[0].handle)}]." if context.nodes else ""
-    parts.append(_CITING + example if context.nodes else _KNOWS_NOTHING)
+    parts.append(_CITING if context.nodes else _KNOWS_NOTHING)
     messages = [Message("system", "\n\n".join(parts))]
     messages += [Message("assistant" if role == "assistant" else "user", shorten(text, _TURN)) for role, text in asked.said[-_TURNS:]]
     return Prompt((*messages, Message("user", asked.question)), max_tokens=_REPLY)
 
 
 _CITING = (
-    f"[Citation Instructions]\n{FENCES}\nSay in a few sentences what the knowledge graph answers to the question, and after each put the "
-    "brackets of its node, copied from its line; then name the limits that the graph tells of what you recommend. Where it does not answer "
-    "the question, say that you do not know."
+    f"[Citation Instructions]\n{FENCES}\nAnswer the question in two to four sentences with what the knowledge graph says, and name a "
+    "limitation of what you recommend. End each sentence with its source in brackets, [Source: …], copied from the line of the node that "
+    "it rests on. If the graph does not answer the question, say that you do not know."
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
 
