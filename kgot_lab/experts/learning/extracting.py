@@ -1,0 +1,199 @@
+"""What a message says that would change a graph, read by a model; of its reply counts what stands in the message word for word."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts.expert import slug
+from kgot_lab.experts.learning.edits import EdgeToAdd, EdgeToRemove, GraphEdit, GraphProposal, NodeToAdd, PropertyToChange
+from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
+from kgot_lab.experts.learning.naming import named_node, nodes_named_in
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.structured import schema_of, structured
+from kgot_lab.methods.index import index_of
+from kgot_lab.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.text.fence import FENCES, fenced
+from kgot_lab.text.tokens import shorten
+from kgot_lab.text.words import stands_in
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+_MOST_TOKENS, _REPLY = 2000, 800
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
+_SYSTEM = (
+    "You read a message to an expert and note what it states that would correct or add to a knowledge graph. Kinds: node (subject is a "
+    "thing that is not known yet, type is its type), edge (subject, relation, object), no edge (the message says that this relation is "
+    "wrong), property (subject, property, value). Copy subject, object, value and quote from the message, word for word; quote is the "
+    f"clause that says it. Note no questions, wishes or guesses. Most messages state nothing: an empty list is a good answer. {FENCES}"
+)
+
+
+class ChangeNoted(BaseModel):
+    """A change as a model notes it."""
+
+    kind: Literal["node", "edge", "no edge", "property"]
+    subject: str = Field(max_length=200)
+    type: str = ""
+    relation: str = ""
+    object: str = ""
+    property: str = ""
+    value: str = ""
+    quote: str = Field(max_length=1000)
+
+
+class ChangesNoted(BaseModel):
+    """The changes that a model notes of a message."""
+
+    changes: list[ChangeNoted] = Field(max_length=20)
+
+
+@dataclass(frozen=True)
+class ExtractedChanges:
+    """What was taken of a message, each with the words that say it; and what was not, with the reason."""
+
+    proposals: tuple[tuple[GraphProposal, str], ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class _NotTaken(Exception):
+    """Why a change is not taken."""
+
+
+def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
+    """What a model is asked of a message."""
+    index = index_of(graph)
+    known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
+    told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
+    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, _MOST_TOKENS), 'a message')}"
+    return Prompt((Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY)
+
+
+def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
+    """The proposals that a message makes for a graph, by its name among others, read by one call of a model. Raises LLMError.
+
+    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph has them. A new node and its
+    edges are one proposal. What the model makes of the message is proposed and no more: nothing it writes is carried out.
+    """
+    noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
+    reader = _Reader(graph, shorten(message, _MOST_TOKENS))
+    refused: list[str] = []
+    nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
+    single: list[tuple[GraphEdit, str]] = []
+    for each in sorted(noted, key=lambda one: one.kind != "node"):  # so that edges find the nodes that are new with them
+        try:
+            edit = reader.edit(each)
+        except _NotTaken as why:
+            refused.append(f"{each.kind} {each.subject[:60]!r}: {why}")
+            continue
+        if isinstance(edit, NodeToAdd):
+            nodes[edit.id] = [edit], [each.quote]
+        elif isinstance(edit, EdgeToAdd) and (new := next((end for end in (edit.source, edit.target) if end in nodes), "")):
+            edits, quotes = nodes[new]
+            edits.append(edit)
+            quotes += [each.quote] * (each.quote not in quotes)
+        else:
+            single.append((edit, each.quote))
+    made = [(GraphProposal(name, tuple(dict.fromkeys(edits))), " … ".join(quotes)) for edits, quotes in nodes.values()]
+    made += [(GraphProposal(name, (edit,)), quote) for edit, quote in dict(single).items()]
+    return ExtractedChanges(tuple(made), tuple(refused))
+
+
+def learn_from_message(
+    ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSaid
+) -> tuple[KeptProposal, ...]:
+    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises LLMError and BadInput.
+
+    Every proposal waits: neither the message nor the model's reply can accept one.
+    """
+    found = extract_changes(llm, text, graph, name=name)
+    return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
+
+
+class _Reader:
+    """Reads what a model noted of one message."""
+
+    def __init__(self, graph: PropertyGraph, text: str) -> None:
+        self.graph, self.text = graph, text
+        self.new: dict[str, str] = {}  # ids of new nodes by their name in small letters
+
+    def edit(self, noted: ChangeNoted) -> GraphEdit:
+        if len(noted.quote.split()) < 2 or not stands_in(noted.quote, self.text):
+            raise _NotTaken("its quotation does not stand in the message")
+        if not stands_in(noted.subject, self.text):
+            raise _NotTaken("its subject does not stand in the message")
+        match noted.kind:
+            case "node":
+                return self._node(noted)
+            case "property":
+                return self._property(noted)
+            case _:
+                return self._edge(noted)
+
+    def _node(self, noted: ChangeNoted) -> NodeToAdd:
+        name = " ".join(noted.subject.split())
+        if noted.type not in self.graph.labels():
+            raise _NotTaken(f"the graph has no type {noted.type[:40]!r}")
+        if not stands_in(name, noted.quote):
+            raise _NotTaken("its quotation does not name it")
+        id = f"{noted.type}:{slug(name)}"
+        if named_node(self.graph, name) or id in self.graph:
+            raise _NotTaken("it is in the graph already")
+        self.new[name.casefold()] = id
+        return NodeToAdd(id, noted.type, name)
+
+    def _edge(self, noted: ChangeNoted) -> GraphEdit:
+        if noted.relation not in self.graph.types():
+            raise _NotTaken(f"the graph has no relation {noted.relation[:40]!r}")
+        if not stands_in(noted.object, noted.quote):
+            raise _NotTaken("its object does not stand in its quotation")
+        source, target = self._end(noted.subject), self._end(noted.object)
+        if source == target:
+            raise _NotTaken("both ends are the same")
+        there = source in self.graph and any(each.target == target for each in self.graph.neighbours(source, "out", (noted.relation,)))
+        if there != (noted.kind == "no edge"):
+            raise _NotTaken("it is in the graph already" if there else "there is no such edge")
+        return (EdgeToRemove if there else EdgeToAdd)(source, noted.relation, target)
+
+    def _property(self, noted: ChangeNoted) -> PropertyToChange:
+        id = self._end(noted.subject)
+        if id not in self.graph:
+            raise _NotTaken("a new node has no property to correct")
+        known = self.graph.node(id).properties
+        value = next(_read_values(noted, known.get(noted.property)), None)
+        if value is None:
+            raise _NotTaken(f"no value of {noted.property[:40]!r} that it may have stands in its quotation")
+        if known.get(noted.property) == value:
+            raise _NotTaken("it has this value already")
+        try:
+            return PropertyToChange(id, noted.property, value, known.get(noted.property))
+        except BadInput as error:
+            raise _NotTaken(str(error)) from None
+
+    def _end(self, name: str) -> str:
+        ids = named_node(self.graph, name) or tuple(filter(None, [self.new.get(" ".join(name.split()).casefold(), "")]))
+        if len(ids) != 1:
+            raise _NotTaken(f"{len(ids) or 'no'} nodes are called {name[:60]!r}")
+        return ids[0]
+
+
+def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
+    """The value of a property that the quotation says, where such a property may have it: a dimension, a description, a number, a text."""
+    number = isinstance(before, int | float) and not isinstance(before, bool)
+    if noted.property in BY_NAME or number:
+        said = [float(each) for each in _NUMBER.findall(noted.quote)]
+        yield from (each for each in said if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1))
+    elif (noted.property == "description" or isinstance(before, str)) and stands_in(noted.value, noted.quote):
+        yield " ".join(noted.value.split())
+
+
+def _same(told: str, number: float) -> bool:
+    try:
+        return math.isclose(float(told), number)
+    except ValueError:
+        return False
