@@ -6,7 +6,7 @@ a sentence that names two nodes say nothing; "not cheap" and "no longer cheap" s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -86,16 +86,24 @@ def stated_dimensions(
     """What a message says of dimensions of nodes that have them, sentence by sentence."""
     found = []
     for sentence in rough_sentences(text):
-        rows = nodes_named_in(graph, sentence)
-        if len(rows) != 1 or sentence.rstrip().endswith("?"):
+        stems = in_stems(sentence)
+        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(stems):
             continue
-        stems = in_stems(sentence.casefold())
-        if _UNSURE & set(stems):
+        said = list(_phrases_in(stems))
+        names = {row: _places(in_stems(index_of(graph).names[row]), stems) for row in nodes_named_in(graph, sentence)}
+        rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]  # "public data" may be in such a phrase
+        if len(rows) != 1:
             continue
-        name = in_stems(index_of(graph).names[rows[0]])
-        ends = {each for each in _ends_in(stems, name) if _number(graph.node_properties[rows[0]].get(each[0])) is not None}
+        own, known = names[rows[0]], graph.node_properties[rows[0]]
+        ends = {
+            (dimension, _other(end) if _is_negated(stems, places, own) else end)
+            for places, spoken in said
+            if own.isdisjoint(places)
+            for dimension, end in spoken
+            if _number(known.get(dimension)) is not None
+        }
         for dimension, end in sorted(ends):
-            if (dimension, "low" if end == "high" else "high") not in ends:
+            if (dimension, _other(end)) not in ends:
                 found.append(DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at))
     return tuple(found)
 
@@ -117,22 +125,26 @@ def filter_evidence(graph: PropertyGraph, right: str, filters: Filters, said: Di
     return tuple(found)
 
 
-def _ends_in(stems: tuple[str, ...], name: tuple[str, ...]) -> set[tuple[str, DimensionEnd]]:
-    """The ends that the words of a sentence speak for, those of the node's own name left out."""
-    starts = [at for at in range(len(stems)) if stems[at : at + len(name)] == name]
-    own = {at + step for at in starts for step in range(len(name))}
-    found: set[tuple[str, DimensionEnd]] = set()
+def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
+    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places, and the ends."""
     at = 0
     while at < len(stems):
-        for length in range(min(_LONGEST, len(stems) - at), 0, -1):
-            ends = _BY_STEMS.get(stems[at : at + length])
-            if ends and own.isdisjoint(range(at, at + length)):
-                turned = not _NEGATED.isdisjoint(stems[max(0, at - _BEFORE) : at])
-                found |= {(each, _other(end) if turned else end) for each, end in ends}
-                at += length - 1
-                break
-        at += 1
-    return found
+        length = next((n for n in range(min(_LONGEST, len(stems) - at), 0, -1) if stems[at : at + n] in _BY_STEMS), 0)
+        if length:
+            yield frozenset(range(at, at + length)), _BY_STEMS[stems[at : at + length]]
+        at += length or 1
+
+
+def _places(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
+    """Where the words of a name stand in a sentence."""
+    starts = [at for at in range(len(stems)) if name and stems[at : at + len(name)] == name]
+    return frozenset(at + step for at in starts for step in range(len(name)))
+
+
+def _is_negated(stems: tuple[str, ...], places: frozenset[int], name: frozenset[int]) -> bool:
+    """Whether one of the words shortly before a phrase negates it; those of the node's own name do not."""
+    first = min(places)
+    return any(stems[at] in _NEGATED for at in range(max(0, first - _BEFORE), first) if at not in name)
 
 
 def _other(end: DimensionEnd) -> DimensionEnd:
