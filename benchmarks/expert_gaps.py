@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kgot_lab.methods.search.configuration import RetrievalConfig
 
 RESULTS = Path(__file__).parent / "results" / "expert_gaps.json"
-DRAWS, CUT, ERRORS = 60, 5, (0.0, 0.1)
+DRAWS, CUT, ERRORS = 40, 5, (0.0, 0.1)
 Counted = list[tuple[float, str]]  # a value of 0 or 1, and the query that it is of: those of a query are drawn together
 
 

@@ -13,8 +13,10 @@ from kgot_lab.experts.expert import slug
 from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.text.stems import stem
 
 MOST_ENDS = 3
+_KEPT = "_learning_edges"
 
 
 @dataclass(frozen=True)
@@ -68,18 +70,27 @@ def proposed_region(matches: NodeMatches, question: str, message: str, told: Seq
 
 def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
     """The edge that nodes of a type most often have with nodes of the type of `end`; where none has, the most frequent of the graph."""
-    labels = set(graph.node(end).labels)
     counted: Counter[tuple[str, bool]] = Counter()
-    for edge in graph.edges:
-        source, target = set(graph.node(edge.source).labels), set(graph.node(edge.target).labels)
-        if type in source and labels & target:
-            counted[edge.type, True] += 1
-        if type in target and labels & source:
-            counted[edge.type, False] += 1
-    if not counted:
+    for label in dict.fromkeys(graph.node(end).labels):
+        for (source, name, target), count in _edges_by_types(graph).items():
+            counted[name, True] += count * ((source, target) == (type, label))
+            counted[name, False] += count * ((source, target) == (label, type))
+    if not counted.total():
         counted.update({(name, True): count for name, count in graph.types().items()} or {("relates_to", True): 1})
     (name, outwards), _ = min(counted.items(), key=lambda each: (-each[1], each[0][0], not each[0][1]))
     return ProposedEdge(end, name, outwards)
+
+
+def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
+    """How many edges of each type join nodes of each two types."""
+    kept: Counter[tuple[str, str, str]] | None = vars(graph).get(_KEPT)
+    if kept is None:
+        kept = Counter()
+        labels = dict(zip(graph.ids, graph.node_labels, strict=True))
+        for edge in graph.edges:
+            kept.update((source, edge.type, target) for source in labels[edge.source] for target in labels[edge.target])
+        vars(graph)[_KEPT] = kept  # with the graph, as its index is
+    return kept
 
 
 def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ...]:
@@ -87,7 +98,7 @@ def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, .
     made: list[ProposedRegion] = []
     for each in regions:
         for place, other in enumerate(made):
-            if len(set(each.ends) & set(other.ends)) >= 2 or set(each.words) & set(other.words):
+            if len(set(each.ends) & set(other.ends)) >= 2 or {*map(stem, each.words)} & {*map(stem, other.words)}:
                 made[place] = _joined(other, each)
                 break
         else:

@@ -6,6 +6,7 @@ a sentence that names two nodes say nothing; "not cheap" and "no longer cheap" s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +38,7 @@ _EVERY_DAY = """
     schema_strictness | free of any schema | strict about its schema"""
 _NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "without"})
 _UNSURE = frozenset({"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"})
+_MONTH = re.compile(r"(?<=\w )May\b")  # since May, which is no "may"
 _BEFORE = 4  # words before the end's own in which a negation counts
 
 
@@ -87,7 +89,7 @@ def stated_dimensions(
     found = []
     for sentence in rough_sentences(text):
         stems = in_stems(sentence)
-        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(stems):
+        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
             continue
         said = list(_phrases_in(stems))
         names = {row: _places(in_stems(index_of(graph).names[row]), stems) for row in nodes_named_in(graph, sentence)}

@@ -204,7 +204,7 @@ def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
 def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
     (kept,) = learnt(ledger, LIES[1])
     changed = planned_change(COOKBOOK, [PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)], by="Ada")
-    with pytest.raises(BadInput, match="is 0.5 by now, and was 0.8 when the change was proposed"):
+    with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
         GraphReviewer(ledger, HeldGraph(changed.after), "cookbook", "Grace").accept(kept.proposal.id)
 
 
