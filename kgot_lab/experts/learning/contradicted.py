@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from kgot_lab.editing.editor import MADE_BY_HAND
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.significance import holm
 from kgot_lab.experts.learning.edits import GraphProposal, PropertyToChange
 from kgot_lab.experts.learning.stating import DimensionEvidence
 from kgot_lab.graph import PropertyGraph
@@ -64,8 +63,9 @@ def contradicted_dimensions(
 
     Of each person the last word on a value counts, and only one that is not older than `since` and than the mark of whoever changed the
     node by hand. Where the value is right, a person contradicts it at most at the rate `error_rate`; reported is what is contradicted more
-    often than that explains: P(X >= against) for X ~ Bin(against + agreeing, error_rate), corrected by Holm over all values that were
-    spoken of, at most `alpha`. A value within `middle` of .5 is at neither end, so nothing contradicts it. Raises BadInput.
+    often than that explains: P(X >= against) for X ~ Bin(against + agreeing, error_rate), corrected over all values that were spoken of so
+    that at most a share `alpha` of what is reported is wrong on average, and that where nothing drifted a report is silent as often as
+    1 - alpha (Benjamini and Hochberg 1995). A value within `middle` of .5 is at neither end, so nothing contradicts it. Raises BadInput.
     """
     if not 0 < error_rate < 0.5 or not 0 < alpha < 1 or not 0 <= middle < 0.5:
         raise BadInput("error_rate and middle lie between 0 and .5, alpha between 0 and 1")
@@ -80,7 +80,7 @@ def contradicted_dimensions(
             continue
         last[each.node, each.dimension][each.by] = each
     judged = [_judged(graph, node, dimension, list(said.values()), error_rate) for (node, dimension), said in sorted(last.items())]
-    corrected = holm([each.p for each in judged])
+    corrected = false_discovery([each.p for each in judged])
     found = [
         ContradictedDimension(**{**vars(each), "p": p}) for each, p in zip(judged, corrected, strict=True) if p <= alpha and each.against
     ]
@@ -102,6 +102,15 @@ def _judged(graph: PropertyGraph, node: str, dimension: str, said: list[Dimensio
     p = upper_tail(len(against), len(said), error_rate)
     way = "lower" if wrong == "low" else "higher"
     return ContradictedDimension(node, dimension, value, way, len(against), len(said) - len(against), p, against)
+
+
+def false_discovery(ps: Sequence[float]) -> list[float]:
+    """p-values corrected for the share of false discoveries, in the order given: the i-th smallest times n / i, never decreasing."""
+    order, least, corrected = sorted(range(len(ps)), key=ps.__getitem__), 1.0, [0.0] * len(ps)
+    for rank in range(len(ps), 0, -1):
+        least = min(least, ps[order[rank - 1]] * len(ps) / rank)
+        corrected[order[rank - 1]] = least
+    return corrected
 
 
 def upper_tail(least: int, of: int, rate: float) -> float:

@@ -6,51 +6,21 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
-
-from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slug
 from kgot_lab.experts.learning.edits import EdgeToAdd, EdgeToRemove, GraphEdit, GraphProposal, NodeToAdd, PropertyToChange
 from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
-from kgot_lab.experts.learning.naming import named_node, nodes_named_in
+from kgot_lab.experts.learning.naming import named_node
+from kgot_lab.experts.learning.noting import MOST_READ, ChangeNoted, ChangesNoted, changes_prompt
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.structured import schema_of, structured
-from kgot_lab.methods.index import index_of
+from kgot_lab.llm.structured import structured
 from kgot_lab.schemas.dimensions.catalogue import BY_NAME
-from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten
 from kgot_lab.text.words import stands_in
-from kgot_lab.types import LLM, Json, Message, Prompt
+from kgot_lab.types import LLM, Json
 
-_MOST_TOKENS, _REPLY = 2000, 800
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
-_SYSTEM = (
-    "You read a message to an expert and note what it states that would correct or add to a knowledge graph. Kinds: node (subject is a "
-    "thing that is not known yet, type is its type), edge (subject, relation, object), no edge (the message says that this relation is "
-    "wrong), property (subject, property, value). Copy subject, object, value and quote from the message, word for word; quote is the "
-    f"clause that says it. Note no questions, wishes or guesses. Most messages state nothing: an empty list is a good answer. {FENCES}"
-)
-
-
-class ChangeNoted(BaseModel):
-    """A change as a model notes it."""
-
-    kind: Literal["node", "edge", "no edge", "property"]
-    subject: str = Field(max_length=200)
-    type: str = ""
-    relation: str = ""
-    object: str = ""
-    property: str = ""
-    value: str = ""
-    quote: str = Field(max_length=1000)
-
-
-class ChangesNoted(BaseModel):
-    """The changes that a model notes of a message."""
-
-    changes: list[ChangeNoted] = Field(max_length=20)
 
 
 @dataclass(frozen=True)
@@ -65,15 +35,6 @@ class _NotTaken(Exception):
     """Why a change is not taken."""
 
 
-def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
-    """What a model is asked of a message."""
-    index = index_of(graph)
-    known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
-    told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
-    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, _MOST_TOKENS), 'a message')}"
-    return Prompt((Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY)
-
-
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
     """The proposals that a message makes for a graph, by its name among others, read by one call of a model. Raises LLMError.
 
@@ -81,7 +42,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     edges are one proposal. What the model makes of the message is proposed and no more: nothing it writes is carried out.
     """
     noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
-    reader = _Reader(graph, shorten(message, _MOST_TOKENS))
+    reader = _Reader(graph, shorten(message, MOST_READ))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
@@ -115,6 +76,13 @@ def learn_from_message(
     return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
 
 
+def spelled_there(phrase: str, text: str) -> str:
+    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals and spaces; else ""."""
+    words = phrase.split()
+    found = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words and stands_in(phrase, text) else None
+    return found[0] if found else ""
+
+
 class _Reader:
     """Reads what a model noted of one message."""
 
@@ -123,23 +91,25 @@ class _Reader:
         self.new: dict[str, str] = {}  # ids of new nodes by their name in small letters
 
     def edit(self, noted: ChangeNoted) -> GraphEdit:
-        if len(noted.quote.split()) < 2 or not stands_in(noted.quote, self.text):
+        quote = spelled_there(noted.quote, self.text)
+        if len(quote.split()) < 2:
             raise _NotTaken("its quotation does not stand in the message")
-        if not stands_in(noted.subject, self.text):
+        if not spelled_there(noted.subject, self.text):
             raise _NotTaken("its subject does not stand in the message")
+        told = noted.model_copy(update={"quote": quote})
         match noted.kind:
             case "node":
-                return self._node(noted)
+                return self._node(told)
             case "property":
-                return self._property(noted)
+                return self._property(told)
             case _:
-                return self._edge(noted)
+                return self._edge(told)
 
     def _node(self, noted: ChangeNoted) -> NodeToAdd:
-        name = " ".join(noted.subject.split())
         if noted.type not in self.graph.labels():
             raise _NotTaken(f"the graph has no type {noted.type[:40]!r}")
-        if not stands_in(name, noted.quote):
+        name = " ".join(spelled_there(noted.subject, noted.quote).split())
+        if not name or not name.isprintable():
             raise _NotTaken("its quotation does not name it")
         id = f"{noted.type}:{slug(name)}"
         if named_node(self.graph, name) or id in self.graph:
@@ -150,7 +120,7 @@ class _Reader:
     def _edge(self, noted: ChangeNoted) -> GraphEdit:
         if noted.relation not in self.graph.types():
             raise _NotTaken(f"the graph has no relation {noted.relation[:40]!r}")
-        if not stands_in(noted.object, noted.quote):
+        if not spelled_there(noted.object, noted.quote):
             raise _NotTaken("its object does not stand in its quotation")
         source, target = self._end(noted.subject), self._end(noted.object)
         if source == target:
@@ -188,8 +158,10 @@ def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
     if noted.property in BY_NAME or number:
         said = [float(each) for each in _NUMBER.findall(noted.quote)]
         yield from (each for each in said if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1))
-    elif (noted.property == "description" or isinstance(before, str)) and stands_in(noted.value, noted.quote):
-        yield " ".join(noted.value.split())
+    elif noted.property == "description" or isinstance(before, str):
+        text = " ".join(spelled_there(noted.value, noted.quote).split())
+        if text and text.isprintable():
+            yield text
 
 
 def _same(told: str, number: float) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.learning.failed import AskedQuestion
@@ -17,6 +20,7 @@ from kgot_lab.methods.search.intent_search import intent_search
 from kgot_lab.text.counted import counted
 
 _USUAL = RetrievalConfig()
+_FIRST = 3  # nodes of the usual search that are looked at
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,9 @@ class KnowledgeGap:
 
 @dataclass(frozen=True)
 class Misconfiguration:
-    """A failed question that a node of the graph matches clearly better than all that was told, and which setting keeps it out.
+    """A failed question whose answer may be a node of the graph that was not told, and which setting keeps that out.
 
-    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where no other setting brings the node.
+    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where all settings are as usual.
     """
 
     asked: AskedQuestion
@@ -47,7 +51,10 @@ class Misconfiguration:
 
 @dataclass(frozen=True)
 class GapReport:
-    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites what is not there."""
+    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites what is not there.
+
+    While a setting is at fault most failures are put down to it, also of questions that the graph cannot answer: mend it and ask again.
+    """
 
     asked: int
     failed: int
@@ -89,9 +96,10 @@ def gap_report(
 ) -> GapReport:
     """Why the failed of some questions failed, and what to add to the graph; `config` is how the expert searches.
 
-    A failed question is one of a misconfiguration where a node matches it clearly better than what was told, one of a gap where none does,
-    and unexplained where its citations alone were false. A gap proposes a node next to what was told; gaps that share ends or words are
-    one. Patterns are told of all failed questions.
+    A failed question is one of a misconfiguration where another setting, the usual one, puts a node among its first three that was not
+    told and is the first or matches as well as what was told; or where any node matches clearly better than what was told. Else it is
+    unexplained where its citations alone were false, and a gap where they were not. A gap proposes a node next to what was told; gaps
+    that share ends or words are one. Patterns are told of all failed questions.
     """
     settings, config = settings or GapSettings(), config or _USUAL
     matches = matches or NodeMatches(graph, embedder)
@@ -101,9 +109,11 @@ def gap_report(
         strengths = matches.of(each.question)
         told = max((float(strengths[graph.row(id)]) for id in each.told if id in graph), default=0.0)
         best = int(strengths.argmax())
-        if float(strengths[best]) >= max(settings.least, told + settings.margin):
-            setting = at_fault(graph, each.question, graph.ids[best], config, embedder)
-            misconfigured.append(Misconfiguration(each, setting, graph.ids[best], float(strengths[best]), told))
+        setting, node = _kept_out(graph, each, config, embedder, strengths, told)
+        if not setting and float(strengths[best]) >= max(settings.least, told + settings.margin):
+            setting, node = "ranking", graph.ids[best]
+        if setting:
+            misconfigured.append(Misconfiguration(each, setting, node, float(strengths[graph.row(node)]), told))
         elif each.failures == ("false citations",):
             unexplained.append(each)
         else:
@@ -120,12 +130,22 @@ def gap_report(
     )
 
 
-def at_fault(graph: PropertyGraph, question: str, node: str, config: RetrievalConfig, embedder: Embedder | None = None) -> str:
-    """Which setting keeps a node out of what a question finds: the first whose usual value brings it in; "ranking" where none does."""
+def _kept_out(
+    graph: PropertyGraph,
+    asked: AskedQuestion,
+    config: RetrievalConfig,
+    embedder: Embedder | None,
+    strengths: NDArray[np.float64],
+    told_match: float,
+) -> tuple[str, str]:
+    """The first setting whose usual value would have told a node that may be the answer, and the node; two empty texts where none would."""
+    told = frozenset(asked.told)
     for name, other in _variants(config):
-        if any(node in each.sources for each in intent_search(graph, question, config=other, embedder=embedder).nodes):
-            return name
-    return "ranking"
+        nodes = intent_search(graph, asked.question, config=other, embedder=embedder).nodes[:_FIRST]
+        for place, node in enumerate(nodes):
+            if told.isdisjoint(node.sources) and (place == 0 or strengths[graph.row(node.id)] >= told_match):
+                return name, node.id
+    return "", ""
 
 
 def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:

@@ -15,6 +15,8 @@ from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.methods.index import index_of
 from kgot_lab.types import Diff
 
+_ALL = 2**31 - 1  # decisions
+
 
 class TaughtGraph(Protocol):
     """A graph that takes changes, such as a store."""
@@ -36,6 +38,21 @@ class HeldGraph:
     def apply(self, diff: Diff) -> None:
         with self._lock:
             self.held = self.held.apply(diff)
+
+
+def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldGraph:
+    """A graph that lies in no store, such as the bundled one, with all that was accepted for it and not undone; by its name and as it was.
+
+    Raises BadInput where the graph is another than the decisions were made on.
+    """
+    held = HeldGraph(base)
+    for verdict in reversed(ledger.decided(graph, most=_ALL)):
+        if verdict.settled and verdict.diff:
+            try:
+                held.apply(verdict.diff)
+            except BadInput as error:
+                raise BadInput(f"the graph {graph} is another than decision {verdict.number} was made on: {error}") from None
+    return held
 
 
 class GraphReviewer:

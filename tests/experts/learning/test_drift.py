@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.learning.contradicted import contradicted_dimensions, contradiction_proposal, upper_tail
+from kgot_lab.experts.learning.contradicted import contradicted_dimensions, contradiction_proposal, false_discovery, upper_tail
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
@@ -76,6 +76,11 @@ def test_a_value_that_many_contradict_is_told_with_way_and_words():
     (found,) = contradicted_dimensions(graph, evidence(["low"] * 4 + ["high"])).found
     assert (found.node, found.dimension, found.way, found.value, found.against, found.agreeing) == (NODE, PRICE, "lower", 0.9, 4, 1)
     assert len(found.evidence) == 4 and found.p == pytest.approx(upper_tail(4, 5, 0.2))
+
+
+def test_many_values_are_corrected_for_the_share_of_false_discoveries():
+    assert false_discovery([0.01, 0.5, 0.02]) == pytest.approx([0.03, 0.5, 0.03])
+    assert false_discovery([]) == []
 
 
 def test_one_person_who_says_it_a_hundred_times_is_one_person():

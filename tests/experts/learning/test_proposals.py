@@ -9,9 +9,9 @@ import pytest
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd, PropertyToChange, planned_change
-from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message
+from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, spelled_there
 from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSaid, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
+from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph, held_graph
 from kgot_lab.experts.learning.simulated import SimulatedLearner
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.methods.cookbook import cookbook
@@ -114,6 +114,19 @@ def test_a_store_takes_what_is_approved_in_one_step(ledger):
     store.close()
 
 
+def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger):
+    first, second, third = learnt(ledger, *CORRECTIONS)
+    reviewer = GraphReviewer(ledger, HeldGraph(COOKBOOK), "cookbook", "Grace")
+    taken_back = reviewer.accept(first.proposal.id).number
+    reviewer.accept(second.proposal.id)
+    reviewer.reject(third.proposal.id)
+    reviewer.undo(taken_back)
+    assert held_graph(ledger, "cookbook", COOKBOOK).graph().digest == reviewer.taught.graph().digest != COOKBOOK.digest
+    assert held_graph(ledger, "other", COOKBOOK).graph() is COOKBOOK
+    with pytest.raises(BadInput, match="another than decision 2"):
+        held_graph(ledger, "cookbook", COOKBOOK.subgraph(["tool:embedding_model"]))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -164,6 +177,12 @@ def noted(**change):
 def test_what_the_message_or_the_graph_does_not_bear_out_is_not_proposed(change, why):
     found = noted(**change)
     assert found.proposals == () and why in found.refused[0]
+
+
+def test_a_new_name_is_spelled_as_the_message_spells_it_and_signs_are_not_made_up():
+    assert spelled_there("prompt  WEAVING", "So Prompt weaving it is") == "Prompt weaving"
+    assert spelled_there("prompt <b>weaving", "So Prompt b weaving it is") == ""
+    assert spelled_there("weav", "So Prompt weaving it is") == "" == spelled_there(" ", "a b")
 
 
 def test_what_the_message_says_word_for_word_is_proposed():
