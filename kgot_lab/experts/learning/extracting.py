@@ -12,7 +12,7 @@ from kgot_lab.experts.expert import slug
 from kgot_lab.experts.learning.edits import EdgeToAdd, EdgeToRemove, GraphEdit, GraphProposal, NodeToAdd, PropertyToChange
 from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
 from kgot_lab.experts.learning.naming import named_node
-from kgot_lab.experts.learning.noting import MOST_READ, ChangeNoted, ChangesNoted, changes_prompt
+from kgot_lab.experts.learning.noting import MOST_OF_MESSAGE, ChangeNoted, ChangesNoted, changes_prompt
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.structured import structured
 from kgot_lab.schemas.dimensions.catalogue import BY_NAME
@@ -42,7 +42,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     edges are one proposal. What the model makes of the message is proposed and no more: nothing it writes is carried out.
     """
     noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
-    reader = _Reader(graph, shorten(message, MOST_READ))
+    reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []

@@ -17,6 +17,7 @@ from kgot_lab.experts.learning.regions import ProposedRegion, joined_regions, pr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.retrieval.presets import lane_weights
 from kgot_lab.text.counted import counted
 
 _USUAL = RetrievalConfig()
@@ -35,7 +36,7 @@ class KnowledgeGap:
 class Misconfiguration:
     """A failed question whose answer may be a node of the graph that was not told, and which setting keeps that out.
 
-    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where all settings are as usual.
+    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where none of them is at fault.
     """
 
     asked: AskedQuestion
@@ -154,9 +155,9 @@ def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
         yield "filters", replace(config, dimension_filters={})
     if config.boost_types is not None:
         yield "edge types", replace(config, boost_types=None)
-    if config.methods != _USUAL.methods:
+    if set(config.methods) != set(_USUAL.methods):
         yield "methods", replace(config, methods=_USUAL.methods)
-    if config.weights != _USUAL.weights:
+    if lane_weights(config.weights, *config.lanes) != lane_weights(_USUAL.weights, *config.lanes):
         yield "weights", replace(config, weights=_USUAL.weights)
     if config.limit < _USUAL.limit:
         yield "limit", replace(config, limit=_USUAL.limit)

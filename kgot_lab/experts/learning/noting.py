@@ -14,7 +14,7 @@ from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten
 from kgot_lab.types import Message, Prompt
 
-MOST_READ = 2000  # tokens of a message
+MOST_OF_MESSAGE = 2000  # tokens of a message
 _REPLY = 800
 _SYSTEM = (
     "You read a message to an expert and note what it states that would correct or add to a knowledge graph. Kinds: node (subject is a "
@@ -48,5 +48,5 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     index = index_of(graph)
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
-    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_READ), 'a message')}"
+    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
     return Prompt((Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY)

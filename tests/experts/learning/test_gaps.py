@@ -19,6 +19,7 @@ from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.methods.cookbook import cookbook
 from kgot_lab.methods.search.configuration import RetrievalConfig
 from kgot_lab.methods.search.intent_search import intent_search
+from kgot_lab.retrieval.presets import Weights
 
 COOKBOOK = cookbook()
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -117,6 +118,14 @@ def test_a_filter_that_keeps_the_answer_out_is_at_fault_and_the_graph_is_not():
     report = gap_report(COOKBOOK, [asked(COOKBOOK, EXACT, config)], config=config)
     (found,) = report.misconfigured
     assert (found.setting, found.node, report.gaps, report.regions) == ("filters", GONE, (), ())
+
+
+def test_usual_weights_are_no_setting_at_fault_whichever_way_they_are_written():
+    config = RetrievalConfig(weights=Weights(0.35, 0.40, 0.15, 0.10))
+    question = asked(COOKBOOK, EXACT, told=("tool:batch_api",))
+    assert gap_report(COOKBOOK, [question], config=config).misconfigured[0].setting == "ranking"
+    slanted = RetrievalConfig(weights=Weights(0, 0, 1, 0))
+    assert gap_report(COOKBOOK, [question], config=slanted).misconfigured[0].setting == "weights"
 
 
 def test_a_limit_that_keeps_the_answer_out_is_at_fault():

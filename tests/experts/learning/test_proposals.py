@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd, PropertyToChange, planned_change
@@ -297,6 +298,24 @@ def test_a_conversation_that_is_forgotten_takes_its_words_with_it_and_what_only_
     assert ledger.forget("conv_0") == 1 and ledger.forget("conv_1") == 0
     (left,) = ledger.queue("cookbook")
     assert [each.conversation for each in left.said] == ["conv_2"]
+
+
+def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
+    told = []
+    for place, more in ((":memory:", {}), (InPostgres(postgres_url, "").url, {"namespace": "proposals of test"})):
+        ledger, held = open_proposals(place, now=clock(), **more), HeldGraph(COOKBOOK)
+        kept = learnt(ledger, *CORRECTIONS, LIES[2], LIES[2])
+        reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
+        accepted = reviewer.accept(kept[0].proposal.id)
+        reviewer.reject(kept[1].proposal.id)
+        reviewer.undo(accepted.number)
+        with ledger.storage.changing():
+            ledger.note("accept", kept[2].proposal.id, "Grace", reviewer.planned(kept[2].proposal.id), before=COOKBOOK.digest)
+        assert [each.proposal for each in GraphReviewer(ledger, held, "cookbook", "Ada").settle()] == []  # the making of it settled that
+        told.append((ledger.queue("cookbook"), ledger.decided("cookbook"), ledger.forget("conv_2"), ledger.queue("cookbook")))
+        assert held.graph().digest == COOKBOOK.digest
+        ledger.close()
+    assert told[0] == told[1]
 
 
 def test_a_ledger_on_disk_goes_on_where_it_was(tmp_path):
