@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -316,6 +317,27 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         assert held.graph().digest == COOKBOOK.digest
         ledger.close()
     assert told[0] == told[1]
+
+
+def test_of_two_who_accept_at_once_one_does_and_the_graph_changes_once(tmp_path):
+    held, place = HeldGraph(COOKBOOK), tmp_path / "proposals.db"
+    first, second = open_proposals(place, now=clock()), open_proposals(place, now=clock())
+    (kept,) = learnt(first, NEW)
+    reviewers = [GraphReviewer(ledger, held, "cookbook", name) for ledger, name in ((first, "Grace"), (second, "Ada"))]
+
+    def accepted(reviewer):
+        try:
+            return reviewer.accept(kept.proposal.id).by
+        except BadInput as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as both:
+        said = sorted(both.map(accepted, reviewers), key=len)
+    assert said[0] in ("Grace", "Ada") and "no longer waits: it is accepted" in said[1]
+    (verdict,) = first.decided("cookbook")
+    assert held.graph().digest == verdict.digest_after
+    first.close()
+    second.close()
 
 
 def test_a_ledger_on_disk_goes_on_where_it_was(tmp_path):
