@@ -114,8 +114,8 @@ def filter_evidence(graph: PropertyGraph, right: str, filters: Filters, said: Di
     """What it says that filters of an expert exclude the right answer: for each that does, evidence that the value belongs inside.
 
     `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such evidence only ever speaks
-    against a value: a wrong answer that many take for right is told as drift, so its words are to be read. Raises UnknownName for a node that is
-    not there, BadInput for filters that make no sense.
+    against a value: a wrong answer that many take for right is told as drift, so its words are to be read. Raises UnknownName for a node
+    that is not there, BadInput for filters that make no sense.
     """
     if right not in graph:
         raise UnknownName("node", right, ())
