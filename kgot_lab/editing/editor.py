@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -13,6 +13,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.truth import inverse
+from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.schemas.check import Fault
 from kgot_lab.schemas.vocabularies import UNIFIED
 from kgot_lab.schemas.vocabulary import Vocabulary
@@ -48,7 +49,8 @@ class Editor:
 
     Each change is checked against the twelve rules and the vocabulary before it is written: an error that was not there before is refused
     with BadInput, which says what to do, and nothing changes; a warning is told with the change. What a change does not touch is not
-    checked, indexed or embedded again. With a store each change is written there too, in one step; `undo` takes it back in both.
+    checked, indexed or embedded again. With a store each change is written there too, in one step; `undo` takes it back in both. `now` is
+    the clock of the marks.
     """
 
     def __init__(
@@ -59,12 +61,13 @@ class Editor:
         vocabulary: Vocabulary = UNIFIED,
         store: Keeps | None = None,
         embedder: Embedder | None = None,
+        now: Callable[[], datetime] = utc_now,
     ):
         require(graph, PropertyGraph, "what is edited is a PropertyGraph")
         if not isinstance(by, str) or not by.strip():
             raise BadInput("say who edits: by='a name', which is noted with each change")
         self.graph, self.by, self.vocabulary = graph, by.strip(), vocabulary
-        self._store = store
+        self._store, self._now = store, now
         self._done: list[EditMade] = []
         self._undone: list[EditMade] = []
         self._embedder = embedder
@@ -202,7 +205,7 @@ class Editor:
         return {name: value for name, value in kept.items() if value is not None}
 
     def _mark(self) -> dict[str, Json]:
-        return {"by": self.by, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        return {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}
 
 
 def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,0 +1,171 @@
+"""What a message says that would change a graph, read by a model; of its reply counts what stands in the message word for word."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kgot_lab.errors import BadInput
+from kgot_lab.experts.expert import slug
+from kgot_lab.experts.learning.edits import EdgeToAdd, EdgeToRemove, GraphEdit, GraphProposal, NodeToAdd, PropertyToChange
+from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
+from kgot_lab.experts.learning.naming import named_node
+from kgot_lab.experts.learning.noting import MOST_OF_MESSAGE, ChangeNoted, ChangesNoted, changes_prompt
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.llm.structured import structured
+from kgot_lab.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.text.tokens import shorten
+from kgot_lab.text.words import stands_in
+from kgot_lab.types import LLM, Json
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
+
+
+@dataclass(frozen=True)
+class ExtractedChanges:
+    """What was taken of a message, each with the words that say it; and what was not, with the reason."""
+
+    proposals: tuple[tuple[GraphProposal, str], ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class _NotTaken(Exception):
+    """Why a change is not taken."""
+
+
+def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
+    """The proposals that a message makes for a graph, by its name among others, read by one call of a model. Raises LLMError.
+
+    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph has them. A new node and its
+    edges are one proposal. What the model makes of the message is proposed and no more: nothing it writes is carried out.
+    """
+    noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
+    reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
+    refused: list[str] = []
+    nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
+    single: list[tuple[GraphEdit, str]] = []
+    for each in sorted(noted, key=lambda one: one.kind != "node"):  # so that edges find the nodes that are new with them
+        try:
+            edit = reader.edit(each)
+        except _NotTaken as why:
+            refused.append(f"{each.kind} {each.subject[:60]!r}: {why}")
+            continue
+        if isinstance(edit, NodeToAdd):
+            nodes[edit.id] = [edit], [each.quote]
+        elif isinstance(edit, EdgeToAdd) and (new := next((end for end in (edit.source, edit.target) if end in nodes), "")):
+            edits, quotes = nodes[new]
+            edits.append(edit)
+            quotes += [each.quote] * (each.quote not in quotes)
+        else:
+            single.append((edit, each.quote))
+    made = [(GraphProposal(name, tuple(dict.fromkeys(edits))), " … ".join(quotes)) for edits, quotes in nodes.values()]
+    made += [(GraphProposal(name, (edit,)), quote) for edit, quote in dict(single).items()]
+    return ExtractedChanges(tuple(made), tuple(refused))
+
+
+def learn_from_message(
+    ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSaid
+) -> tuple[KeptProposal, ...]:
+    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises LLMError and BadInput.
+
+    Every proposal waits: neither the message nor the model's reply can accept one.
+    """
+    found = extract_changes(llm, text, graph, name=name)
+    return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
+
+
+def spelled_there(phrase: str, text: str) -> str:
+    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals and spaces; else ""."""
+    words = phrase.split()
+    found = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words and stands_in(phrase, text) else None
+    return found[0] if found else ""
+
+
+class _Reader:
+    """Reads what a model noted of one message."""
+
+    def __init__(self, graph: PropertyGraph, text: str) -> None:
+        self.graph, self.text = graph, text
+        self.new: dict[str, str] = {}  # ids of new nodes by their name in small letters
+
+    def edit(self, noted: ChangeNoted) -> GraphEdit:
+        quote = spelled_there(noted.quote, self.text)
+        if len(quote.split()) < 2:
+            raise _NotTaken("its quotation does not stand in the message")
+        if not spelled_there(noted.subject, self.text):
+            raise _NotTaken("its subject does not stand in the message")
+        told = noted.model_copy(update={"quote": quote})
+        match noted.kind:
+            case "node":
+                return self._node(told)
+            case "property":
+                return self._property(told)
+            case _:
+                return self._edge(told)
+
+    def _node(self, noted: ChangeNoted) -> NodeToAdd:
+        if noted.type not in self.graph.labels():
+            raise _NotTaken(f"the graph has no type {noted.type[:40]!r}")
+        name = " ".join(spelled_there(noted.subject, noted.quote).split())
+        if not name or not name.isprintable():
+            raise _NotTaken("its quotation does not name it")
+        id = f"{noted.type}:{slug(name)}"
+        if named_node(self.graph, name) or id in self.graph:
+            raise _NotTaken("it is in the graph already")
+        self.new[name.casefold()] = id
+        return NodeToAdd(id, noted.type, name)
+
+    def _edge(self, noted: ChangeNoted) -> GraphEdit:
+        if noted.relation not in self.graph.types():
+            raise _NotTaken(f"the graph has no relation {noted.relation[:40]!r}")
+        if not spelled_there(noted.object, noted.quote):
+            raise _NotTaken("its object does not stand in its quotation")
+        source, target = self._end(noted.subject), self._end(noted.object)
+        if source == target:
+            raise _NotTaken("both ends are the same")
+        there = source in self.graph and any(each.target == target for each in self.graph.neighbours(source, "out", (noted.relation,)))
+        if there != (noted.kind == "no edge"):
+            raise _NotTaken("it is in the graph already" if there else "there is no such edge")
+        return (EdgeToRemove if there else EdgeToAdd)(source, noted.relation, target)
+
+    def _property(self, noted: ChangeNoted) -> PropertyToChange:
+        id = self._end(noted.subject)
+        if id not in self.graph:
+            raise _NotTaken("a new node has no property to correct")
+        known = self.graph.node(id).properties
+        value = next(_read_values(noted, known.get(noted.property)), None)
+        if value is None:
+            raise _NotTaken(f"no value of {noted.property[:40]!r} that it may have stands in its quotation")
+        if known.get(noted.property) == value:
+            raise _NotTaken("it has this value already")
+        try:
+            return PropertyToChange(id, noted.property, value, known.get(noted.property))
+        except BadInput as error:
+            raise _NotTaken(str(error)) from None
+
+    def _end(self, name: str) -> str:
+        ids = named_node(self.graph, name) or tuple(filter(None, [self.new.get(" ".join(name.split()).casefold(), "")]))
+        if len(ids) != 1:
+            raise _NotTaken(f"{len(ids) or 'no'} nodes are called {name[:60]!r}")
+        return ids[0]
+
+
+def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
+    """The value of a property that the quotation says, where such a property may have it: a dimension, a description, a number, a text."""
+    number = isinstance(before, int | float) and not isinstance(before, bool)
+    if noted.property in BY_NAME or number:
+        said = [float(each) for each in _NUMBER.findall(noted.quote)]
+        yield from (each for each in said if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1))
+    elif noted.property == "description" or isinstance(before, str):
+        text = " ".join(spelled_there(noted.value, noted.quote).split())
+        if text and text.isprintable():
+            yield text
+
+
+def _same(told: str, number: float) -> bool:
+    try:
+        return math.isclose(float(told), number)
+    except ValueError:
+        return False

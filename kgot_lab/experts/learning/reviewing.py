@@ -1,0 +1,160 @@
+"""One who reviews proposals: what is accepted reaches the graph, checked as by hand, and is taken back exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Protocol
+
+from kgot_lab.errors import BadInput, LabError, require
+from kgot_lab.experts.learning.edits import GraphEdit, PlannedChange, planned_change
+from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalVerdict
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.truth import inverse
+from kgot_lab.memory.claims.claim import plain_text
+from kgot_lab.methods.index import index_of
+from kgot_lab.types import Diff
+
+_ALL = 2**31 - 1  # decisions
+
+
+class TaughtGraph(Protocol):
+    """A graph that takes changes, such as a store."""
+
+    def graph(self) -> PropertyGraph: ...
+    def apply(self, diff: Diff) -> None: ...  # in one step; raises BadInput where it does not fit
+
+
+@dataclass
+class HeldGraph:
+    """A graph in memory that takes changes."""
+
+    held: PropertyGraph
+    _lock: RLock = field(default_factory=RLock, repr=False)
+
+    def graph(self) -> PropertyGraph:
+        return self.held
+
+    def apply(self, diff: Diff) -> None:
+        with self._lock:
+            self.held = self.held.apply(diff)
+
+
+def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldGraph:
+    """A graph that lies in no store, such as the bundled one, with all that was accepted for it and not undone; by its name and as it was.
+
+    Raises BadInput where the graph is another than the decisions were made on.
+    """
+    held = HeldGraph(base)
+    for verdict in reversed(ledger.decided(graph, most=_ALL)):
+        if verdict.settled and verdict.diff:
+            try:
+                held.apply(verdict.diff)
+            except BadInput as error:
+                raise BadInput(f"the graph {graph} is another than decision {verdict.number} was made on: {error}") from None
+    return held
+
+
+class GraphReviewer:
+    """Who decides on the proposals for one graph, by name.
+
+    A decision is on file before the graph changes, and noted as settled after; one that was cut off in between is settled by the digest
+    of the graph when a reviewer is made, or by `settle`.
+    """
+
+    def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
+        require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
+        self.ledger, self.taught, self.graph, self.by = ledger, taught, graph, plain_text(by, "who decides (by)")
+        self.settle()
+
+    def planned(self, id: str) -> PlannedChange:
+        """What a proposal would make of the graph; raises BadInput and UnknownName where it cannot be made."""
+        return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
+
+    def accept(self, id: str) -> ProposalVerdict:
+        """Let a proposal that waits change the graph; raises BadInput where a rule forbids it or it no longer waits, and UnknownName."""
+        with self.ledger.storage.changing():
+            self._require_waiting(id)
+            change = self.planned(id)
+            verdict = self.ledger.note("accept", id, self.by, change, before=self.taught.graph().digest)
+        return self._reach(verdict)
+
+    def reject(self, id: str) -> ProposalVerdict:
+        """Let a proposal that waits count for nothing, also when it is said again; raises BadInput where it no longer waits."""
+        with self.ledger.storage.changing():
+            self._require_waiting(id)
+            return self.ledger.note("reject", id, self.by)
+
+    def undo(self, number: int) -> ProposalVerdict:
+        """Take a decision back: the graph is as it was, and the proposal waits again. Raises BadInput where later changes rest on it."""
+        with self.ledger.storage.changing():
+            verdict = self.ledger.verdict(number)
+            self._of_graph(verdict.proposal)
+            if verdict.action == "undo":
+                raise BadInput(f"decision {number} took another back: accept the proposal again")
+            if self.ledger.undone(number) or not verdict.settled:
+                raise BadInput(f"decision {number} does not stand")
+            if verdict.action == "reject":
+                return self.ledger.note("undo", verdict.proposal, self.by, undoes=number)
+            before = self.taught.graph()
+            back = inverse(verdict.diff)
+            try:
+                change = PlannedChange(back, before.apply(back), ())
+            except BadInput as error:
+                raise BadInput(f"what decision {number} did was changed since, undo that first: {error}") from None
+            undoing = self.ledger.note("undo", verdict.proposal, self.by, change, before=before.digest, undoes=number)
+        return self._reach(undoing)
+
+    def settle(self) -> tuple[ProposalVerdict, ...]:
+        """Settle decisions that were cut off: those that reached the graph stand, the others are off the file; the latter are told."""
+        withdrawn = []
+        with self.ledger.storage.changing():
+            for verdict in self.ledger.unsettled(self.graph):
+                if self._has_reached(verdict):
+                    self.ledger.settle(verdict.number)
+                else:
+                    self.ledger.withdraw(verdict)
+                    withdrawn.append(verdict)
+        return tuple(withdrawn)
+
+    def _has_reached(self, verdict: ProposalVerdict) -> bool:
+        """Whether the graph holds what a decision did; also where others have changed something else since."""
+        graph = self.taught.graph()
+        if graph.digest in (verdict.digest_before, verdict.digest_after):
+            return graph.digest == verdict.digest_after
+        try:
+            graph.apply(inverse(verdict.diff))
+        except BadInput:
+            return False
+        return True
+
+    def _reach(self, verdict: ProposalVerdict) -> ProposalVerdict:
+        """Let a decision on file reach the graph, and note that it did; nobody settles meanwhile."""
+        failed: LabError | None = None
+        with self.ledger.storage.changing():
+            if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
+                raise BadInput("somebody settled the ledger between the decision and the change: decide again")
+            try:
+                self.taught.apply(verdict.diff)
+            except LabError as error:
+                failed = None if self._has_reached(verdict) else error
+            if failed is None:
+                self.ledger.settle(verdict.number)
+            else:
+                self.ledger.withdraw(verdict)
+        if failed is not None:  # outside, so that the withdrawal is kept
+            raise failed
+        index_of(self.taught.graph())
+        return self.ledger.verdict(verdict.number)
+
+    def _require_waiting(self, id: str) -> None:
+        self._of_graph(id)
+        kept = self.ledger.proposal(id)
+        if kept.standing != "queued":
+            raise BadInput(f"this proposal no longer waits: it is {kept.standing}")
+
+    def _of_graph(self, id: str) -> tuple[GraphEdit, ...]:
+        proposal = self.ledger.proposal(id).proposal
+        if proposal.graph != self.graph:
+            raise BadInput(f"this proposal is for the graph {proposal.graph}, and not for {self.graph}")
+        return proposal.edits
