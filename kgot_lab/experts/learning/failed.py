@@ -72,7 +72,7 @@ def asked_by(tables: ExpertTables, expert: str, owner: str, graph: str, *, most:
 
     What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads the report.
     """
-    thumbs = {id: thumb for id, _, thumb in tables.opinions(expert) if thumb is not None}
+    thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)
     return tuple(each for talk in talks for each in asked_questions(tables.messages(talk.id), thumbs, graph))
 
