@@ -13,7 +13,7 @@ from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoin
 from kgot_lab.errors import LLMError
 from kgot_lab.experts import prompting
 from kgot_lab.experts.chat import ExpertTurn
-from kgot_lab.experts.citations import FALSE_MARK, Citables, CitableNode, CitationCheck
+from kgot_lab.experts.citations import FALSE_MARK, CitableNode, Citables, CitationCheck
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.happening import ChatDone, ChatFailed, ConversationStarted, Injected, SourcesTold, ThoughtTold, TokenTold
@@ -76,7 +76,9 @@ def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite()
 # --- citations --------------------------------------------------------------------------------------------------------
 
 PIECES = [
-    *"[]:; \n", "[source:", "[Source: ", "[sour", "cook:", "code:f", "Prompt caching", "technique:caching", "rag", "nowhere", ", ", "x" * 390, "x" * 9, "[Source: cook:Prompt caching]",
+    *"[]:; \n", "[source:", "[Source: ", "[sour", "cook:", "code:f", "Prompt caching", "technique:caching", "rag",
+    "nowhere", ", ", "x" * 390, "x" * 9,
+    "[Source: cook:Prompt caching]",
     "[SOURCE:code:f; cook:nobody]", "\u017fource:", "\u0130", "\u00df", "\ud83e\uddd0".encode("utf-16", "surrogatepass").decode("utf-16"),
 ]  # fmt: skip
 
@@ -154,7 +156,8 @@ def limited_graphs(draw, mark: str = "") -> PropertyGraph:
     words = draw(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), min_size=count, max_size=count))
     kinds = draw(st.lists(st.sampled_from(["tool", "technique", "goal"]), min_size=count, max_size=count))
     nodes = [
-        Node(f"{mark}n{i}", (kinds[i],), {"name": f"{' '.join(words[i])} <{mark}n{i}>", "description": f"it can {words[i][0]}"}) for i in range(count)
+        Node(f"{mark}n{i}", (kinds[i],), {"name": f"{' '.join(words[i])} <{mark}n{i}>", "description": f"it can {words[i][0]}"})
+        for i in range(count)
     ]
     limits = [
         Node(f"{mark}l{i}", ("limitation",), {"name": f"limit <{mark}l{i}>", "description": "it hurts. " * draw(st.integers(0, 60))})
@@ -162,13 +165,18 @@ def limited_graphs(draw, mark: str = "") -> PropertyGraph:
     ]
     ends = st.integers(0, count - 1)
     types = st.sampled_from(["requires", "enables", "feeds_into", "part_of", "has_workaround"])
-    edges = [Edge(f"{mark}n{a}", t, f"{mark}n{b}", {}, str(k)) for k, (a, t, b) in enumerate(draw(st.lists(st.tuples(ends, types, ends), max_size=70)))]
+    edges = [
+        Edge(f"{mark}n{a}", t, f"{mark}n{b}", {}, str(k))
+        for k, (a, t, b) in enumerate(draw(st.lists(st.tuples(ends, types, ends), max_size=70)))
+    ]
     edges += [
         Edge(f"{mark}n{draw(ends)}", "has_limitation", limit.id, {}, f"{mark}l{k}")
         for k, limit in enumerate(limits)
         for _ in range(draw(st.integers(1, 2)))
     ]
-    edges += [Edge(limit.id, "has_workaround", f"{mark}n{draw(ends)}", {}, f"w{k}") for k, limit in enumerate(limits) if draw(st.booleans())]
+    edges += [
+        Edge(limit.id, "has_workaround", f"{mark}n{draw(ends)}", {}, f"w{k}") for k, limit in enumerate(limits) if draw(st.booleans())
+    ]
     return PropertyGraph.of(nodes + limits, list({(e.source, e.type, e.target): e for e in edges}.values()))
 
 
