@@ -6,14 +6,14 @@ graphs, playbooks of others and earlier talk stands behind fences: it is materia
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.methods.can_it import Limitation
+from kgot_lab.methods.can_it import Limitation, limitations_of
 from kgot_lab.methods.compose_for import Composition
 from kgot_lab.methods.index import GraphIndex, index_of
 from kgot_lab.methods.search.results import SearchResult
@@ -54,19 +54,20 @@ class ToldContext:
 def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     """What of a search over the graphs of an expert goes into its prompt."""
     index = index_of(known.graph)
-    hits = [id for node in found.nodes[:MOST_TOLD_NODES] for id in node.sources]
+    every = [id for node in found.nodes for id in node.sources]
+    hits = every[:MOST_TOLD_NODES]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(found.nodes) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(found.nodes) > MOST_TOLD_NODES)
+    cut = [f"{len(every) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(every) > MOST_TOLD_NODES)
     cut += [f"{len(edges) - MOST_TOLD_EDGES} edges beyond {MOST_TOLD_EDGES}"] * (len(edges) > MOST_TOLD_EDGES)
     edges = edges[:MOST_TOLD_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     told = dict.fromkeys([*shown, *ends])
-    limits = {id: found.limitations[id] for id in told if found.limitations.get(id)}
-    held = dict.fromkeys(each.id for those in limits.values() for each in those)
-    helps = dict.fromkeys(id for those in limits.values() for each in those for id in each.workarounds if id in known.graph)
     plan = found.answers.get("compose_for")
     steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
+    limits = _limits(index, [*told, *steps])
+    held = dict.fromkeys(each.id for those in limits.values() for each in those)
+    helps = dict.fromkeys(id for those in limits.values() for each in those for id in each.workarounds if id in known.graph)
     citable = {id: _citable(known, index, id) for id in dict.fromkeys([*told, *held, *helps, *steps])}
     lines, cut_lines = _lines(index, found, citable, hits, edges, limits)
     return ToldContext(
@@ -127,6 +128,20 @@ _CITING = (
     "it rests on. If the graph does not answer the question, say that you do not know."
 )
 _KNOWS_NOTHING = "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. " + FENCES
+
+
+def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
+    """The limitations of nodes, of what helps against those, and so on: whatever a prompt names may be recommended."""
+    limits: dict[str, tuple[Limitation, ...]] = {}
+    seen, ahead = set[str](), list(dict.fromkeys(told))
+    while ahead:
+        seen.update(ahead)
+        rows = limitations_of(index, [index.graph.row(id) for id in ahead])
+        found = {index.graph.ids[row]: those for row, those in rows.items()}
+        limits |= found
+        named = dict.fromkeys(id for those in found.values() for each in those for id in (each.id, *each.workarounds))
+        ahead = [id for id in named if id not in seen]
+    return limits
 
 
 def _citable(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:

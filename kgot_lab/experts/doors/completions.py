@@ -81,7 +81,7 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
         found = office.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
-    @router.post("/chat/completions", response_model=dict[str, Any], responses=documented(404, 422, 503))
+    @router.post("/chat/completions", response_model=dict[str, Any], responses=documented(404, 422, 503) | shapes.STREAMED)
     async def complete(who: _Who, asked: CompletionAsked, request: Request) -> Any:
         """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]` ends it."""
         question, history, wishes = _told(asked.messages)

@@ -102,8 +102,9 @@ def _experts(router: APIRouter, office: ExpertOffice) -> None:
 def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
     @router.post(
         "/experts/{id}/chat",
+        status_code=200,  # said, since it cannot be read off the class
         response_class=PouredResponse,
-        responses=documented(404, 422, 503) | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses=documented(404, 422, 503) | shapes.STREAMED,
         tags=["chat"],
     )
     async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:

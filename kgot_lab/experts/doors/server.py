@@ -74,7 +74,8 @@ def expert_app(office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK) -> FastAP
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
-    app.router.routes.append(Route("/mcp", _AtRoot(asked_by_tenant), include_in_schema=False))
+    # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
+    app.router.routes.append(Route("/mcp", _AtRoot(asked_by_tenant), methods=["POST"], include_in_schema=False))
     app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
     return app
 

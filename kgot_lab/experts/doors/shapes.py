@@ -28,6 +28,14 @@ _Id = SoundId
 _Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
 
 
+_STREAM_EVENT: dict[str, Any] = {  # as OpenAPI describes one of a stream
+    "type": "object",
+    "properties": {"data": {"type": "string", "contentMediaType": "application/json", "description": "the event; `type` says which"}},
+    "required": ["data"],
+}
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}}
+
+
 class _Sent(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
 

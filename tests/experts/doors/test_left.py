@@ -61,9 +61,8 @@ def test_a_reader_who_leaves_while_the_whole_answer_is_waited_for_stops_the_mode
     with holding() as (server, model):
         body = json.dumps({"model": COOK_ID, "messages": [{"role": "user", "content": "Go on"}]}).encode()
         with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as line:
-            told = ("Host: 127.0.0.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
-            head = "\r\n".join(["POST /v1/chat/completions HTTP/1.1", *told, "", ""])
-            line.sendall(head.encode() + body)
+            head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             until(lambda: model.asked == 1, "the model is asked")
             model.may_write(2)
             until(lambda: model.asked == 3, "two words are written")

@@ -1,0 +1,131 @@
+"""The whole OpenAPI of the server, fuzzed by schemathesis: no 5xx, no status that is not documented, no answer of another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from support.expert_server import COOK_ID, expert_office
+
+from kgot_lab.experts.doors.guard import GuardLimits, GuardRules
+from kgot_lab.experts.doors.server import expert_app
+
+load_all_checks()
+CHECKED = [
+    CHECKS.get_one(name)
+    for name in (
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+    )
+]
+FIXED = settings(
+    max_examples=16,
+    stateful_step_count=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+
+
+def linked(told: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI with links: an expert that is made can be read, changed, asked, copied and deleted, and so can its conversations."""
+    paths = told["paths"]
+    operations = {each["operationId"]: path for path, methods in paths.items() for each in methods.values()}
+    about = [id for id, path in operations.items() if path.startswith("/api/experts/{id}") and "{cid}" not in path]
+    of_made = {id: {"operationId": id, "parameters": {"path.id": "$response.body#/id"}} for id in about}
+    for path in ("/api/experts", "/api/experts/{id}/duplicate"):
+        paths[path]["post"]["responses"]["201"]["links"] = of_made
+    first = {"path.id": "$request.path.id", "path.cid": "$response.body#/conversations/0/id"}
+    within = [id for id, path in operations.items() if path.endswith("{cid}")]
+    listed = paths["/api/experts/{id}/conversations"]["get"]["responses"]["200"]
+    listed["links"] = {id: {"operationId": id, "parameters": first} for id in within}
+    (rated,) = (id for id, path in operations.items() if path.endswith("/opinion"))
+    answer = {"path.id": "$request.path.id", "path.cid": "$request.path.cid", "path.mid": "$response.body#/messages/1/id"}
+    paths["/api/experts/{id}/conversations/{cid}"]["get"]["responses"]["200"]["links"] = {
+        rated: {"operationId": rated, "parameters": answer}
+    }
+    return told
+
+
+def made_schema() -> Any:
+    """The schema of a server of its own, with an expert that was talked to."""
+    office = expert_office()
+    for question in ("prompt caching", "agents"):
+        list(office.ask(COOK_ID, "local", question).events())
+    app = expert_app(office, GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",)))
+    schema = schemathesis.openapi.from_dict(linked(app.openapi()))
+    schema.app = _without_lifespan(app)
+    return schema
+
+
+def _without_lifespan(app: Any) -> Any:
+    """The application for a client that starts it anew for each call, which the tools of assistants, not asked here, do not take."""
+
+    async def asked(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        for stage in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{stage}.complete"})
+
+    return asked
+
+
+SCHEMA = made_schema()
+OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # of that client
+
+
+@pytest.fixture(autouse=True)
+def no_chat_is_left() -> Iterator[None]:
+    yield
+    assert OPERATIONS["GET /health"].Case().call().json()["chats"] == 0
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_an_operation_answers_as_it_is_documented(label, mode):
+    if mode is GenerationMode.NEGATIVE and not (OPERATIONS[label].body or OPERATIONS[label].query or OPERATIONS[label].path_parameters):
+        pytest.skip("it takes nothing that could be wrong")
+
+    @FIXED
+    @given(OPERATIONS[label].as_strategy(generation_mode=mode))
+    def asked(case: schemathesis.Case) -> None:
+        case.validate_response(case.call(), checks=CHECKED)
+
+    asked()
+
+
+def test_operations_in_a_row_answer_as_they_are_documented():
+    came: set[tuple[str, int]] = set()
+
+    class Machine(made_schema().as_state_machine()):  # type: ignore[misc]
+        def validate_response(self, response: Any, case: schemathesis.Case, additional_checks: Any = None, **kwargs: Any) -> None:
+            case.validate_response(response, checks=CHECKED)
+            came.add((case.operation.label, response.status_code))
+
+    Machine.run(settings=settings(FIXED, max_examples=40))
+    for label in ("POST /api/experts/{id}/chat", "GET /api/experts/{id}/conversations", "GET /api/experts/{id}/conversations/{cid}"):
+        assert (label, 200) in came, "the links led nowhere"
+
+
+def test_everything_that_is_served_is_in_the_openapi_but_the_tools_of_assistants():
+    assert set(OPERATIONS) >= {"POST /api/experts/{id}/chat", "POST /v1/chat/completions", "GET /health", "GET /api/kgos/dimensions"}
+    for path, methods in SCHEMA.raw_schema["paths"].items():
+        for method, each in methods.items():
+            assert {"400", "401", "403", "408", "413", "415", "421", "422", "429", "503"} <= set(each["responses"]), (method, path)
+            assert each.get("summary") and each.get("description"), (method, path)
