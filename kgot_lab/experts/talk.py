@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast
 
 from kgot_lab.errors import require
@@ -100,6 +100,7 @@ class ExpertTalk:
         """
         require(question, str, "a question is a text")
         turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
+        turn = replace(turn, tell_failure=lambda error, *_: str(error))  # who asks from Python is the owner of it all
         self.conversation = turn.conversation
         heard = _Heard(turn)
         try:

@@ -61,6 +61,7 @@ class ExpertTurn:
     choice: TrialChoice | None = None
     consultants: Consultants | None = None
     clock: Callable[[], float] = time.monotonic
+    tell_failure: Callable[..., str] = failure_told  # of an error, without the words that follow it
     asked_as: str = ""  # the message that holds the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
@@ -163,7 +164,7 @@ class ExpertTurn:
     def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
         answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
         kept = self._keep(answer, failed=True)
-        yield ChatFailed(failure_told(error, self.question))
+        yield ChatFailed(self.tell_failure(error, self.question))
         yield ChatDone(kept.id, text=answer.text)
 
 

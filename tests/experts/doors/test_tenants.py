@@ -94,6 +94,8 @@ def bodies(conversation: str, message: str, question: str) -> dict[tuple[str, st
         ("PUT", expert): [{"description": question}, {"persona": {"instructions": question}}],
         ("POST", f"{expert}/duplicate"): [{"new_name": "copy"}],
         ("POST", f"{expert}/chat"): chat,
+        ("POST", f"{expert}/trials"): [{"b": {"description": question}}],
+        ("POST", "/api/import"): [{"expert": {"kind": question}}],
         ("PUT", f"{expert}/conversations/{{cid}}/messages/{{mid}}/opinion"): [{"thumb": 1}, {"thumb": -1}],
         ("POST", "/api/kgos/query/{db_id}"): [{"query": question}],
         ("POST", "/api/kgos/impact/{db_id}/{node_id:path}"): [{}],
