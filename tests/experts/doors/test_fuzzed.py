@@ -42,10 +42,15 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     """The OpenAPI with links: an expert that is made can be read, changed, asked, copied and deleted, and so can its conversations."""
     paths = told["paths"]
     operations = {each["operationId"]: path for path, methods in paths.items() for each in methods.values()}
-    about = [id for id, path in operations.items() if path.startswith("/api/experts/{id}") and "{cid}" not in path]
+    ends = ("{id}", "/chat", "/conversations", "/duplicate")  # with more, rows seldom come to the end of a chain
+    about = [id for id, path in operations.items() if path.startswith("/api/experts/{id}") and path.endswith(ends)]
     of_made = {id: {"operationId": id, "parameters": {"path.id": "$response.body#/id"}} for id in about}
     for path in ("/api/experts", "/api/experts/{id}/duplicate"):
         paths[path]["post"]["responses"]["201"]["links"] = of_made
+    talked = [id for id in about if operations[id].endswith(("/chat", "/conversations"))]  # the first of the list was talked to
+    paths["/api/experts"]["get"]["responses"]["200"]["links"] = {
+        id: {"operationId": id, "parameters": {"path.id": "$response.body#/0/id"}} for id in talked
+    }
     first = {"path.id": "$request.path.id", "path.cid": "$response.body#/conversations/0/id"}
     within = [id for id, path in operations.items() if path.endswith("{cid}")]
     listed = paths["/api/experts/{id}/conversations"]["get"]["responses"]["200"]
@@ -113,16 +118,17 @@ def test_an_operation_answers_as_it_is_documented(label, mode):
 def test_operations_in_a_row_answer_as_they_are_documented():
     came: set[tuple[str, int]] = set()
 
-    linked_ones = made_schema().include(path_regex=r"^/api/experts(/\{id\}(/(chat|duplicate|conversations.*))?)?$")
+    linked_ones = made_schema().exclude(path_regex=r"trials|import|export|scores|spans")  # no link leads there
 
     class Machine(linked_ones.as_state_machine()):  # type: ignore[misc]
         def validate_response(self, response: Any, case: schemathesis.Case, additional_checks: Any = None, **kwargs: Any) -> None:
             case.validate_response(response, checks=CHECKED)
             came.add((case.operation.label, response.status_code))
 
-    Machine.run(settings=settings(FIXED, max_examples=150))
-    for label in ("POST /api/experts/{id}/chat", "GET /api/experts/{id}/conversations", "GET /api/experts/{id}/conversations/{cid}"):
+    Machine.run(settings=settings(FIXED, max_examples=100))
+    for label in ("POST /api/experts/{id}/chat", "GET /api/experts/{id}/conversations"):
         assert (label, 200) in came, "the links led nowhere"
+    assert any(label.endswith("{cid}") and status == 200 for label, status in came), "no link led to a conversation"
 
 
 def test_everything_that_is_served_is_in_the_openapi_but_the_tools_of_assistants():
